@@ -1,0 +1,194 @@
+"""Who may see and do what: every function fetches something for a person, or refuses.
+
+Unknown and forbidden look alike (404) to people outside a submission, so that nothing can be probed; a member
+with the wrong role gets 403. The independence rule lives here: nothing in this module hands one annotator what
+another has said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import Http404
+
+from annotation.models import (
+    Attachment,
+    Benchmark,
+    KeyPoint,
+    Label,
+    Membership,
+    Person,
+    Screenshot,
+    Step,
+    Submission,
+    Task,
+    Trajectory,
+    Upload,
+)
+from annotation.models.states import State, state_of
+
+Role = Membership.Role
+
+
+def role_in(person: Any, submission: Submission) -> Membership.Role | None:
+    """The role of a person in a submission, None for outsiders and deactivated members.
+
+    Somebody who runs the instance (superuser) and has no role of their own there counts as its maintainer.
+    """
+    membership = Membership.objects.filter(submission=submission, person=person).first()
+    if membership is not None:
+        return Role(membership.role) if membership.deactivated_at is None else None
+    return Role.MAINTAINER if person.is_superuser else None
+
+
+def require(person: Any, submission: Submission, *roles: Membership.Role) -> Membership.Role:
+    """The person's role if it is one of ``roles``; Http404 for outsiders, PermissionDenied for other members."""
+    role = role_in(person, submission)
+    if role is None:
+        raise Http404("No such submission.")
+    if role not in roles:
+        raise PermissionDenied(f"This is for the {' or '.join(roles)} of the submission.")
+    return role
+
+
+def memberships_of(person: Any) -> QuerySet[Membership]:
+    return Membership.objects.filter(person=person, deactivated_at__isnull=True).select_related(
+        "submission__agent", "submission__benchmark"
+    )
+
+
+def submissions_maintained_by(person: Any) -> QuerySet[Submission]:
+    """Submissions that the person maintains, newest first."""
+    own = Q(
+        pk__in=Membership.objects.filter(person=person, role=Role.MAINTAINER, deactivated_at__isnull=True).values(
+            "submission"
+        )
+    )
+    if person.is_superuser:
+        own |= ~Q(pk__in=Membership.objects.filter(person=person).values("submission"))
+    return Submission.objects.filter(own).select_related("agent", "benchmark")
+
+
+def submission_for(person: Any, pk: int, *roles: Membership.Role) -> Submission:
+    submission = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
+    if submission is None:
+        raise Http404("No such submission.")
+    require(person, submission, *roles)
+    return submission
+
+
+def may_create_submissions(person: Any) -> bool:
+    return bool(person.is_active and (person.is_staff or person.is_superuser))
+
+
+def require_creator(person: Any) -> None:
+    if not may_create_submissions(person):
+        raise PermissionDenied("Only maintainers of the instance may upload submissions.")
+
+
+def upload_for(person: Any, pk: Any) -> Upload:
+    """An upload with its report, for the person who uploaded it and for superusers."""
+    uploads = Upload.objects.select_related("benchmark", "submission")
+    found = uploads.filter(pk=pk).filter(Q() if person.is_superuser else Q(uploaded_by=person)).first()
+    if found is None:
+        raise Http404("No such upload.")
+    return found
+
+
+def trajectory_for(person: Any, pk: int, *roles: Membership.Role) -> Trajectory:
+    """A trajectory for a member with one of ``roles``.
+
+    An annotator sees only trajectories that they hold, have labelled or have a draft of: anything more would let
+    them prepare a verdict outside an assignment.
+    """
+    trajectory = (
+        Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task").filter(pk=pk).first()
+    )
+    if trajectory is None:
+        raise Http404("No such trajectory.")
+    role = require(person, trajectory.submission, *roles)
+    mine = Q(assignments__annotator=person) | Q(drafts__author=person)
+    if role is Role.ANNOTATOR and not Trajectory.objects.filter(mine, pk=pk).exists():
+        raise Http404("You hold no assignment for this trajectory.")
+    return trajectory
+
+
+def own_labels(person: Any, trajectory: Trajectory) -> QuerySet[Label]:
+    """All revisions of the person's own label of a trajectory."""
+    return Label.objects.filter(assignment__trajectory=trajectory, assignment__annotator=person)
+
+
+def may_see_labels(person: Any, trajectory: Trajectory) -> bool:
+    """Whether the person may see all labels of a trajectory.
+
+    Adjudicators where the labels differ, and after their own blind judgement of a spot check; maintainers when the
+    submission is frozen; annotators when the maintainer has opened the frozen submission.
+    """
+    role = role_in(person, trajectory.submission)
+    if role is Role.ADJUDICATOR:
+        return not judged_blind(trajectory)
+    if role is Role.MAINTAINER:
+        return trajectory.submission.frozen_at is not None
+    return role is Role.ANNOTATOR and trajectory.submission.opened_at is not None
+
+
+def judged_blind(trajectory: Trajectory) -> bool:
+    """Whether the next adjudication of a trajectory is made without seeing a label: all but disputes, once."""
+    if trajectory.adjudications.filter(decided_at__isnull=False).exists():
+        return False
+    return state_of(trajectory) is not State.DISPUTE
+
+
+def labels_for(person: Any, trajectory: Trajectory) -> QuerySet[Label]:
+    """The labels of a trajectory that the person may see, with all revisions."""
+    if not may_see_labels(person, trajectory):
+        return own_labels(person, trajectory)
+    return Label.objects.filter(assignment__trajectory=trajectory)
+
+
+def screenshot_for(person: Any, trajectory_pk: int, step: int) -> Screenshot:
+    trajectory = trajectory_for(person, trajectory_pk, Role.ANNOTATOR, Role.ADJUDICATOR, Role.MAINTAINER)
+    found = Step.objects.select_related("screenshot").filter(trajectory=trajectory, index=step).first()
+    if found is None or found.screenshot is None:
+        raise Http404("This step has no screenshot.")
+    return found.screenshot
+
+
+def people() -> QuerySet[Person]:
+    return Person.objects.filter(is_active=True).order_by("username")
+
+
+def may_edit_catalogue(person: Any, benchmark: Benchmark) -> bool:
+    """Whether the person may change a benchmark's tasks and key points: its maintainers, and those of the instance."""
+    return may_create_submissions(person) or submissions_maintained_by(person).filter(benchmark=benchmark).exists()
+
+
+def benchmark_for(person: Any, slug: str) -> Benchmark:
+    found = Benchmark.objects.filter(slug=slug).first()
+    if found is None or not may_edit_catalogue(person, found):
+        raise Http404("No such benchmark.")
+    return found
+
+
+def task_for(person: Any, pk: int) -> Task:
+    found = Task.objects.select_related("benchmark").filter(pk=pk).first()
+    if found is None or not may_edit_catalogue(person, found.benchmark):
+        raise Http404("No such task.")
+    return found
+
+
+def key_point_for(person: Any, pk: int) -> KeyPoint:
+    found = KeyPoint.objects.select_related("task__benchmark").filter(pk=pk).first()
+    if found is None or not may_edit_catalogue(person, found.task.benchmark):
+        raise Http404("No such key point.")
+    return found
+
+
+def attachment_for(person: Any, trajectory_pk: int, pk: int) -> Attachment:
+    trajectory = trajectory_for(person, trajectory_pk, Role.ANNOTATOR, Role.ADJUDICATOR, Role.MAINTAINER)
+    found = trajectory.attachments.filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such attachment.")
+    return found

@@ -1,0 +1,157 @@
+"""Tasks, key points and labels made elsewhere, from files into rows: all or nothing, and idempotent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from annotation.formats.labels_csv import read_labels
+from annotation.formats.tasks import nearest, read_tasks
+from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Task
+from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
+
+
+def import_tasks(data: bytes, name: str, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
+    """Load a task list. A changed task becomes a new version; the benchmark is made when it is new."""
+    report = ImportReport()
+    records, problems = read_tasks(data, name)
+    if problems:
+        report.reject("", *problems)
+        return report
+    with transaction.atomic():
+        benchmark, _ = Benchmark.objects.get_or_create(
+            slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
+        )
+        Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        latest = {t.external_id: t for t in Task.objects.filter(benchmark=benchmark).order_by("version")}
+        for record in records:
+            task = _version(benchmark, record, latest.get(record.task_id), report)
+            add_key_points(task, record.key_points)
+            report.accepted.append(record.task_id)
+    return report
+
+
+def _version(benchmark: Benchmark, record: TaskRecord, latest: Task | None, report: ImportReport) -> Task:
+    fields = {
+        "text": record.text,
+        "website": record.website,
+        "reference_length": record.reference_length,
+        "level": record.level,
+    }
+    if latest is not None and all(getattr(latest, name) == value for name, value in fields.items()):
+        return latest
+    if latest is not None:
+        message = f"The task has changed and became version {latest.version + 1}; earlier labels keep the old text."
+        report.warn(record.task_id, Problem("task_changed", message))
+    return Task.objects.create(
+        benchmark=benchmark,
+        external_id=record.task_id,
+        version=latest.version + 1 if latest else 1,
+        **fields,
+    )
+
+
+def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPoint]:
+    """Append the key points that the task does not have yet; returns the new ones."""
+    known = set(task.key_points.filter(retired_at__isnull=True).values_list("text", flat=True))
+    fresh = [text for text in dict.fromkeys(t.strip()[:500] for t in texts) if text and text not in known]
+    position, now = task.key_points.count(), timezone.now()
+    return KeyPoint.objects.bulk_create(
+        KeyPoint(task=task, position=position + n, text=text, accepted_at=now) for n, text in enumerate(fresh)
+    )
+
+
+def propose_key_point(task: Task, text: str, person: Any) -> KeyPoint | None:
+    """Suggest a requirement to the maintainer; None when the task has or had it proposed already."""
+    text = text.strip()[:500]
+    with transaction.atomic():
+        Task.objects.select_for_update().get(pk=task.pk)
+        if not text or task.key_points.filter(text=text, retired_at__isnull=True).exists():
+            return None
+        return KeyPoint.objects.create(task=task, position=task.key_points.count(), text=text, proposed_by=person)
+
+
+def accept_key_point(key_point: KeyPoint) -> None:
+    """Make a proposal a key point that every label from now on speaks about."""
+    KeyPoint.objects.filter(pk=key_point.pk, accepted_at__isnull=True).update(accepted_at=timezone.now())
+
+
+def retire_key_point(key_point: KeyPoint) -> None:
+    """Ask for a key point (or a proposal) no more; findings that refer to it stay."""
+    KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=timezone.now())
+
+
+def import_labels(data: bytes, name: str, *, benchmark: Benchmark) -> ImportReport:
+    """Load labels made elsewhere. Tasks must be known; agents are made when they are new."""
+    report = ImportReport()
+    records, problems, warnings = read_labels(data, name)
+    for task_id, warning in warnings:
+        report.warn(task_id, warning)
+    if problems:
+        report.reject("", *problems)
+        return report
+    with transaction.atomic():
+        Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        _write_labels(records, benchmark, report)
+        if report.rejected:
+            transaction.set_rollback(True)
+            report.accepted = []
+    return report
+
+
+def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, report: ImportReport) -> None:
+    tasks = {t.external_id: t for t in Task.objects.filter(benchmark=benchmark).order_by("version")}
+    agents = {name: Agent.objects.get_or_create(name=name)[0] for name in dict.fromkeys(r.agent for r in records)}
+    known = {
+        (label.task.external_id, label.agent_id, label.annotator): label
+        for label in ImportedLabel.objects.filter(benchmark=benchmark).select_related("task")
+    }
+    fresh = []
+    for record in records:
+        task, agent = tasks.get(record.task_id), agents[record.agent]
+        earlier = known.get((record.task_id, agent.pk, record.annotator))
+        problem = _label_problem(record, task, earlier, tasks)
+        if problem:
+            report.reject(record.task_id, problem)
+            continue
+        report.accepted.append(record.task_id)
+        if earlier is None and task is not None:
+            fresh.append(_label_row(record, benchmark, task, agent, len(known) + len(fresh)))
+    ImportedLabel.objects.bulk_create(fresh, batch_size=500)
+    report.accepted = list(dict.fromkeys(report.accepted))
+
+
+def _label_problem(
+    record: ImportedLabelRecord, task: Task | None, earlier: ImportedLabel | None, tasks: dict[str, Task]
+) -> Problem | None:
+    where = f"row {record.row}"
+    if task is None:
+        near = nearest(record.task_id, tasks)
+        hint = f"; the nearest known id is {near}" if near else "; import the benchmark's tasks first"
+        return Problem(
+            "task_unknown", f"{where}: task_id {record.task_id} is not a task of the benchmark{hint}.", where
+        )
+    if earlier is not None and earlier.verdict != record.verdict:
+        message = (
+            f"{where}: {record.annotator} is known with label {earlier.verdict} here, the file says {record.verdict}."
+        )
+        return Problem("label_differs", message, where)
+    return None
+
+
+def _label_row(
+    record: ImportedLabelRecord, benchmark: Benchmark, task: Task, agent: Agent, position: int
+) -> ImportedLabel:
+    return ImportedLabel(
+        benchmark=benchmark,
+        task=task,
+        agent=agent,
+        annotator=record.annotator,
+        position=position,
+        verdict=record.verdict,
+        reasoning=record.reasoning,
+        failure_step=record.failure_step,
+        failure_type=record.failure_type,
+    )

@@ -1,0 +1,286 @@
+"""Packages: a folder or a zip as a read-only listing of files. Nothing is ever extracted, no link is followed."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from annotation.formats.entry_names import collisions, entry_problem, is_archive, is_noise
+from annotation.formats.printable import printable
+from annotation.records import Problem
+
+MIB = 2**20
+CHUNK = MIB
+# zipfile bounds its output only for these two: one chunk of bzip2 or LZMA may unpack to gigabytes.
+READABLE_COMPRESSION = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+ZIP_FAILURES = (
+    zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, ValueError, RuntimeError, LookupError,
+    OverflowError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a package may hold. Sizes in bytes, unpacked; ``ratio`` is unpacked to packed size.
+
+    ``ratio_from`` is the size below which any ratio is harmless. ``directory_bytes`` bounds the list of
+    entries of a zip, which is held in memory.
+    """
+
+    entries: int = 100_000
+    total_bytes: int = 8192 * MIB
+    member_bytes: int = 512 * MIB
+    ratio: int = 200
+    ratio_from: int = 16 * MIB
+    directory_bytes: int = 16 * MIB
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class PackageError(Exception):
+    """A file of a package cannot be read; ``problem`` says which and why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class Package:
+    """The files of a folder or zip. ``problems`` names every entry that must not be trusted.
+
+    Links, entries that lead outside and special files are never in `names`. Files that cannot be read for
+    another reason (encrypted, too large) are, and `read` raises the problem that was listed for them.
+    """
+
+    def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.path = path
+        self.limits = limits
+        self.problems: list[Problem] = []
+        self._sizes: dict[str, int] = {}
+        self._refused: dict[str, Problem] = {}
+
+    def names(self) -> list[str]:
+        """Paths of all files, relative, with ``/``, sorted."""
+        return sorted(self._sizes)
+
+    def size(self, name: str) -> int:
+        """Size of a file in bytes as its directory states it; PackageError when there is no such file."""
+        if name not in self._sizes:
+            raise PackageError(entry_problem("file_missing", name, "is not in the package"))
+        return self._sizes[name]
+
+    def read(self, name: str, limit: int) -> bytes:
+        """The bytes of one file, at most ``limit``; PackageError when it is missing, damaged or longer."""
+        self.size(name)
+        if name in self._refused:
+            raise PackageError(self._refused[name])
+        try:
+            with self._open(name) as stream:
+                data = _read_bounded(stream, limit)
+        except ZIP_FAILURES as error:
+            reason = printable(str(error).replace("\n", " ")) or type(error).__name__
+            raise PackageError(entry_problem("file_damaged", name, f"cannot be read: {reason}")) from error
+        if data is None:
+            raise PackageError(entry_problem("file_too_large", name, f"is larger than {limit:,} bytes"))
+        return data
+
+    def close(self) -> None:
+        """Let go of the file behind the package."""
+
+    def _open(self, name: str) -> IO[bytes]:
+        raise KeyError(name)
+
+    def _add(self, name: str, size: int) -> None:
+        if name in self._sizes:
+            self._refuse("duplicate_name", name, "is in the package twice")
+        self._sizes[name] = size
+        if size > self.limits.member_bytes:
+            self._refuse("file_too_large", name, f"is larger than {self.limits.member_bytes:,} bytes")
+        if is_archive(name):
+            self._refuse("nested_archive", name, "is an archive inside the package; unpack it first")
+
+    def _refuse(self, code: str, name: str, says: str) -> None:
+        """Lists a problem and keeps `read` from handing out the file."""
+        problem = entry_problem(code, name, says)
+        self.problems.append(problem)
+        self._refused.setdefault(name, problem)
+
+    def _give_up(self, code: str, message: str) -> None:
+        self._sizes.clear()
+        self._refused.clear()
+        self.problems = [Problem(code, f"{printable(self.path.name)}: {message}.")]
+
+    def _too_many(self) -> None:
+        self._give_up("too_many_entries", f"has more than {self.limits.entries:,} entries")
+
+    def _check_whole(self) -> None:
+        total = sum(self._sizes.values())
+        if total > self.limits.total_bytes:
+            limit = self.limits.total_bytes
+            self._give_up("package_too_large", f"unpacks to {total:,} bytes; the limit is {limit:,}")
+        self.problems += collisions(self._sizes)
+
+
+class FolderPackage(Package):
+    """The regular files below a folder."""
+
+    def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(path, limits)
+        waiting, seen = [""], 0
+        while waiting:
+            parent = waiting.pop()
+            for name, entry in self._scan(parent):
+                seen += 1
+                if seen > limits.entries:
+                    self._too_many()
+                    return
+                if self._take(name, entry):
+                    waiting.append(name)
+        self._check_whole()
+
+    def _scan(self, parent: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        try:
+            with os.scandir(self.path / parent) as entries:
+                for entry in entries:
+                    yield (f"{parent}/{entry.name}" if parent else entry.name), entry
+        except OSError as error:
+            self.problems.append(entry_problem("folder_unreadable", parent, f"cannot be listed: {error.strerror}"))
+
+    def _take(self, name: str, entry: os.DirEntry[str]) -> bool:
+        """Lists one entry; true for a folder to be listed too."""
+        if is_noise(name):
+            return False
+        problem = _pathentry_problem(name)
+        if problem is None and entry.is_symlink():
+            problem = entry_problem("symlink", name, "is a symbolic link; put the file itself there")
+        if problem is not None:
+            self.problems.append(problem)
+        elif entry.is_dir(follow_symlinks=False):
+            return True
+        elif entry.is_file(follow_symlinks=False):
+            self._add(name, entry.stat(follow_symlinks=False).st_size)
+        else:
+            self.problems.append(entry_problem("special_file", name, "is not a regular file"))
+        return False
+
+    def _open(self, name: str) -> IO[bytes]:
+        # The folder may change after it was listed: a link or a pipe put there since must not be opened.
+        descriptor = os.open(self.path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        stream = os.fdopen(descriptor, "rb")
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            stream.close()
+            raise OSError("not a regular file")
+        return stream
+
+
+class ZipPackage(Package):
+    """The members of a zip, read in place."""
+
+    def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(path, limits)
+        self._file: _BoundedFile | None = None
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        try:
+            self._file = _BoundedFile(io.FileIO(path), limits.directory_bytes)
+            self._zip = zipfile.ZipFile(self._file)
+        except ZIP_FAILURES as error:
+            self._give_up("zip_unreadable", f"is not a readable zip file ({printable(str(error))})")
+            return
+        if len(self._zip.filelist) > limits.entries:
+            self._too_many()
+            return
+        for member in self._zip.filelist:
+            self._take(member)
+        self.problems += self._overlaps()
+        self._check_whole()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _take(self, member: zipfile.ZipInfo) -> None:
+        name = member.orig_filename
+        kind = stat.S_IFMT(member.external_attr >> 16)
+        problem = _pathentry_problem(name.removesuffix("/"))
+        if problem is None and is_noise(name):
+            return
+        if problem is None and kind == stat.S_IFLNK:
+            problem = entry_problem("symlink", name, "is a symbolic link; put the file itself there")
+        elif problem is None and kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+            problem = entry_problem("special_file", name, "is not a regular file")
+        if problem is not None:
+            self.problems.append(problem)
+        elif not name.endswith("/"):
+            self._add(name, member.file_size)
+            self._members[name] = member
+            self._check_member(name, member)
+
+    def _check_member(self, name: str, member: zipfile.ZipInfo) -> None:
+        if member.flag_bits & 0x1:
+            self._refuse("encrypted", name, "is encrypted; make the zip without a password")
+        if member.compress_type not in READABLE_COMPRESSION:
+            self._refuse("compression_unsupported", name, "is neither stored nor deflated; make a plain zip")
+        # zipfile hands out no more than file_size bytes, so the stated ratio is an upper bound of the real one.
+        if member.file_size > max(self.limits.ratio_from, self.limits.ratio * member.compress_size):
+            self._refuse("compression_ratio", name, f"unpacks to over {self.limits.ratio} times its size")
+
+    def _overlaps(self) -> list[Problem]:
+        """Members that share bytes with the next one or with the directory: a known way to make zip bombs."""
+        ordered = sorted(self._zip.filelist, key=lambda member: member.header_offset)
+        ends = [member.header_offset for member in ordered[1:]] + [self._zip.start_dir]
+        problems = []
+        for member, end in zip(ordered, ends, strict=False):
+            used = zipfile.sizeFileHeader + member.compress_size  # type: ignore[attr-defined]
+            if member.header_offset < 0 or member.header_offset + used > end:
+                problem = entry_problem(
+                    "overlapping", member.orig_filename, "shares bytes of the zip with another entry"
+                )
+                problems.append(problem)
+                self._refused.setdefault(member.orig_filename, problem)
+        return problems
+
+    def _open(self, name: str) -> IO[bytes]:
+        return self._zip.open(self._members[name])
+
+
+class _BoundedFile(io.BufferedReader):
+    """A file that refuses one read over ``limit`` bytes: zipfile reads a whole directory of any stated size."""
+
+    def __init__(self, raw: io.FileIO, limit: int) -> None:
+        super().__init__(raw)
+        self._limit = limit
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > self._limit:
+            raise OSError(f"its directory is larger than {self._limit:,} bytes")
+        return super().read(size)
+
+
+@contextmanager
+def open_package(path: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[Package]:
+    """The package at ``path``, a folder or a zip. Raises nothing: what is wrong is in ``package.problems``."""
+    package = FolderPackage(path, limits) if path.is_dir() else ZipPackage(path, limits)
+    try:
+        yield package
+    finally:
+        package.close()
+
+
+def _read_bounded(stream: IO[bytes], limit: int) -> bytes | None:
+    """All bytes of ``stream``; None when there are more than ``limit``, whatever its header says."""
+    data = bytearray()
+    while chunk := stream.read(min(CHUNK, limit + 1 - len(data))):
+        data += chunk
+        if len(data) > limit:
+            return None
+    return bytes(data)

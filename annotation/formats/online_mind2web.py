@@ -1,0 +1,148 @@
+"""Online-Mind2Web submissions, versions 1 and 2: a package of trajectory folders in, records out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from pathlib import PurePosixPath
+
+from annotation.formats.archive import LONGEST_WHERE, Package, PackageError
+from annotation.formats.documents import FormatError, kind_of, parse_json
+from annotation.formats.online_mind2web_v1 import read_v1
+from annotation.formats.online_mind2web_v2 import read_v2
+from annotation.formats.printable import listing, printable
+from annotation.formats.tasks import task_id_problem
+from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, TrajectoryFolder
+from annotation.records import Problem, TrajectoryRecord
+
+RESULT_LIMIT = 16 * 2**20  # bytes; 20,000 steps of 800 characters
+PACKAGE = "(package)"
+
+Reading = tuple[str, TrajectoryRecord | None, list[Problem], list[Problem]]
+
+
+def read_trajectories(package: Package) -> Iterator[Reading]:
+    """Every trajectory of ``package`` as (task id for the report, record, problems, warnings).
+
+    The record is None exactly when there are problems. Problems of the package's entries come with the trajectory
+    in whose folder they lie; the rest, and files that belong to no trajectory, come last under `PACKAGE`. So all of
+    ``package.problems`` are in what this yields. Screenshots are not opened.
+    """
+    folders, leftover = find_folders(package)
+    entry_problems, package_problems = _assign_problems(package, folders)
+    shared = _shared_ids(package, folders)
+    for folder in folders:
+        yield _read_folder(package, folder, entry_problems[folder.path], shared)
+    if not folders and not package_problems:
+        says = f"{printable(package.path.name)} is empty: no folder in it has a {RESULT}."
+        package_problems.append(Problem("package_empty", says))
+    warnings = []
+    if leftover:
+        says = f"These files belong to no trajectory and were left out: {listing(leftover)}."
+        warnings.append(Problem("leftover_file", says, printable(leftover[0], LONGEST_WHERE)))
+    if package_problems or warnings:
+        yield PACKAGE, None, package_problems, warnings
+
+
+def find_folders(package: Package) -> tuple[list[TrajectoryFolder], list[str]]:
+    """The folders with a result.json or a trajectory/ folder, and the files that lie in none of them."""
+    names = package.names()
+    paths = {_parent(name) for name in names if PurePosixPath(name).name == RESULT}
+    paths |= {_parent(_parent(name)) for name in names if PurePosixPath(_parent(name)).name == SCREENSHOTS}
+    files: dict[str, list[str]] = defaultdict(list)
+    leftover = []
+    for name in names:
+        home = _home(name, paths)
+        if home is None:
+            leftover.append(name)
+        else:
+            files[home].append(name.removeprefix(f"{home}/") if home else name)
+    folders = [TrajectoryFolder(path, _label(package, path), tuple(files[path])) for path in sorted(files)]
+    return folders, leftover
+
+
+def _parent(name: str) -> str:
+    """The folder of ``name``, "" at the top."""
+    return name.rpartition("/")[0]
+
+
+def _home(name: str, paths: Container[str]) -> str | None:
+    """The innermost of ``paths`` that ``name`` lies in."""
+    while name:
+        name = _parent(name)
+        if name in paths:
+            return name
+    return None
+
+
+def _label(package: Package, path: str) -> str:
+    name = PurePosixPath(path).name or package.path.resolve().stem
+    return printable(name, 80)
+
+
+def _assign_problems(
+    package: Package, folders: list[TrajectoryFolder]
+) -> tuple[dict[str, list[Problem]], list[Problem]]:
+    """The package's problems by folder, and those that lie in no folder."""
+    paths = {printable(folder.path, LONGEST_WHERE): folder.path for folder in folders}
+    by_folder: dict[str, list[Problem]] = defaultdict(list)
+    rest: list[Problem] = []
+    for problem in package.problems:
+        home = problem.where if problem.where in paths else _home(problem.where, paths)
+        # A path that climbs out says nothing good about the whole package, wherever it starts.
+        inside = home is not None and ".." not in problem.where.split("/")
+        (by_folder[paths[str(home)]] if inside else rest).append(problem)
+    return by_folder, rest
+
+
+def _shared_ids(package: Package, folders: list[TrajectoryFolder]) -> dict[str, list[str]]:
+    """Task ids that several folders claim, with the folders. Keeps ids only, whatever the size of the package."""
+    claims: dict[str, list[str]] = defaultdict(list)
+    for folder in folders:
+        try:
+            document = _load(package, folder)
+        except (PackageError, FormatError):
+            continue
+        task_id = document.get("task_id")
+        if task_id_problem(task_id) is None:
+            claims[str(task_id)].append(folder.path)
+    return {task_id: paths for task_id, paths in claims.items() if len(paths) > 1}
+
+
+def _load(package: Package, folder: TrajectoryFolder) -> dict[str, object]:
+    path = f"{folder.path}/{RESULT}" if folder.path else RESULT
+    document = parse_json(package.read(path, RESULT_LIMIT), f"{folder.label}/{RESULT}")
+    if not isinstance(document, dict):
+        says = f"{folder.label}/{RESULT}: must be an object, not {kind_of(document)}."
+        raise FormatError(Problem("wrong_type", says, f"{folder.label}/{RESULT}"))
+    return document
+
+
+def _read_folder(
+    package: Package, folder: TrajectoryFolder, entry_problems: list[Problem], shared: dict[str, list[str]]
+) -> Reading:
+    findings = Findings(folder, problems=list(dict.fromkeys(entry_problems)))
+    if RESULT not in folder.files:
+        findings.problem("result_missing", RESULT, f"there is no {RESULT} beside {SCREENSHOTS}/")
+        return folder.label, None, findings.finish(), findings.warnings
+    try:
+        document = _load(package, folder)
+    except PackageError as error:
+        return folder.label, None, list(dict.fromkeys([*findings.problems, error.problem])), []
+    except FormatError as error:
+        return folder.label, None, [*findings.problems, *error.problems], []
+    record = read_v2(document, findings) if _is_v2(document) else read_v1(document, findings)
+    others = [path for path in shared.get(record.task_id, []) if path != folder.path]
+    if others:
+        says = f"task_id {record.task_id} is also claimed by {listing(others)}"
+        findings.problem("duplicate_task_id", "task_id", says)
+    problems = findings.finish()
+    return record.task_id or folder.label, None if problems else record, problems, findings.warnings
+
+
+def _is_v2(document: dict[str, object]) -> bool:
+    """By schema_version, or by the shape: only version 2 has steps that are objects with a number."""
+    actions = document.get("action_history")
+    return "schema_version" in document or (
+        isinstance(actions, list) and any(isinstance(entry, dict) and "step" in entry for entry in actions)
+    )

@@ -1,0 +1,202 @@
+"""Version 2 of the Online-Mind2Web format: a list of step objects, no other keys, every screenshot named."""
+
+from __future__ import annotations
+
+from annotation.formats.actions import (
+    completion_answer,
+    grammar,
+    is_completion,
+    parse_click,
+    status_suffix,
+    without_status,
+)
+from annotation.formats.documents import kind_of
+from annotation.formats.printable import listing, printable
+from annotation.formats.trajectory_folder import (
+    IMAGE_SUFFIXES,
+    SCREENSHOTS,
+    Findings,
+    check_reference_length,
+    check_text,
+    is_image,
+    natural_key,
+    read_actions,
+    read_attachments,
+    read_task,
+    read_text,
+)
+from annotation.records import ActionStatus, SourceFormat, StepRecord, TrajectoryRecord
+
+SCHEMA_VERSION = SourceFormat.ONLINE_MIND2WEB_V2.value
+KEYS = frozenset({"schema_version", "task", "task_id", "agent_final_answer", "reference_length", "action_history"})
+STEP_KEYS = frozenset({"step", "screenshot", "action", "thought", "url", "action_status"})
+STATUSES = frozenset(status.value for status in ActionStatus)
+LONGEST_FILE_NAME = 255
+
+
+def read_v2(document: dict[str, object], findings: Findings) -> TrajectoryRecord:
+    """The trajectory in ``document``; worth nothing when ``findings`` has problems afterwards."""
+    _check_schema_version(findings, document)
+    _check_keys(findings, "", document, KEYS)
+    task_id, text = read_task(findings, document)
+    reference_length = check_reference_length(findings, document)
+    if "agent_final_answer" not in document:
+        findings.problem("field_missing", "agent_final_answer", "is missing (null is allowed)")
+    answer = read_text(findings, document, "agent_final_answer", required=False)
+    entries = read_actions(findings, document)
+    if document.get("action_history") == []:
+        findings.problem("no_steps", "action_history", "has no steps")
+    available = set(findings.folder.screenshots())
+    steps = [_read_step(findings, index, entry, available) for index, entry in enumerate(entries)]
+    _check_order(findings, steps)
+    _check_grammar(findings, steps)
+    if steps:
+        _check_completion(findings, steps[-1], answer)
+    _check_unused(findings, steps, available)
+    return TrajectoryRecord(
+        folder=findings.folder.path,
+        task_id=task_id,
+        task_text=text,
+        final_answer=answer,
+        source_format=SourceFormat.ONLINE_MIND2WEB_V2,
+        steps=tuple(steps),
+        reference_length=reference_length,
+        attachments=read_attachments(findings, []),
+    )
+
+
+def _check_schema_version(findings: Findings, document: dict[str, object]) -> None:
+    if "schema_version" not in document:
+        says = f"is missing; steps are objects, so it should be {SCHEMA_VERSION}"
+        findings.problem("schema_version_missing", "schema_version", says)
+    elif document["schema_version"] != SCHEMA_VERSION:
+        given = document["schema_version"]
+        shown = printable(given) if isinstance(given, str) else kind_of(given)
+        findings.problem("schema_version_unknown", "schema_version", f"is {shown}, not {SCHEMA_VERSION}")
+
+
+def _check_keys(findings: Findings, prefix: str, document: dict[str, object], known: frozenset[str]) -> None:
+    for key in sorted(document.keys() - known):
+        findings.problem("unknown_property", f"{prefix}{key}", f"the key {printable(key)} is not part of this format")
+
+
+def _read_step(findings: Findings, index: int, entry: object, available: set[str]) -> StepRecord:
+    place = f"action_history[{index}]"
+    if not isinstance(entry, dict):
+        findings.problem("wrong_type", place, f"must be an object, not {kind_of(entry)}")
+        return StepRecord(index, "")
+    _check_keys(findings, f"{place}.", entry, STEP_KEYS)
+    _check_number(findings, place, index, entry)
+    texts = {key: _step_text(findings, place, entry, key) for key in ("action", "thought", "url")}
+    action = texts["action"] or ""
+    return StepRecord(
+        index=index,
+        action=action,
+        thought=texts["thought"],
+        url=texts["url"],
+        status=_read_status(findings, f"{place}.action_status", entry.get("action_status"), action),
+        screenshot=_read_screenshot(findings, f"{place}.screenshot", entry, available),
+        click=parse_click(action),
+    )
+
+
+def _check_number(findings: Findings, place: str, index: int, entry: dict[str, object]) -> None:
+    number = entry.get("step")
+    if "step" not in entry:
+        findings.problem("field_missing", f"{place}.step", "step is missing")
+    elif type(number) is not int:
+        findings.problem("wrong_type", f"{place}.step", f"step must be a whole number, not {kind_of(number)}")
+    elif number != index:
+        shown = printable(str(number), 30)
+        findings.problem("step_number", f"{place}.step", f"step is {shown} but its position is {index}")
+
+
+def _step_text(findings: Findings, place: str, entry: dict[str, object], key: str) -> str | None:
+    value = entry.get(key)
+    if key not in entry and key != "url":
+        hint = " (null is allowed)" if key == "thought" else ""
+        findings.problem("field_missing", f"{place}.{key}", f"{key} is missing{hint}")
+        return None
+    if value is None and key != "action":
+        return None
+    return value if check_text(findings, f"{place}.{key}", value) and isinstance(value, str) else None
+
+
+def _read_status(findings: Findings, place: str, value: object, action: str) -> ActionStatus | None:
+    suffix = status_suffix(action)
+    if value is None:
+        return suffix
+    if not isinstance(value, str) or value not in STATUSES:
+        findings.problem("action_status_unknown", place, "must be SUCCESS, FAILED or null")
+        return None
+    if suffix is not None and suffix != value:
+        findings.problem("action_status_differs", place, f"says {value} but the action ends with {suffix}")
+    return ActionStatus(value)
+
+
+def _read_screenshot(findings: Findings, place: str, entry: dict[str, object], available: set[str]) -> str | None:
+    name = entry.get("screenshot")
+    if "screenshot" not in entry:
+        findings.problem("field_missing", place, "screenshot is missing")
+    elif not isinstance(name, str):
+        findings.problem("wrong_type", place, f"screenshot must be a file name, not {kind_of(name)}")
+    elif not _is_plain(name):
+        says = f"screenshot must be a plain file name inside {SCREENSHOTS}/, not {printable(name, 60)}"
+        findings.problem("screenshot_path", place, says)
+    elif not is_image(name):
+        says = f"screenshot {printable(name)} must end with {', '.join(IMAGE_SUFFIXES)}"
+        findings.problem("screenshot_type", place, says)
+    elif name not in available:
+        findings.problem("screenshot_missing", place, f"screenshot {printable(name)} is not in {SCREENSHOTS}/")
+    else:
+        return name
+    return None
+
+
+def _is_plain(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_FILE_NAME and not any(mark in name for mark in ("/", "\\", "..", ":"))
+
+
+def _check_order(findings: Findings, steps: list[StepRecord]) -> None:
+    previous: StepRecord | None = None
+    for step in steps:
+        if step.screenshot is None:
+            continue
+        if previous is not None and natural_key(step.screenshot) < natural_key(previous.screenshot or ""):
+            says = f"screenshot {printable(step.screenshot)} sorts before the one of step {previous.index}"
+            findings.problem("screenshot_order", f"action_history[{step.index}].screenshot", says)
+        previous = step
+
+
+def _check_grammar(findings: Findings, steps: list[StepRecord]) -> None:
+    first: dict[str, int] = {}
+    for step in steps:
+        found = grammar(step.action)
+        if found is not None:
+            first.setdefault(found, step.index)
+    if len(first) > 1:
+        says = f"mixes two action grammars: step {first['verbose']} is verbose, step {first['compact']} is compact"
+        findings.problem("grammar_mixed", "action_history", says)
+
+
+def _check_completion(findings: Findings, last: StepRecord, answer: str | None) -> None:
+    if not is_completion(last.action):
+        says = "the last action must start with TASK_COMPLETE"
+        findings.problem("not_complete", f"action_history[{last.index}].action", says)
+        return
+    given = completion_answer(last.action)
+    if answer is None or given is None:
+        return
+    # A status suffix belongs to the action, yet an answer may end in the very same letters.
+    if _words(answer) not in (_words(given), _words(without_status(given))):
+        findings.problem("answer_differs", "agent_final_answer", "is not the answer after TASK_COMPLETE -> ANSWER:")
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+def _check_unused(findings: Findings, steps: list[StepRecord], available: set[str]) -> None:
+    unused = sorted(available - {step.screenshot for step in steps if step.screenshot}, key=natural_key)
+    if unused and not findings.problems:
+        findings.warn("screenshot_unused", SCREENSHOTS, f"no step names these screenshots: {listing(unused)}")

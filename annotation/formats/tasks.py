@@ -1,0 +1,123 @@
+"""Task lists of a benchmark (JSON), and finding a task whose id is written a little differently."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection
+
+from annotation.formats.documents import FormatError, kind_of, parse_json
+from annotation.formats.printable import printable
+from annotation.records import Problem, TaskRecord
+
+TASK_ID = re.compile(r"[A-Za-z0-9_-]+")
+LONGEST_TASK_ID = 128
+LONGEST_TEXT = 1_000_000
+LARGEST_LENGTH = 2**31 - 1
+DATE_SUFFIX = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
+CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
+
+
+def task_id_problem(value: object) -> str | None:
+    """What is wrong with a task id, in words; None when it is usable."""
+    if not isinstance(value, str):
+        return f"task_id must be text, not {kind_of(value)}"
+    if len(value) > LONGEST_TASK_ID:
+        return f"task_id has {len(value):,} characters; the limit is {LONGEST_TASK_ID}"
+    if not TASK_ID.fullmatch(value):
+        return f"task_id {printable(value)!r} may only have letters, digits, _ and -"
+    return None
+
+
+def is_count(value: object) -> bool:
+    """Whether ``value`` is a whole number from 0 that a database column takes; true and 5.0 are not."""
+    return type(value) is int and 0 <= value <= LARGEST_LENGTH
+
+
+def read_tasks(data: bytes, name: str) -> tuple[list[TaskRecord], list[Problem]]:
+    """The tasks of a JSON list of objects, and everything that is wrong with it.
+
+    Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts).
+    An entry that is there twice word for word counts once.
+    """
+    name = printable(name)
+    try:
+        document = parse_json(data, name)
+    except FormatError as error:
+        return [], error.problems
+    if not isinstance(document, list):
+        return [], [Problem("not_a_list", f"{name}: must be a list of tasks, not {kind_of(document)}.", name)]
+    tasks: dict[str, TaskRecord] = {}
+    problems: list[Problem] = []
+    for index, entry in enumerate(document):
+        task, found = _read_task(entry, f"{name}: [{index}]")
+        problems += found
+        if task is not None and tasks.setdefault(task.task_id, task) != task:
+            message = f"[{index}] task_id {task.task_id} is there twice with different content."
+            problems.append(Problem("duplicate_task", message, f"{name}: [{index}]"))
+    return list(tasks.values()), problems
+
+
+def base_task_id(task_id: str) -> str:
+    """``task_id`` without the ``_MMDDYY`` date that a replaced task carries."""
+    return DATE_SUFFIX.sub("", task_id)
+
+
+def nearest(task_id: str, known: Collection[str]) -> str | None:
+    """The known id that ``task_id`` was probably meant to be: another date of the same task, or a slip of the pen."""
+    if len(task_id) > LONGEST_TASK_ID:
+        return None
+    base = base_task_id(task_id)
+    generations = [other for other in known if base_task_id(other) == base]
+    if generations:
+        return max(generations, key=_date)
+    close = difflib.get_close_matches(task_id, known, n=1, cutoff=CLOSE_ENOUGH)
+    return close[0] if close else None
+
+
+def _date(task_id: str) -> tuple[str, ...]:
+    """Year, month and day of the suffix; nothing, which sorts first, without one."""
+    found = DATE_SUFFIX.search(task_id)
+    return (found[3], found[1], found[2]) if found else ()
+
+
+def _read_task(entry: object, where: str) -> tuple[TaskRecord | None, list[Problem]]:
+    if not isinstance(entry, dict):
+        return None, [Problem("wrong_type", f"{where} must be an object, not {kind_of(entry)}.", where)]
+    task_id, length, points = entry.get("task_id"), entry.get("reference_length"), entry.get("key_points")
+    says: list[str | None] = [task_id_problem(task_id) if "task_id" in entry else "task_id is missing"]
+    says.append(_text_problem(entry, "confirmed_task", required=True))
+    says += [_text_problem(entry, key) for key in ("website", "level")]
+    if length is not None and not is_count(length):
+        says.append("reference_length must be a whole number or null")
+    if points is not None and not _are_key_points(points):
+        says.append("key_points must be a list of texts")
+    who = f" (task {printable(task_id)})" if isinstance(task_id, str) else ""
+    problems = [Problem("task_invalid", f"{where}{who}: {text}.", where) for text in says if text]
+    if problems:
+        return None, problems
+    return TaskRecord(
+        task_id=str(task_id),
+        text=entry["confirmed_task"],
+        website=entry.get("website") or "",
+        reference_length=length,
+        level=entry.get("level") or "",
+        key_points=tuple(points or ()),
+    ), []
+
+
+def _text_problem(entry: dict[str, object], key: str, *, required: bool = False) -> str | None:
+    value = entry.get(key)
+    if value is None and not required:
+        return None
+    if not isinstance(value, str):
+        return f"{key} must be text, not {kind_of(value)}" if key in entry else f"{key} is missing"
+    if len(value) > LONGEST_TEXT:
+        return f"{key} is longer than {LONGEST_TEXT:,} characters"
+    return f"{key} is empty" if required and not value.strip() else None
+
+
+def _are_key_points(points: object) -> bool:
+    return isinstance(points, list) and all(
+        isinstance(point, str) and 0 < len(point.strip()) <= LONGEST_TEXT for point in points
+    )

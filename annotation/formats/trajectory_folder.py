@@ -1,0 +1,172 @@
+"""One trajectory's folder in a package, and the findings about it, for both versions of the format."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from annotation.formats.documents import kind_of
+from annotation.formats.printable import listing, printable
+from annotation.formats.tasks import LONGEST_TEXT, is_count, task_id_problem
+from annotation.records import AttachmentKind, AttachmentRecord, Problem
+
+RESULT = "result.json"
+SCREENSHOTS = "trajectory"
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+MANY_STEPS = 1_000
+MOST_STEPS = 20_000
+MOST_PROBLEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryFolder:
+    """Where a trajectory lies: ``path`` in the package ("" for its root), ``files`` relative to ``path``."""
+
+    path: str
+    label: str
+    files: tuple[str, ...]
+
+    def screenshots(self) -> list[str]:
+        """The image files directly in ``trajectory/``, by name, in natural order."""
+        inside = [PurePosixPath(name) for name in self.files]
+        return sorted(
+            (path.name for path in inside if str(path.parent) == SCREENSHOTS and is_image(path.name)), key=natural_key
+        )
+
+    def has_screenshot_folder(self) -> bool:
+        return any(name.startswith(f"{SCREENSHOTS}/") for name in self.files)
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything that is wrong or doubtful in one trajectory."""
+
+    folder: TrajectoryFolder
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    left_out: int = 0
+
+    def problem(self, code: str, place: str, says: str) -> None:
+        """Adds a problem of the field ``place`` of result.json."""
+        if len(self.problems) >= MOST_PROBLEMS:
+            self.left_out += 1
+            return
+        self.problems.append(self._at(code, place, says))
+
+    def warn(self, code: str, place: str, says: str) -> None:
+        self.warnings.append(self._at(code, place, says))
+
+    def finish(self) -> list[Problem]:
+        """All problems; the last one counts what was left out."""
+        if not self.left_out:
+            return self.problems
+        return [*self.problems, self._at("more_problems", RESULT, f"and {self.left_out:,} more problems")]
+
+    def _at(self, code: str, place: str, says: str) -> Problem:
+        return Problem(code, f"{printable(place)}: {says}.", where(self.folder, place))
+
+
+def where(folder: TrajectoryFolder, place: str) -> str:
+    """``<folder>/result.json: action_history[3].thought`` for a field, ``<folder>/<file>`` for a file."""
+    prefix = f"{folder.label}/"
+    is_file = place in (RESULT, SCREENSHOTS) or place in folder.files
+    return printable(f"{prefix}{place}" if is_file else f"{prefix}{RESULT}: {place}", 300)
+
+
+def is_image(name: str) -> bool:
+    return name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def natural_key(name: str) -> list[str | int]:
+    """Sorts ``2.png`` before ``10.png``: text and numbers by turns."""
+    parts = re.split(r"([0-9]+)", name)
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)]
+
+
+def read_text(findings: Findings, document: dict[str, object], key: str, *, required: bool = True) -> str | None:
+    """The text at ``key``; null or absent gives None, which is a problem when ``required``."""
+    value = document.get(key)
+    if value is None and not required:
+        return None
+    if key not in document:
+        findings.problem("field_missing", key, "is missing")
+    else:
+        check_text(findings, key, value)
+    return value if isinstance(value, str) else None
+
+
+def check_text(findings: Findings, place: str, value: object) -> bool:
+    """Whether ``value`` is text of a bearable length; otherwise that is a problem at ``place``."""
+    if not isinstance(value, str):
+        findings.problem("wrong_type", place, f"must be text, not {kind_of(value)}")
+    elif len(value) > LONGEST_TEXT:
+        findings.problem("text_too_long", place, f"has {len(value):,} characters; the limit is {LONGEST_TEXT:,}")
+    else:
+        return True
+    return False
+
+
+def read_task(findings: Findings, document: dict[str, object]) -> tuple[str, str]:
+    """task_id and task, both required; empty where that is a problem."""
+    says = task_id_problem(document["task_id"]) if "task_id" in document else "task_id is missing"
+    if says:
+        findings.problem("task_id_invalid", "task_id", says)
+    text = read_text(findings, document, "task")
+    if text is not None and not text.strip():
+        findings.problem("task_empty", "task", "is empty")
+    return ("" if says else str(document["task_id"])), text or ""
+
+
+def read_actions(findings: Findings, document: dict[str, object]) -> list[object]:
+    """The list action_history; empty where it is missing, no list, or too long to look at."""
+    if "action_history" not in document:
+        findings.problem("field_missing", "action_history", "is missing")
+    actions = document.get("action_history", [])
+    if not isinstance(actions, list):
+        findings.problem("wrong_type", "action_history", f"must be a list, not {kind_of(actions)}")
+        return []
+    return actions if check_step_count(findings, "action_history", len(actions)) else []
+
+
+def check_step_count(findings: Findings, place: str, count: int) -> bool:
+    """Whether ``count`` steps can be shown; many are worth a warning."""
+    if count > MOST_STEPS:
+        findings.problem("too_many_steps", place, f"has {count} steps; the limit is {MOST_STEPS:,}")
+        return False
+    if count > MANY_STEPS:
+        findings.warn("many_steps", place, f"has {count} steps, which is a lot to review")
+    return True
+
+
+def check_reference_length(findings: Findings, document: dict[str, object]) -> int | None:
+    """The human reference length, a required whole number."""
+    value = document.get("reference_length")
+    if "reference_length" not in document:
+        findings.problem("field_missing", "reference_length", "is missing")
+    elif not is_count(value):
+        findings.problem("wrong_type", "reference_length", f"must be a whole number from 0, not {_shown(value)}")
+    return value if type(value) is int and is_count(value) else None
+
+
+def read_attachments(findings: Findings, input_images: list[str]) -> tuple[AttachmentRecord, ...]:
+    """The known files beside the screenshots; unknown ones are warned of."""
+    known = dict.fromkeys(input_images, AttachmentKind.INPUT_IMAGE)
+    unknown = []
+    for name in findings.folder.files:
+        parent = str(PurePosixPath(name).parent)
+        if name in known or name == RESULT or (parent == SCREENSHOTS and is_image(name)):
+            continue
+        if parent == "." and name.lower().endswith(".har"):
+            known[name] = AttachmentKind.NETWORK_TRACE
+        elif name == "agent_response.json":
+            known[name] = AttachmentKind.AGENT_RESPONSE
+        else:
+            unknown.append(name)
+    if unknown:
+        findings.warn("unknown_file", unknown[0], f"not part of a trajectory, left out: {listing(unknown)}")
+    return tuple(AttachmentRecord(kind, path) for path, kind in sorted(known.items()))
+
+
+def _shown(value: object) -> str:
+    return printable(repr(value), 40) if isinstance(value, (int, float)) else kind_of(value)

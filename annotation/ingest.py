@@ -1,0 +1,345 @@
+"""Records into rows: checked whole, then written all or nothing; the same bytes twice change nothing.
+
+An import reads its package twice. The first pass checks everything and stores nothing; the second one, if there is
+something to take, writes the images and then all rows in one transaction. So memory holds texts and digests, never
+more than one image, and a refused package leaves no trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from annotation import screenshots
+from annotation.formats import har
+from annotation.formats.archive import Package, PackageError, open_package
+from annotation.formats.documents import FormatError
+from annotation.formats.online_mind2web import read_trajectories
+from annotation.formats.tasks import nearest
+from annotation.models import Agent, Attachment, Benchmark, Screenshot, Step, Submission, Task, Trajectory
+from annotation.models.events import append, digest
+from annotation.records import AttachmentKind, AttachmentRecord, ImportReport, Problem, StepRecord, TrajectoryRecord
+from annotation.workflow import found
+
+MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024
+PACKAGE = ""  # the task id under which a report lists what concerns the package as a whole
+
+Progress = Callable[[int, int], None]
+
+
+class ImportStopped(Exception):
+    """The import could not be finished for a reason outside the package (disk full, store gone); nothing was kept."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """A trajectory that passed the first pass: its record, task, and what its files were found to be."""
+
+    record: TrajectoryRecord
+    task: Task
+    images: dict[str, screenshots.ImageFacts] = field(default_factory=dict)
+    attachments: dict[str, tuple[AttachmentRecord, str, int]] = field(default_factory=dict)
+    warnings: list[Problem] = field(default_factory=list)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything that was taken: texts, steps, and the digests of the files."""
+        return digest(
+            {
+                "task_id": self.record.task_id,
+                "task": self.record.task_text,
+                "final_answer": self.record.final_answer,
+                "reference_length": self.record.reference_length,
+                "format": self.record.source_format,
+                "steps": [
+                    [s.action, s.thought, s.url, s.status, s.screenshot, self._image(s)] for s in self.record.steps
+                ],
+                "attachments": sorted((path, sha) for path, (_, sha, _) in self.attachments.items()),
+            }
+        )
+
+    def _image(self, step: StepRecord) -> str | None:
+        return self.images[step.screenshot].sha256 if step.screenshot in self.images else None
+
+
+def import_submission(
+    path: Path,
+    *,
+    benchmark: Benchmark,
+    agent_name: str,
+    maintainer: Any = None,
+    keep_valid: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> tuple[ImportReport, Submission | None]:
+    """Import a folder or zip of trajectories as a submission of an agent.
+
+    The submission is None when nothing was taken: refused (the report says why), or a dry run. Raises ImportStopped
+    when the disk or the store fails, and then nothing was taken either.
+    """
+    report = ImportReport()
+    if not agent_name.strip() or len(agent_name.strip()) > 200:
+        report.reject(PACKAGE, Problem("agent_name", "Give the agent a name of 1 to 200 characters.", "agent"))
+        return report, None
+    try:
+        with open_package(path) as package:
+            checked = list(_check(package, benchmark, report, progress or (lambda done, total: None)))
+            report.accepted = [] if report.rejected and not keep_valid else [c.record.task_id for c in checked]
+            if not report.accepted or dry_run:
+                return report, None
+            return report, _take(package, checked, benchmark, agent_name.strip(), maintainer, report)
+    except PackageError as error:
+        report.accepted = []
+        report.reject(PACKAGE, error.problem)
+        return report, None
+    except OSError as error:
+        raise ImportStopped(f"The import stopped and kept nothing: {error.strerror or error}.") from error
+
+
+# --- first pass: check ---------------------------------------------------------------------------------------------
+
+
+def _check(package: Package, benchmark: Benchmark, report: ImportReport, progress: Progress) -> Iterator[Checked]:
+    catalogue = Catalogue(benchmark)
+    if package.problems:
+        report.reject(PACKAGE, *package.problems)
+    total = sum(name.endswith("result.json") for name in package.names())
+    for done, (task_id, record, found_problems, warnings) in enumerate(read_trajectories(package), start=1):
+        problems = list(found_problems)
+        report.warn(task_id, *warnings)
+        if record is not None:
+            checked = _check_one(package, catalogue, record, problems)
+            report.warn(task_id, *(checked.warnings if checked else []))
+            if checked and not problems:
+                checked.warnings = [*warnings, *checked.warnings]
+                yield checked
+        if problems:
+            report.reject(task_id, *problems)
+        progress(min(done, total), total)
+
+
+def _check_one(
+    package: Package, catalogue: Catalogue, record: TrajectoryRecord, problems: list[Problem]
+) -> Checked | None:
+    task, problem, warnings = catalogue.match(record)
+    if problem:
+        problems.append(problem)
+    images, image_problems = _check_images(package, record)
+    problems.extend(image_problems)
+    if task is None:
+        return None
+    checked = Checked(record, task, images, warnings=warnings)
+    for attachment in record.attachments:
+        try:
+            data = _attachment_data(package, record, attachment)
+            checked.attachments[attachment.path] = (attachment, hashlib.sha256(data).hexdigest(), len(data))
+        except (PackageError, FormatError) as error:
+            checked.warnings.append(
+                Problem("attachment_unreadable", f"{attachment.path} was left out: {error}", attachment.path)
+            )
+    return checked
+
+
+def _check_images(
+    package: Package, record: TrajectoryRecord
+) -> tuple[dict[str, screenshots.ImageFacts], list[Problem]]:
+    images: dict[str, screenshots.ImageFacts] = {}
+    problems: dict[str, Problem] = {}
+    for step in record.steps:
+        name = step.screenshot
+        if name is None or name in images or name in problems:
+            continue
+        where = _image_path(record, name)
+        try:
+            images[name] = screenshots.inspect(package.read(where, screenshots.MAX_BYTES))
+        except screenshots.ScreenshotError as error:
+            problems[name] = Problem(error.problem.code, f"{name} {error.problem.message}.", where)
+        except PackageError as error:
+            problems[name] = error.problem
+    return images, list(problems.values())
+
+
+def _image_path(record: TrajectoryRecord, name: str) -> str:
+    return f"{record.folder}/trajectory/{name}" if record.folder else f"trajectory/{name}"
+
+
+def _attachment_data(package: Package, record: TrajectoryRecord, attachment: AttachmentRecord) -> bytes:
+    path = f"{record.folder}/{attachment.path}" if record.folder else attachment.path
+    data = package.read(path, MAX_ATTACHMENT_BYTES)
+    return har.redact(data, path) if attachment.kind is AttachmentKind.NETWORK_TRACE else data
+
+
+class Catalogue:
+    """The task versions of a benchmark, to match trajectories against."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self.versions: dict[str, list[Task]] = {}
+        for task in Task.objects.filter(benchmark=benchmark).order_by("-version"):
+            self.versions.setdefault(task.external_id, []).append(task)
+
+    def match(self, record: TrajectoryRecord) -> tuple[Task | None, Problem | None, list[Problem]]:
+        """The version that was judged: the one with the same text, else the latest, with a warning."""
+        versions = self.versions.get(record.task_id)
+        where = f"{record.folder}/result.json: task_id"
+        if versions is None:
+            return None, self.unknown(record.task_id, where), []
+        for task in versions:
+            if task.text.split() == record.task_text.split():
+                return task, None, []
+        message = f'The task text differs. Benchmark: "{versions[0].text}" Submission: "{record.task_text}"'
+        return versions[0], None, [Problem("task_text_differs", message, f"{record.folder}/result.json: task")]
+
+    def unknown(self, task_id: str, where: str) -> Problem:
+        near = nearest(task_id, self.versions)
+        hint = f"; the nearest known id is {near}" if near else "; import the benchmark's tasks first"
+        return Problem("task_unknown", f"task_id {task_id} is not a task of the benchmark{hint}.", where)
+
+
+# --- second pass: take ---------------------------------------------------------------------------------------------
+
+
+def _take(
+    package: Package,
+    checked: list[Checked],
+    benchmark: Benchmark,
+    agent_name: str,
+    maintainer: Any,
+    report: ImportReport,
+) -> Submission:
+    whole = digest(sorted((c.record.task_id, c.digest) for c in checked))
+    known = _already_there(benchmark, agent_name, whole, report)
+    if known is not None:
+        return known
+    for trajectory in checked:
+        _keep_files(package, trajectory)
+    with transaction.atomic():
+        Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        known = _already_there(benchmark, agent_name, whole, report)
+        if known is not None:
+            return known
+        submission = _new_submission(benchmark, agent_name, whole, report)
+        _write_trajectories(submission, checked)
+        append(
+            submission,
+            "imported",
+            agent=agent_name,
+            benchmark=benchmark.slug,
+            attempt=submission.attempt,
+            trajectories={c.record.task_id: c.digest for c in checked},
+            report=digest(report.as_json()),
+        )
+        if maintainer is not None:
+            found(submission, maintainer)
+        return submission
+
+
+def _already_there(benchmark: Benchmark, agent_name: str, whole: str, report: ImportReport) -> Submission | None:
+    known = Submission.objects.filter(benchmark=benchmark, agent__name=agent_name, digest=whole).first()
+    if known is not None:
+        message = f"These very bytes are submission {known.pk} already; nothing was changed."
+        report.warn(PACKAGE, Problem("already_imported", message))
+    return known
+
+
+def _new_submission(benchmark: Benchmark, agent_name: str, whole: str, report: ImportReport) -> Submission:
+    agent, _ = Agent.objects.get_or_create(name=agent_name)
+    earlier = Submission.objects.filter(benchmark=benchmark, agent=agent).order_by("-attempt").first()
+    attempt = earlier.attempt + 1 if earlier else 1
+    if attempt > 1:
+        message = f"{agent_name} has a submission for this benchmark already; this one is attempt {attempt}."
+        report.warn(PACKAGE, Problem("new_attempt", message))
+    return Submission.objects.create(benchmark=benchmark, agent=agent, digest=whole, attempt=attempt)
+
+
+def _keep_files(package: Package, checked: Checked) -> None:
+    """Write the originals; a file that changed between the passes is refused, not taken unchecked."""
+    for name, facts in checked.images.items():
+        path = _image_path(checked.record, name)
+        data = package.read(path, screenshots.MAX_BYTES)
+        _same(data, facts.sha256, path)
+        screenshots.keep_bytes(facts.sha256, data)
+    for attachment, sha256, _ in checked.attachments.values():
+        data = _attachment_data(package, checked.record, attachment)
+        _same(data, sha256, attachment.path)
+        screenshots.keep_bytes(sha256, data)
+
+
+def _same(data: bytes, sha256: str, path: str) -> None:
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise PackageError(Problem("changed_while_reading", f"{path} changed while it was being imported.", path))
+
+
+def _write_trajectories(submission: Submission, checked: list[Checked]) -> None:
+    rows = Trajectory.objects.bulk_create(
+        Trajectory(
+            submission=submission,
+            task=c.task,
+            position=position,
+            task_text=c.record.task_text,
+            final_answer=c.record.final_answer,
+            reference_length=c.record.reference_length,
+            source_format=c.record.source_format,
+            digest=c.digest,
+            warnings=[w.as_json() for w in c.warnings],
+            open_slots=submission.required_labels,
+        )
+        for position, c in enumerate(checked)
+    )
+    images = _screenshot_rows(checked)
+    Step.objects.bulk_create(
+        (_step_row(row, step, c, images) for row, c in zip(rows, checked, strict=True) for step in c.record.steps),
+        batch_size=500,
+    )
+    Attachment.objects.bulk_create(
+        Attachment(trajectory=row, kind=attachment.kind, name=path, sha256=sha256, size=size)
+        for row, c in zip(rows, checked, strict=True)
+        for path, (attachment, sha256, size) in c.attachments.items()
+    )
+
+
+def _screenshot_rows(checked: list[Checked]) -> dict[str, int]:
+    """The primary keys of the screenshots by SHA-256, made where they are new."""
+    facts = {image.sha256: image for c in checked for image in c.images.values()}
+    Screenshot.objects.bulk_create(
+        (
+            Screenshot(sha256=f.sha256, media_type=f.media_type, width=f.width, height=f.height, size=f.size)
+            for f in facts.values()
+        ),
+        batch_size=500,
+        ignore_conflicts=True,
+    )
+    known = list(facts)
+    return {
+        sha256: pk
+        for start in range(0, len(known), 500)
+        for sha256, pk in Screenshot.objects.filter(sha256__in=known[start : start + 500]).values_list("sha256", "pk")
+    }
+
+
+def _step_row(trajectory: Trajectory, step: StepRecord, checked: Checked, images: dict[str, int]) -> Step:
+    image = checked.images.get(step.screenshot or "")
+    return Step(
+        trajectory=trajectory,
+        index=step.index,
+        action=step.action,
+        thought=step.thought,
+        url=step.url or "",
+        status=step.status or "",
+        screenshot_id=images[image.sha256] if image else None,
+        file_name=step.screenshot or "",
+        click_x=step.click.x if step.click else None,
+        click_y=step.click.y if step.click else None,
+        warnings=[w.as_json() for w in step.warnings],
+    )
+
+
+def finish_upload(upload: Any, report: ImportReport, submission: Submission | None) -> None:
+    """Keep the outcome of a web or API upload."""
+    upload.report, upload.submission, upload.finished_at = report.as_json(), submission, timezone.now()
+    upload.save(update_fields=["report", "submission", "finished_at"])

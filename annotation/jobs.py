@@ -1,0 +1,87 @@
+"""Celery jobs: each finds its rows, calls one function of a lower floor, and can be run twice without harm."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+from celery import shared_task
+from django.core.files.storage import default_storage
+from django.db.models import Q
+from django.utils import timezone
+
+from annotation import ingest, screenshots, workflow
+from annotation.models import Screenshot, Submission, Upload
+from annotation.records import ImportReport, Problem
+
+SILENT = timedelta(minutes=5)  # an import that has not reported for so long has lost its worker
+
+
+@shared_task
+def import_upload(upload_id: str) -> None:
+    """Read an uploaded package; exactly one worker takes it, and a worker that died is followed by another."""
+    now = timezone.now()
+    stale = Q(started_at__isnull=True) | Q(heartbeat_at__lt=now - SILENT)
+    taken = Upload.objects.filter(stale, pk=upload_id, finished_at__isnull=True).update(
+        started_at=now, heartbeat_at=now
+    )
+    if taken:
+        _import(Upload.objects.select_related("benchmark", "uploaded_by").get(pk=upload_id))
+
+
+def _import(upload: Upload) -> None:
+    def progress(done: int, total: int) -> None:
+        Upload.objects.filter(pk=upload.pk).update(done=done, total=total, heartbeat_at=timezone.now())
+
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            package = Path(folder) / "package.zip"
+            _fetch(upload.stored_as, package)
+            report, submission = ingest.import_submission(
+                package,
+                benchmark=upload.benchmark,
+                agent_name=upload.agent_name,
+                maintainer=upload.uploaded_by,
+                keep_valid=upload.keep_valid,
+                dry_run=upload.dry_run,
+                progress=progress,
+            )
+    except (ingest.ImportStopped, OSError) as error:
+        report, submission = ImportReport(), None
+        report.reject(ingest.PACKAGE, Problem("import_stopped", f"{error} Upload the package again."))
+    ingest.finish_upload(upload, report, submission)
+    default_storage.delete(upload.stored_as)
+    if submission is not None:
+        make_thumbnails.delay(submission.pk)
+
+
+def _fetch(name: str, target: Path) -> None:
+    with default_storage.open(name) as source, target.open("wb") as copy:
+        for chunk in source.chunks():
+            copy.write(chunk)
+
+
+@shared_task
+def make_thumbnails(submission_id: int) -> None:
+    """Make the pictures of a new submission before anybody waits for them."""
+    shown = Screenshot.objects.filter(steps__trajectory__submission=submission_id).distinct()
+    for screenshot in shown.order_by("pk").iterator():
+        for kind in (screenshots.Rendition.THUMBNAIL, screenshots.Rendition.DISPLAY):
+            screenshots.rendition(screenshot, kind)
+
+
+@shared_task
+def resume_uploads() -> None:
+    """Queue again what has no message or has lost its worker: the rows are the truth, not the broker."""
+    waiting = Q(started_at__isnull=True, created_at__lt=timezone.now() - timedelta(minutes=1))
+    silent = Q(started_at__isnull=False, heartbeat_at__lt=timezone.now() - SILENT)
+    for pk in Upload.objects.filter(waiting | silent, finished_at__isnull=True).values_list("pk", flat=True):
+        import_upload.delay(str(pk))
+
+
+@shared_task
+def return_leases() -> None:
+    """Give expired slots back even when nobody asks for work."""
+    for submission in Submission.objects.filter(frozen_at__isnull=True):
+        workflow.return_expired_leases(submission)

@@ -1,0 +1,28 @@
+"""import_labels FILE.csv --benchmark SLUG"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from annotation import catalogue
+from annotation.management.reports import find_benchmark, finish, read_input
+
+
+class Command(BaseCommand):
+    help = "Load labels made elsewhere (CSV: annotator, task_id, agent, label), for research."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--report", type=Path, metavar="FILE.json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        report = catalogue.import_labels(
+            read_input(options["file"]),
+            options["file"].name,
+            benchmark=find_benchmark(options["benchmark"]),
+        )
+        finish(self, report, options["report"], "tasks with labels")

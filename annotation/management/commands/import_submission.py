@@ -1,0 +1,51 @@
+"""import_submission PATH --benchmark SLUG --agent NAME [--dry-run] [--keep-valid] [--report FILE.json]"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation import ingest
+from annotation.management.reports import find_benchmark, find_person, finish
+from annotation.records import Problem
+
+
+class Command(BaseCommand):
+    help = "Import an agent's trajectories (a folder or zip, Online-Mind2Web v1 or v2): all of them, or none."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("path", type=Path)
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--agent", required=True, metavar="NAME")
+        parser.add_argument("--maintainer", metavar="USERNAME", help="who maintains the new submission")
+        parser.add_argument("--dry-run", action="store_true", help="check and report, store nothing")
+        parser.add_argument("--keep-valid", action="store_true", help="import the good ones, list the rest")
+        parser.add_argument("--report", type=Path, metavar="FILE.json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["path"].exists():
+            raise CommandError(f"{options['path']} does not exist.", returncode=2)
+        try:
+            report, submission = ingest.import_submission(
+                options["path"],
+                benchmark=find_benchmark(options["benchmark"]),
+                agent_name=options["agent"],
+                maintainer=find_person(options["maintainer"]) if options["maintainer"] else None,
+                keep_valid=options["keep_valid"],
+                dry_run=options["dry_run"],
+                progress=self._show if sys.stderr.isatty() else None,
+            )
+        except ingest.ImportStopped as error:
+            raise CommandError(str(error)) from error
+        if submission is None and not report.rejected and not report.accepted:
+            report.reject(ingest.PACKAGE, Problem("package_empty", "There is no trajectory in the package."))
+        finish(self, report, options["report"], "trajectories", kept=submission is not None or options["dry_run"])
+        if submission is not None:
+            self.stdout.write(f"submission {submission.pk}: {submission}")
+
+    def _show(self, done: int, total: int) -> None:
+        self.stderr.write(f"\rchecked {done} of {total}", ending="" if done < total else "\n")
+        self.stderr.flush()

@@ -1,0 +1,60 @@
+"""What the import commands have in common: reading, the report, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotation.models import Benchmark, Person
+from annotation.records import ImportReport, Problem
+
+MAX_FILE_BYTES = 256 * 1024 * 1024
+
+
+def read_input(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise CommandError(f"{path} is larger than {MAX_FILE_BYTES} bytes.")
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.", returncode=2) from error
+
+
+def find_benchmark(slug: str) -> Benchmark:
+    benchmark = Benchmark.objects.filter(slug=slug).first()
+    if benchmark is None:
+        known = ", ".join(Benchmark.objects.values_list("slug", flat=True)) or "none yet"
+        raise CommandError(f"There is no benchmark {slug}; import_tasks makes one. Known: {known}.", returncode=2)
+    return benchmark
+
+
+def find_person(username: str) -> Person:
+    found = Person.objects.filter(username=username, is_active=True).first()
+    if found is None:
+        raise CommandError(f"There is no active person {username}.", returncode=2)
+    return found
+
+
+def finish(command: BaseCommand, report: ImportReport, file: Path | None, what: str, kept: bool = True) -> None:
+    """Write the report, say the outcome, and exit 1 (with the reasons on stderr) when anything was refused."""
+    if file is not None:
+        try:
+            file.write_text(json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"The report {file} cannot be written: {error.strerror}.", returncode=2) from error
+    for task_id, warning in report.warnings:
+        command.stderr.write(_line("warning", task_id, warning))
+    for task_id, problems in report.rejected.items():
+        for problem in problems:
+            command.stderr.write(_line("rejected", task_id, problem))
+    if report.rejected and not (kept and report.accepted):
+        raise CommandError(f"{len(report.rejected)} refused; nothing was imported.")
+    refused = f", {len(report.rejected)} refused" if report.rejected else ""
+    command.stdout.write(f"{len(report.accepted)} {what} accepted{refused}, {len(report.warnings)} warnings.")
+
+
+def _line(kind: str, task_id: str, problem: Problem) -> str:
+    where = f" [{problem.where}]" if problem.where and problem.where not in problem.message else ""
+    return f"{kind}: {task_id or 'package'}: {problem.code}: {problem.message}{where}"

@@ -1,0 +1,71 @@
+"""What can be asked of an agent: benchmarks, their tasks by version, and the key points stated in a task."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Benchmark(models.Model):
+    """A set of tasks, such as Online-Mind2Web."""
+
+    slug = models.SlugField(max_length=64, unique=True)
+    name = models.CharField(max_length=200)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Task(models.Model):
+    """One version of an instruction. A changed text is a new version, so labels keep the text they judged.
+
+    ``external_id`` is the benchmark's task id (with its date suffix, if it has one); ``reference_length`` is the
+    number of steps a person needed.
+    """
+
+    benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="tasks")
+    external_id = models.CharField(max_length=128)
+    version = models.PositiveIntegerField(default=1)
+    text = models.TextField()
+    website = models.CharField(max_length=500, blank=True)
+    reference_length = models.PositiveIntegerField(null=True, blank=True)
+    level = models.CharField(max_length=40, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["benchmark", "external_id", "version"], name="task_version_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.external_id
+
+
+class KeyPoint(models.Model):
+    """A requirement stated in a task. It is never reworded, because findings refer to its wording: it is retired.
+
+    An annotator's proposal has no ``accepted_at`` and is seen by the maintainer only.
+    """
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="key_points")
+    position = models.PositiveIntegerField()
+    text = models.CharField(max_length=500)
+    proposed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["position", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "text"],
+                condition=Q(retired_at__isnull=True),
+                name="key_point_once_per_task",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text

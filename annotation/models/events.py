@@ -1,0 +1,119 @@
+"""The chain of events: what happened, in an order that cannot be rewritten unnoticed.
+
+Every submission has a chain of its own; what concerns no submission (accounts) is in the chain of the instance.
+The database refuses update and delete (triggers in the first migration).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from annotation.models.trajectories import Submission
+
+GENESIS = "0" * 64
+
+
+class Event(models.Model):
+    """One transition. ``hash`` is the SHA-256 of the canonical JSON of everything else, `previous` included."""
+
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, null=True, blank=True, related_name="events")
+    sequence = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=40)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    actor_pseudonym = models.CharField(max_length=12, blank=True)
+    at = models.DateTimeField()
+    payload = models.JSONField()
+    previous = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["sequence"]
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "sequence"], name="event_sequence_once"),
+            models.UniqueConstraint(
+                fields=["sequence"], condition=Q(submission__isnull=True), name="instance_event_sequence_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sequence} {self.kind}"
+
+    def canonical(self) -> dict[str, Any]:
+        """What the hash covers; the actor by pseudonym only, so that a chain can be published as it is."""
+        return {
+            "sequence": self.sequence,
+            "kind": self.kind,
+            "actor": self.actor_pseudonym,
+            "at": instant(self.at),
+            "payload": self.payload,
+            "previous": self.previous,
+        }
+
+    def computed_hash(self) -> str:
+        return digest(self.canonical())
+
+
+def instant(at: datetime | None) -> str | None:
+    """A time as the chain spells it: UTC, ISO 8601, microseconds."""
+    return at and at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def canonical_json(value: Any) -> str:
+    """One spelling for one value: sorted keys, no spaces, no escapes beyond JSON's own."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON of ``value``, in hex."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def append(
+    submission: Submission | None,
+    kind: str,
+    *,
+    actor: Any = None,
+    pseudonym: str = "",
+    at: datetime | None = None,
+    **payload: Any,
+) -> Event:
+    """Append an event to a chain, inside the caller's transaction.
+
+    The caller holds the lock of the chain, which is the row of its submission; where it does not, the unique
+    constraint on (submission, sequence) refuses the second of two events.
+    """
+    last = Event.objects.filter(submission=submission).order_by("-sequence").only("sequence", "hash").first()
+    event = Event(
+        submission=submission,
+        sequence=last.sequence + 1 if last else 0,
+        kind=kind,
+        actor=actor,
+        actor_pseudonym=pseudonym,
+        at=at or timezone.now(),
+        payload=payload,
+        previous=last.hash if last else GENESIS,
+    )
+    event.hash = event.computed_hash()
+    event.save(force_insert=True)
+    return event
+
+
+def first_broken(events: Iterable[Event]) -> Event | None:
+    """The first event whose hash, link or number is wrong; None when the chain holds. In order of sequence."""
+    previous, sequence = GENESIS, 0
+    for event in events:
+        if event.sequence != sequence or event.previous != previous or event.hash != event.computed_hash():
+            return event
+        previous, sequence = event.hash, sequence + 1
+    return None

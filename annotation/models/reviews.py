@@ -1,0 +1,322 @@
+"""What people say about trajectories: who takes part, who holds which slot, labels and adjudications."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from annotation.models.catalogue import Benchmark, KeyPoint, Task
+from annotation.models.trajectories import Agent, Submission, Trajectory
+from annotation.records import Finding, Verdict
+
+VERDICTS = [(verdict.value, verdict.name.replace("_", " ").capitalize()) for verdict in Verdict]
+FINDINGS = [(finding.value, finding.value) for finding in Finding]
+
+
+def person(**options: Any) -> Any:
+    """A foreign key to a person; people are deactivated, never deleted, while anything names them."""
+    return models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, **options)
+
+
+class Membership(models.Model):
+    """The one role of a person in a submission, with the pseudonym everybody else sees."""
+
+    class Role(models.TextChoices):
+        ANNOTATOR = "annotator"
+        ADJUDICATOR = "adjudicator"
+        MAINTAINER = "maintainer"
+
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="memberships")
+    person = person(related_name="memberships")
+    role = models.CharField(max_length=12, choices=Role.choices)
+    pseudonym = models.CharField(max_length=12)
+    joined_at = models.DateTimeField(auto_now_add=True)
+    deactivated_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "person"], name="one_role_per_person_and_submission"),
+            models.UniqueConstraint(fields=["submission", "pseudonym"], name="pseudonym_once"),
+            models.CheckConstraint(condition=Q(role__in=["annotator", "adjudicator", "maintainer"]), name="role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pseudonym} ({self.role})"
+
+
+class Assignment(models.Model):
+    """A slot of a trajectory, reserved for one annotator.
+
+    It is held under a lease until the label is in (``lease_expires_at`` is then null) and deleted when it is
+    released or the lease runs out. A label refers to it, so a slot with a label can never be given again.
+    """
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="assignments")
+    annotator = person(related_name="assignments")
+    slot = models.PositiveSmallIntegerField()
+    claimed_at = models.DateTimeField()
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["trajectory", "slot"], name="slot_given_once"),
+            models.UniqueConstraint(fields=["trajectory", "annotator"], name="one_slot_per_annotator"),
+            models.CheckConstraint(condition=Q(slot__gte=1), name="slots_count_from_one"),
+        ]
+        indexes = [
+            # Read by queue.held_by and by the return of expired leases.
+            models.Index(F("lease_expires_at"), condition=Q(lease_expires_at__isnull=False), name="assignment_leases"),
+        ]
+
+    def __str__(self) -> str:
+        return f"slot {self.slot} of {self.trajectory}"
+
+
+class Release(models.Model):
+    """An annotator gave a trajectory back for a reason; it is not offered to them again."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="releases")
+    annotator = person(related_name="releases")
+    reason = models.TextField()
+    released_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trajectory", "annotator"], name="released_once")]
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Draft(models.Model):
+    """What a person has entered but not submitted. It stays theirs when the lease ends.
+
+    ``version`` counts the saves, so that a second tab that saves over the first is noticed.
+    """
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="drafts")
+    author = person(related_name="drafts")
+    content = models.JSONField(default=dict)
+    version = models.PositiveIntegerField(default=1)
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trajectory", "author"], name="one_draft_per_author")]
+
+    def __str__(self) -> str:
+        return f"draft {self.version}"
+
+
+class Decision(models.Model):
+    """The fields that a label and an adjudication have in common, with what makes them complete."""
+
+    verdict = models.PositiveSmallIntegerField(choices=VERDICTS)
+    reasoning = models.TextField()
+    failure_step = models.PositiveIntegerField(null=True, blank=True)
+    failure_type = models.CharField(max_length=40, blank=True)
+    cause = models.CharField(max_length=40, blank=True)
+    exception_reason = models.TextField(blank=True)
+
+    class Meta:
+        abstract = True
+
+    @staticmethod
+    def complete(prefix: str, unless: Q | None = None) -> list[models.BaseConstraint]:
+        """The check constraints of a complete decision, named ``<prefix>_...``; ``unless`` exempts open rows."""
+        rules = {
+            "verdict_known": Q(verdict__in=[v.value for v in Verdict]),
+            "reasoning_given": ~Q(reasoning=""),
+            "failure_explained": ~Q(verdict=Verdict.FAILURE) | (Q(failure_step__isnull=False) & ~Q(failure_type="")),
+            "cause_given": ~Q(verdict=Verdict.NOT_EXECUTABLE) | ~Q(cause=""),
+        }
+        return [
+            models.CheckConstraint(condition=(rule if unless is None else unless | rule), name=f"{prefix}_{name}")
+            for name, rule in rules.items()
+        ]
+
+
+class Label(Decision):
+    """One annotator's verdict with its reasons. Append-only: a correction is the next ``revision``."""
+
+    assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="labels")
+    revision = models.PositiveIntegerField(default=1)
+    revision_reason = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["revision"]
+        constraints = [
+            *Decision.complete("label"),
+            models.UniqueConstraint(fields=["assignment", "revision"], name="label_revision_once"),
+            models.CheckConstraint(
+                condition=Q(revision=1) | ~Q(revision_reason=""), name="label_revision_has_a_reason"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_verdict_display()} (revision {self.revision})"
+
+
+class KeyPointFinding(models.Model):
+    """What a label says about one key point, with the step that proves it."""
+
+    label = models.ForeignKey(Label, on_delete=models.PROTECT, related_name="findings")
+    key_point = models.ForeignKey(KeyPoint, on_delete=models.PROTECT, related_name="findings")
+    finding = models.CharField(max_length=8, choices=FINDINGS)
+    step = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["key_point__position", "key_point_id"]
+        constraints = [
+            models.UniqueConstraint(fields=["label", "key_point"], name="finding_once_per_label"),
+            models.CheckConstraint(condition=Q(finding__in=list(Finding)), name="finding_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.finding
+
+
+class Flag(models.Model):
+    """An annotator asks the adjudicator to look, whatever the labels say."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="flags")
+    annotator = person(related_name="flags")
+    note = models.TextField(blank=True)
+    flagged_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trajectory", "annotator"], name="flagged_once")]
+
+    def __str__(self) -> str:
+        return self.note
+
+
+class SpotCheckDraw(models.Model):
+    """A seeded random choice among the unanimous trajectories; anybody can repeat it from this row.
+
+    ``population`` and ``drawn`` are sorted lists of the tasks' external ids.
+    """
+
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="spot_check_draws")
+    number = models.PositiveIntegerField()
+    seed = models.CharField(max_length=80)
+    rate = models.FloatField()
+    population = models.JSONField()
+    drawn = models.JSONField()
+    drawn_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["submission", "number"], name="draw_number_once")]
+
+    def __str__(self) -> str:
+        return f"draw {self.number}"
+
+
+class SpotCheck(models.Model):
+    """A trajectory took part in a draw; ``selected`` says whether it was drawn."""
+
+    trajectory = models.OneToOneField(Trajectory, on_delete=models.PROTECT, related_name="spot_check")
+    draw = models.ForeignKey(SpotCheckDraw, on_delete=models.PROTECT, related_name="members")
+    selected = models.BooleanField()
+
+    def __str__(self) -> str:
+        return "drawn" if self.selected else "not drawn"
+
+
+class Reopening(models.Model):
+    """A maintainer asked for a new adjudication; number ``revision`` of the adjudications answers it."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="reopenings")
+    reopened_by = person(related_name="+")
+    reason = models.TextField()
+    reopened_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Adjudication(Decision):
+    """The deciding verdict. A row is opened by one adjudicator, decided once, and never changes again.
+
+    ``blind`` says that the adjudicator had seen no label when deciding, as a spot check demands.
+    """
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="adjudications")
+    adjudicator = person(related_name="adjudications")
+    revision = models.PositiveIntegerField(default=1)
+    revision_reason = models.TextField(blank=True)
+    blind = models.BooleanField()
+    opened_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True, blank=True)
+    verdict = models.PositiveSmallIntegerField(choices=VERDICTS, null=True, blank=True)
+    reasoning = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["revision"]
+        constraints = [
+            *Decision.complete("adjudication", unless=Q(decided_at__isnull=True)),
+            models.CheckConstraint(
+                condition=Q(decided_at__isnull=True, verdict__isnull=True)
+                | Q(decided_at__isnull=False, verdict__isnull=False),
+                name="adjudication_decided_with_a_verdict",
+            ),
+            models.UniqueConstraint(fields=["trajectory", "revision"], name="adjudication_revision_once"),
+            models.UniqueConstraint(
+                fields=["trajectory"], condition=Q(decided_at__isnull=True), name="one_open_adjudication"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"adjudication {self.revision} of {self.trajectory}"
+
+
+class AdjudicationFinding(models.Model):
+    """What an adjudication says about one key point."""
+
+    adjudication = models.ForeignKey(Adjudication, on_delete=models.PROTECT, related_name="findings")
+    key_point = models.ForeignKey(KeyPoint, on_delete=models.PROTECT, related_name="+")
+    finding = models.CharField(max_length=8, choices=FINDINGS)
+    step = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["key_point__position", "key_point_id"]
+        constraints = [
+            models.UniqueConstraint(fields=["adjudication", "key_point"], name="finding_once_per_adjudication"),
+            models.CheckConstraint(condition=Q(finding__in=list(Finding)), name="adjudication_finding_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.finding
+
+
+class ImportedLabel(models.Model):
+    """A label made elsewhere, for research; never part of a submission's own evidence.
+
+    ``position`` is its place in the file: published tables take the first listed label of a trajectory.
+    """
+
+    benchmark = models.ForeignKey(Benchmark, on_delete=models.CASCADE, related_name="imported_labels")
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="imported_labels")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="imported_labels")
+    annotator = models.CharField(max_length=200)
+    position = models.PositiveIntegerField()
+    verdict = models.PositiveSmallIntegerField(choices=VERDICTS)
+    reasoning = models.TextField(blank=True)
+    failure_step = models.PositiveIntegerField(null=True, blank=True)
+    failure_type = models.CharField(max_length=100, blank=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["benchmark", "task", "agent", "annotator"], name="imported_label_once_per_annotator"
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict__in=[v.value for v in Verdict]), name="imported_label_verdict_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.annotator}: {self.verdict}"

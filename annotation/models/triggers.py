@@ -1,0 +1,98 @@
+"""The rules that only a trigger can hold, for PostgreSQL and SQLite: append-only rows, and the number of slots.
+
+A migration that rebuilds one of these tables on SQLite drops its triggers; it must end with `install`. A test
+compares the triggers of a migrated database with this list.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+APPEND_ONLY = {
+    "annotation_event": "",
+    "annotation_label": "",
+    "annotation_keypointfinding": "",
+    "annotation_adjudicationfinding": "",
+    "annotation_spotcheckdraw": "",
+    "annotation_adjudication": "OLD.decided_at IS NOT NULL",  # an open one may still be decided, or left
+}
+
+SLOTS = {
+    "slot_taken": (
+        "INSERT",
+        "UPDATE annotation_trajectory SET open_slots = open_slots - 1 WHERE id = NEW.trajectory_id",
+    ),
+    "slot_returned": (
+        "DELETE",
+        "UPDATE annotation_trajectory SET open_slots = open_slots + 1 WHERE id = OLD.trajectory_id",
+    ),
+}
+
+
+def names() -> list[str]:
+    return sorted([*_append_only(), *SLOTS])
+
+
+def _append_only() -> dict[str, str]:
+    """The tables of the append-only triggers by the triggers' names."""
+    return {f"{table}_append_only_{verb}": table for table in APPEND_ONLY for verb in ("update", "delete")}
+
+
+def install(apps: Any, schema_editor: Any) -> None:
+    """Create every trigger; safe to call when they exist."""
+    remove(apps, schema_editor)
+    make = _postgresql if schema_editor.connection.vendor == "postgresql" else _sqlite
+    with schema_editor.connection.cursor() as cursor:
+        for statement in make():
+            cursor.execute(statement)
+
+
+def remove(apps: Any, schema_editor: Any) -> None:
+    postgresql = schema_editor.connection.vendor == "postgresql"
+    tables = _append_only() | dict.fromkeys(SLOTS, "annotation_assignment")
+    with schema_editor.connection.cursor() as cursor:
+        for name, table in tables.items():
+            cursor.execute(f"DROP TRIGGER IF EXISTS {name}" + (f" ON {table}" if postgresql else ""))
+
+
+def _sqlite() -> list[str]:
+    statements = [
+        f"CREATE TRIGGER {table}_append_only_{verb} BEFORE {verb.upper()} ON {table} "
+        f"{'WHEN ' + when if when else ''} BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        for table, when in APPEND_ONLY.items()
+        for verb in ("update", "delete")
+    ]
+    return statements + [
+        f"CREATE TRIGGER {name} AFTER {verb} ON annotation_assignment BEGIN {statement}; END"
+        for name, (verb, statement) in SLOTS.items()
+    ]
+
+
+APPEND_ONLY_FUNCTION = """
+CREATE OR REPLACE FUNCTION webverdict_append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+END $$
+"""
+SLOT_FUNCTION = """
+CREATE OR REPLACE FUNCTION webverdict_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    {statement};
+    RETURN NULL;
+END $$
+"""
+SLOT_TRIGGER = """
+CREATE TRIGGER {name} AFTER {verb} ON annotation_assignment FOR EACH ROW EXECUTE FUNCTION webverdict_{name}()
+"""
+
+
+def _postgresql() -> list[str]:
+    statements = [APPEND_ONLY_FUNCTION]
+    statements += [
+        f"CREATE TRIGGER {table}_append_only_{verb} BEFORE {verb.upper()} ON {table} FOR EACH ROW "
+        f"{'WHEN (' + when + ')' if when else ''} EXECUTE FUNCTION webverdict_append_only()"
+        for table, when in APPEND_ONLY.items()
+        for verb in ("update", "delete")
+    ]
+    for name, (verb, statement) in SLOTS.items():
+        statements.append(SLOT_FUNCTION.format(name=name, statement=statement))
+        statements.append(SLOT_TRIGGER.format(name=name, verb=verb))
+    return statements

@@ -1,0 +1,48 @@
+"""Errors of the API as problem details (RFC 9457): type, title, status, detail, and errors per field."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+from annotation.workflow import Conflict, Incomplete
+
+
+def handle(error: Exception, context: dict[str, Any]) -> Response | None:
+    """The response for an error that a view raised; None lets Django answer (500)."""
+    if isinstance(error, Conflict):
+        return _problem(status.HTTP_409_CONFLICT, str(error))
+    if isinstance(error, Incomplete):
+        return _problem(status.HTTP_400_BAD_REQUEST, str(error), [p.as_json() for p in error.problems])
+    response = exception_handler(error, context)
+    if response is None:
+        return None
+    detail, errors = _detail(error, response.data)
+    answer = _problem(response.status_code, detail, errors)
+    for header in ("WWW-Authenticate", "Retry-After"):
+        if response.has_header(header):
+            answer[header] = response[header]
+    return answer
+
+
+def _detail(error: Exception, data: Any) -> tuple[str, list[dict[str, str]]]:
+    if not isinstance(error, exceptions.ValidationError):
+        return str(data.get("detail", error)) if isinstance(data, dict) else str(error), []
+    fields = data if isinstance(data, dict) else {"": data}
+    errors = [
+        {"code": getattr(message, "code", "invalid"), "message": str(message), "where": field}
+        for field, messages in fields.items()
+        for message in (messages if isinstance(messages, list) else [messages])
+    ]
+    return " ".join(f"{e['where']}: {e['message']}" if e["where"] else e["message"] for e in errors), errors
+
+
+def _problem(code: int, detail: str, errors: list[dict[str, str]] | None = None) -> Response:
+    body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(code).phrase, "status": code, "detail": detail}
+    if errors:
+        body["errors"] = errors
+    return Response(body, status=code, content_type="application/problem+json")

@@ -1,0 +1,181 @@
+"""What the agent did and what people say about it, as plain values shared by every floor. No Django here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+
+class Verdict(IntEnum):
+    """The outcome of one trajectory, for people and judges alike; the number is the code of the file formats."""
+
+    FAILURE = 0
+    SUCCESS = 1
+    NOT_EXECUTABLE = 2
+
+
+class Finding(StrEnum):
+    """Whether a key point of the task was satisfied by the trajectory."""
+
+    MET = "met"
+    UNMET = "unmet"
+    UNCLEAR = "unclear"
+
+
+class SourceFormat(StrEnum):
+    """The outside format that a trajectory was read from."""
+
+    ONLINE_MIND2WEB_V1 = "online-mind2web-v1"
+    ONLINE_MIND2WEB_V2 = "online-mind2web-v2"
+
+
+class ActionStatus(StrEnum):
+    """What the agent's harness reported about an action."""
+
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+
+
+class AttachmentKind(StrEnum):
+    """Files that came with a trajectory beside its screenshots."""
+
+    NETWORK_TRACE = "network_trace"
+    AGENT_RESPONSE = "agent_response"
+    INPUT_IMAGE = "input_image"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong (or doubtful), where, and how to mend it.
+
+    ``code`` is stable and for machines, ``message`` is for people, ``where`` is a path such as
+    ``<task_id>/result.json: action_history[3].step`` or the name of a form field.
+    """
+
+    code: str
+    message: str
+    where: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        return {"code": self.code, "message": self.message, "where": self.where}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """One instruction of a benchmark. ``reference_length`` is the number of steps a person needed."""
+
+    task_id: str
+    text: str
+    website: str = ""
+    reference_length: int | None = None
+    level: str = ""
+    key_points: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """Where an action pointed, in pixels of the agent's viewport, from its top left corner."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """Observation and action number ``index`` (from 0).
+
+    ``screenshot`` is the file name inside ``trajectory/``, None when it is missing. ``action`` is empty for a
+    last observation after which nothing was done. ``warnings`` are shown at the step.
+    """
+
+    index: int
+    action: str
+    thought: str | None = None
+    url: str | None = None
+    status: ActionStatus | None = None
+    screenshot: str | None = None
+    click: Click | None = None
+    warnings: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentRecord:
+    """A file beside the screenshots; ``path`` is relative to the trajectory's folder."""
+
+    kind: AttachmentKind
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryRecord:
+    """One agent's attempt at one task, as it was written in ``folder`` (relative to the package)."""
+
+    folder: str
+    task_id: str
+    task_text: str
+    final_answer: str | None
+    source_format: SourceFormat
+    steps: tuple[StepRecord, ...]
+    reference_length: int | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLabelRecord:
+    """A label made elsewhere, for research: one row of a label file. ``row`` is its line number, from 1."""
+
+    row: int
+    annotator: str
+    task_id: str
+    agent: str
+    verdict: Verdict
+    reasoning: str = ""
+    failure_step: int | None = None
+    failure_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingContent:
+    """What a person says about one key point; ``step`` is the step that proves it."""
+
+    key_point: int
+    finding: Finding | None
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelContent:
+    """Everything that a person enters for a verdict, complete or not; `protocol.missing` tells which it is."""
+
+    verdict: Verdict | None = None
+    reasoning: str = ""
+    failure_step: int | None = None
+    failure_type: str = ""
+    cause: str = ""
+    exception_reason: str = ""
+    findings: tuple[FindingContent, ...] = ()
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import took, what it refused and why; the same object is shown on the page and written as JSON."""
+
+    accepted: list[str] = field(default_factory=list)
+    rejected: dict[str, list[Problem]] = field(default_factory=dict)
+    warnings: list[tuple[str, Problem]] = field(default_factory=list)
+
+    def reject(self, task_id: str, *problems: Problem) -> None:
+        self.rejected.setdefault(task_id, []).extend(problems)
+
+    def warn(self, task_id: str, *problems: Problem) -> None:
+        self.warnings.extend((task_id, problem) for problem in problems)
+
+    def as_json(self) -> dict[str, list[object]]:
+        return {
+            "accepted": list(self.accepted),
+            "rejected": [
+                {"task_id": task_id, "problems": [p.as_json() for p in problems]}
+                for task_id, problems in self.rejected.items()
+            ],
+            "warnings": [{"task_id": task_id, **problem.as_json()} for task_id, problem in self.warnings],
+        }

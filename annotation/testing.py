@@ -1,0 +1,204 @@
+"""Builders for tests, demo and benchmarks: a fixed cast, small packages on disk, and rows made through the verbs.
+
+alice, bob and chen annotate, carol adjudicates, mira maintains, dave is an outsider.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from annotation import ingest, queue, workflow
+from annotation.catalogue import import_tasks
+from annotation.models import Agent, Benchmark, Membership, Person, Step, Submission, Trajectory
+from annotation.records import Finding, FindingContent, LabelContent, SourceFormat, Verdict
+
+PASSWORD = "correct horse battery"  # noqa: S105 - of the cast in tests
+ROLES = {
+    "mira": Membership.Role.MAINTAINER,
+    "alice": Membership.Role.ANNOTATOR,
+    "bob": Membership.Role.ANNOTATOR,
+    "chen": Membership.Role.ANNOTATOR,
+    "carol": Membership.Role.ADJUDICATOR,
+}
+
+
+def png(number: int = 0, size: tuple[int, int] = (320, 200)) -> bytes:
+    """A small picture that shows ``number``; different numbers are different bytes."""
+    image = Image.new("RGB", size, (240, 244 - number % 7, 248))
+    ImageDraw.Draw(image).text((10, 10), f"screenshot {number}", fill="black")
+    stream = io.BytesIO()
+    image.save(stream, "PNG")
+    return stream.getvalue()
+
+
+def task(number: int, **fields: Any) -> dict[str, Any]:
+    """A task as a task file states it."""
+    return {
+        "task_id": f"task_{number:04d}",
+        "confirmed_task": f"Find the cheapest laptop of shop {number} with at least 16 GB and add it to the cart.",
+        "website": f"https://shop{number}.example/",
+        "reference_length": 4,
+        "level": "easy",
+        "key_points": ["at least 16 GB", "cheapest by sorting"],
+    } | fields
+
+
+def result_v2(number: int, steps: int = 3, **fields: Any) -> dict[str, Any]:
+    """A result.json of the second version for `task(number)`; the last step completes."""
+    actions = [f"coords({100 + n}, {50 + n}) -> CLICK -> control {n} | SUCCESS" for n in range(steps - 1)] + [
+        "TASK_COMPLETE -> ANSWER: Laptop added."
+    ]
+    return {
+        "schema_version": "online-mind2web-v2",
+        "task": task(number)["confirmed_task"],
+        "task_id": task(number)["task_id"],
+        "agent_final_answer": "Laptop added.",
+        "reference_length": 4,
+        "action_history": [
+            {
+                "step": n,
+                "screenshot": f"{n:04d}.png",
+                "action": action,
+                "thought": f"I will do {n}.",
+                "url": f"https://shop{number}.example/step/{n}",
+            }
+            for n, action in enumerate(actions)
+        ],
+    } | fields
+
+
+def result_v1(number: int, actions: int = 2, **fields: Any) -> dict[str, Any]:
+    """A result.json of the first version for `task(number)`."""
+    return {
+        "task_id": task(number)["task_id"],
+        "task": task(number)["confirmed_task"],
+        "action_history": [f"Click at ({100 + n}, {50 + n})" for n in range(actions)],
+        "thoughts": [f"I will do {n}." for n in range(actions)],
+        "final_result_response": "Laptop added.",
+    } | fields
+
+
+def write_trajectory(folder: Path, result: dict[str, Any], images: dict[str, bytes]) -> Path:
+    """One trajectory's folder, named by its task id, with the given files in ``trajectory/``."""
+    home = folder / str(result["task_id"])
+    (home / "trajectory").mkdir(parents=True)
+    (home / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    for name, data in images.items():
+        (home / "trajectory" / name).write_bytes(data)
+    return home
+
+
+def write_submission(folder: Path, trajectories: int = 2, steps: int = 3, first: int = 0) -> Path:
+    """A package of v2 trajectories for tasks ``first`` ... with a different picture for every step."""
+    for number in range(first, first + trajectories):
+        images = {f"{n:04d}.png": png(number * 100 + n) for n in range(steps)}
+        write_trajectory(folder, result_v2(number, steps), images)
+    return folder
+
+
+def benchmark(tasks: int = 2, slug: str = "shops", **fields: Any) -> Benchmark:
+    """A benchmark with `task(0)` ... loaded as from a file."""
+    data = json.dumps([task(number, **fields) for number in range(tasks)]).encode()
+    report = import_tasks(data, "tasks.json", benchmark_slug=slug, benchmark_name="Shops")
+    assert not report.rejected, report.as_json()  # noqa: S101
+    return Benchmark.objects.get(slug=slug)
+
+
+def person(name: str, **fields: Any) -> Person:
+    """Somebody of the cast, with `PASSWORD`."""
+    found = Person.objects.filter(username=name).first()
+    return found or Person.objects.create_user(name, f"{name}@people.example", PASSWORD, **fields)
+
+
+def cast(submission: Submission) -> dict[str, Person]:
+    """Everybody with their role in ``submission``; dave has none."""
+    people = {"mira": person("mira", is_staff=True), "dave": person("dave")}
+    if not submission.memberships.filter(person=people["mira"]).exists():
+        workflow.found(submission, people["mira"])
+    for name, role in ROLES.items():
+        people[name] = person(name, is_staff=name == "mira")
+        workflow.add_member(people["mira"], submission, people[name], role)
+    return people
+
+
+def submission(folder: Path, trajectories: int = 2, steps: int = 3, agent: str = "Careful Agent") -> Submission:
+    """A submission imported from a package written into ``folder``, without members."""
+    report, made = ingest.import_submission(
+        write_submission(folder, trajectories, steps), benchmark=benchmark(trajectories), agent_name=agent
+    )
+    assert made is not None, report.as_json()  # noqa: S101
+    return made
+
+
+def content(trajectory: Trajectory, verdict: int = Verdict.SUCCESS, **fields: Any) -> LabelContent:
+    """A complete label for a trajectory; ``fields`` replace what the verdict asks for."""
+    met = Finding.UNMET if verdict == Verdict.FAILURE else Finding.MET
+    points = workflow.key_points_of(trajectory).values_list("pk", flat=True)
+    base: dict[str, Any] = {
+        "verdict": Verdict(verdict),
+        "reasoning": "The steps show it.",
+        "findings": tuple(FindingContent(pk, met, 0) for pk in points),
+    }
+    if verdict == Verdict.FAILURE:
+        base |= {"failure_step": 1, "failure_type": "range_not_exact"}
+    if verdict == Verdict.NOT_EXECUTABLE:
+        base |= {"cause": "blocked"}
+    return LabelContent(**(base | fields))
+
+
+def label(person: Person, trajectory: Trajectory, verdict: int = Verdict.SUCCESS, **fields: Any) -> Any:
+    """Claim until the person holds ``trajectory``, and label it; others claimed on the way are not given back."""
+    while not trajectory.assignments.filter(annotator=person).exists():
+        held = workflow.claim(person, trajectory.submission)
+        assert held is not None, "nothing left to claim"  # noqa: S101
+        if held.trajectory_id != trajectory.pk:
+            raise AssertionError(f"{person} was given {held.trajectory} first; label in the queue's order")
+    return workflow.submit(person, trajectory, content(trajectory, verdict, **fields))
+
+
+def label_all(people: dict[str, Person], submission: Submission, verdicts: dict[str, list[int]]) -> None:
+    """Let alice, bob and chen label everything through the queue; ``verdicts`` by task id, in the order of names."""
+    for index, name in enumerate(("alice", "bob", "chen")):
+        while (held := workflow.claim(people[name], submission)) is not None:
+            verdict = verdicts.get(held.trajectory.task.external_id, [1, 1, 1])[index]
+            workflow.submit(people[name], held.trajectory, content(held.trajectory, verdict))
+
+
+def adjudicate_all(carol: Person, submission: Submission, verdict: int = Verdict.SUCCESS) -> None:
+    """Decide whatever waits for an adjudicator."""
+    for trajectory in queue.to_adjudicate(submission):
+        workflow.open_adjudication(carol, trajectory)
+        workflow.decide(carol, trajectory, content(trajectory, verdict))
+
+
+def bare_submission(trajectories: int, steps: int = 1, agent: str = "Bare Agent") -> Submission:
+    """A submission with rows only, no images: for what depends on the number of trajectories."""
+    shops = benchmark(trajectories, slug="bare", key_points=["cheapest by sorting"])
+    made = Submission.objects.create(
+        benchmark=shops, agent=Agent.objects.get_or_create(name=agent)[0], digest=f"bare {agent} {trajectories}"
+    )
+    rows = Trajectory.objects.bulk_create(
+        (
+            Trajectory(
+                submission=made,
+                task=found,
+                position=position,
+                task_text=found.text,
+                source_format=SourceFormat.ONLINE_MIND2WEB_V2,
+                digest=f"{position}",
+                open_slots=made.required_labels,
+            )
+            for position, found in enumerate(shops.tasks.order_by("external_id")[:trajectories])
+        ),
+        batch_size=1000,
+    )
+    Step.objects.bulk_create(
+        (Step(trajectory=row, index=n, action=f"Click at ({n}, {n})") for row in rows for n in range(steps)),
+        batch_size=1000,
+    )
+    return made

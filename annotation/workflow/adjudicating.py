@@ -1,0 +1,162 @@
+"""The verbs of adjudicators, and the draw of the spot checks."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from annotation import access
+from annotation.models import (
+    Adjudication,
+    AdjudicationFinding,
+    Draft,
+    Membership,
+    SpotCheck,
+    SpotCheckDraw,
+    Submission,
+    Trajectory,
+)
+from annotation.models.events import digest
+from annotation.models.states import TO_ADJUDICATE, State, state_of, with_state
+from annotation.records import LabelContent
+from annotation.workflow.facts import adjudication_facts, draw_facts
+from annotation.workflow.ground import (
+    Conflict,
+    Role,
+    active_member,
+    complete,
+    given_reason,
+    lock_submission,
+    locked,
+    not_frozen,
+    record_for,
+)
+
+
+def open_adjudication(person: Any, trajectory: Trajectory, reason: str = "") -> Adjudication:
+    """Take a trajectory for adjudication; labels cannot change from here on.
+
+    Opening one's own again returns it. Somebody else's is taken over once its lease has run out. A decided one is
+    opened again only for a ``reason``, as the next revision.
+    """
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, Role.ADJUDICATOR)
+        not_frozen(submission)
+        undecided = row.adjudications.filter(decided_at__isnull=True).first()
+        if undecided is not None and undecided.adjudicator == person:
+            return undecided
+        if undecided is not None:
+            _take_over(undecided, row)
+        blind = access.judged_blind(row)
+        _may_adjudicate(state_of(row), reason)
+        adjudication = Adjudication.objects.create(
+            trajectory=row,
+            adjudicator=person,
+            revision=row.adjudications.count() + 1,
+            revision_reason=reason.strip(),
+            blind=blind,
+            opened_at=timezone.now(),
+        )
+        record_for(member, "adjudication_opened", row, revision=adjudication.revision, blind=blind)
+        return adjudication
+
+
+def _may_adjudicate(state: State, reason: str) -> None:
+    if state is State.ADJUDICATED:
+        given_reason(reason, "changing an adjudication")
+    elif state not in TO_ADJUDICATE:
+        raise Conflict(f"There is nothing to adjudicate: the trajectory is {state}.")
+
+
+def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
+    if undecided.opened_at > timezone.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES):
+        raise Conflict("Another adjudicator is deciding this trajectory.")
+    member = Membership.objects.get(submission=trajectory.submission, person=undecided.adjudicator)
+    record_for(member, "adjudication_expired", trajectory, revision=undecided.revision)
+    undecided.delete()
+
+
+def leave_adjudication(person: Any, trajectory: Trajectory) -> None:
+    """Put an opened trajectory back into the adjudicators' queue; the draft is kept."""
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, Role.ADJUDICATOR)
+        undecided = _own_open_adjudication(person, row)
+        record_for(member, "adjudication_left", row, revision=undecided.revision)
+        undecided.delete()
+
+
+def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudication:
+    """Make the deciding verdict of an adjudication that the person has opened."""
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, Role.ADJUDICATOR)
+        not_frozen(submission)
+        adjudication = _own_open_adjudication(person, row)
+        fields = complete(row, content)
+        for name, value in fields.items():
+            setattr(adjudication, name, value)
+        AdjudicationFinding.objects.bulk_create(
+            AdjudicationFinding(adjudication=adjudication, key_point_id=f.key_point, finding=f.finding, step=f.step)
+            for f in content.findings
+        )
+        adjudication.decided_at = timezone.now()
+        adjudication.save()
+        Draft.objects.filter(trajectory=row, author=person).delete()
+        facts = digest(adjudication_facts(adjudication))
+        record_for(member, "adjudication_decided", row, revision=adjudication.revision, adjudication=facts)
+        return adjudication
+
+
+def _own_open_adjudication(person: Any, trajectory: Trajectory) -> Adjudication:
+    adjudication = trajectory.adjudications.filter(decided_at__isnull=True, adjudicator=person).first()
+    if adjudication is None:
+        raise Conflict("You have not opened this trajectory for adjudication.")
+    return adjudication
+
+
+def draw_spot_checks(person: Any, submission: Submission) -> SpotCheckDraw:
+    """Draw from the unanimous trajectories that took part in no draw yet; at least one, by the recorded seed."""
+    with transaction.atomic():
+        submission = lock_submission(submission.pk)
+        member = active_member(person, submission, Role.MAINTAINER, Role.ADJUDICATOR)
+        not_frozen(submission)
+        agreed = with_state(submission.trajectories.select_related("task")).filter(state=State.AGREED.value)
+        population = {trajectory.task.external_id: trajectory for trajectory in agreed}
+        if not population:
+            raise Conflict("There is no unanimous trajectory that has not been in a draw yet.")
+        number = submission.spot_check_draws.count() + 1
+        seed = f"{submission.spot_check_seed}/{number}"
+        drawn = choose(sorted(population), submission.spot_check_rate, seed)
+        draw = SpotCheckDraw.objects.create(
+            submission=submission,
+            number=number,
+            seed=seed,
+            rate=submission.spot_check_rate,
+            population=sorted(population),
+            drawn=drawn,
+            drawn_at=timezone.now(),
+        )
+        SpotCheck.objects.bulk_create(
+            SpotCheck(trajectory=trajectory, draw=draw, selected=task_id in drawn)
+            for task_id, trajectory in sorted(population.items())
+        )
+        record_for(member, "spot_checks_drawn", None, draw=digest(draw_facts(draw)), number=number, seed=seed)
+        return draw
+
+
+def choose(population: list[str], rate: float, seed: str) -> list[str]:
+    """The seeded random choice: ``ceil(rate * n)`` of the sorted population, itself sorted.
+
+    Python documents that `random.Random(str)` seeds by SHA-512 (version 2) and keeps `random()` reproducible
+    across releases; `sample` is not promised, so items are ranked by one `random()` each.
+    """
+    # The decimal product is rounded first: 0.1 * 30 is 3.0000000000000004 in binary and would draw four.
+    count = math.ceil(round(rate * len(population), 9))
+    generator = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
+    ranked = sorted((generator.random(), item) for item in sorted(population))
+    return sorted(item for _, item in ranked[:count])

@@ -1,0 +1,129 @@
+"""The verbs of maintainers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from annotation.models import Assignment, Membership, Reopening, Submission, Trajectory
+from annotation.models.events import digest
+from annotation.models.states import FINAL, final_verdict, state_of, with_state
+from annotation.workflow.ground import (
+    Conflict,
+    Role,
+    active_member,
+    given_reason,
+    join,
+    lock_submission,
+    locked,
+    not_frozen,
+    record,
+    record_for,
+)
+
+
+def reopen(person: Any, trajectory: Trajectory, reason: str) -> Reopening:
+    """Ask the adjudicators for a new decision on a final trajectory."""
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, Role.MAINTAINER)
+        not_frozen(submission)
+        if state_of(row) not in FINAL:
+            raise Conflict("Only a trajectory with a final verdict can be reopened.")
+        reopening = Reopening.objects.create(
+            trajectory=row,
+            reopened_by=person,
+            reason=given_reason(reason, "reopening"),
+            reopened_at=timezone.now(),
+        )
+        record_for(member, "reopened", row, reason=reopening.reason)
+        return reopening
+
+
+def freeze(person: Any, submission: Submission) -> Submission:
+    """Close a submission whose every trajectory has a final verdict; nothing changes in it from here on."""
+    with transaction.atomic():
+        submission = lock_submission(submission.pk)
+        member = active_member(person, submission, Role.MAINTAINER)
+        not_frozen(submission)
+        trajectories = list(with_state(submission.trajectories.select_related("task")))
+        unfinished = [t for t in trajectories if t.state not in FINAL or t.adjudicating]
+        if unfinished:
+            raise Conflict(
+                f"{len(unfinished)} of {len(trajectories)} trajectories have no final verdict yet, "
+                f"the first is {unfinished[0].task.external_id} ({unfinished[0].state})."
+            )
+        submission.frozen_at = timezone.now()
+        submission.save(update_fields=["frozen_at"])
+        verdicts = {t.task.external_id: final_verdict(t) for t in trajectories}
+        record(submission, member, "frozen", trajectories=len(verdicts), verdicts=digest(verdicts))
+        return submission
+
+
+def open_results(person: Any, submission: Submission) -> Submission:
+    """Show the annotators of a frozen submission what the others said; there is no way back from this."""
+    with transaction.atomic():
+        submission = lock_submission(submission.pk)
+        member = active_member(person, submission, Role.MAINTAINER)
+        if submission.frozen_at is None:
+            raise Conflict("Only a frozen submission can be opened to its annotators.")
+        if submission.opened_at is None:
+            submission.opened_at = timezone.now()
+            submission.save(update_fields=["opened_at"])
+            record(submission, member, "results_opened")
+        return submission
+
+
+def reopen_submission(person: Any, submission: Submission, reason: str) -> Submission:
+    """Take the freeze back, as long as nobody has been shown the labels of others."""
+    with transaction.atomic():
+        submission = lock_submission(submission.pk)
+        member = active_member(person, submission, Role.MAINTAINER)
+        if submission.frozen_at is None:
+            raise Conflict("The submission is not frozen.")
+        if submission.opened_at is not None:
+            raise Conflict("The annotators have seen each other's labels; new ones would not be independent.")
+        submission.frozen_at = None
+        submission.save(update_fields=["frozen_at"])
+        record(submission, member, "submission_reopened", reason=given_reason(reason, "reopening a submission"))
+        return submission
+
+
+def add_member(actor: Any, submission: Submission, person: Any, role: Membership.Role) -> Membership:
+    """Give a person their one role in a submission, or let a deactivated member of the same role back in."""
+    with transaction.atomic():
+        submission = lock_submission(submission.pk)
+        member = active_member(actor, submission, Role.MAINTAINER)
+        existing = Membership.objects.filter(submission=submission, person=person).first()
+        if existing is None:
+            joined = join(submission, person, role)
+            record(submission, member, "member_added", member=joined.pseudonym, role=joined.role)
+            return joined
+        if existing.role != role:
+            raise Conflict(f"{person} already is {existing.role} here; a person has one role in a submission.")
+        if existing.deactivated_at is not None:
+            existing.deactivated_at = None
+            existing.save(update_fields=["deactivated_at"])
+            record(submission, member, "member_reactivated", member=existing.pseudonym)
+        return existing
+
+
+def deactivate_member(actor: Any, submission: Submission, person: Any) -> Membership:
+    """End a person's part in a submission; their labels stay, their unlabelled assignments return to the queue."""
+    with transaction.atomic():
+        held = Assignment.objects.filter(
+            annotator=person, trajectory__submission=submission, lease_expires_at__isnull=False
+        )
+        list(Trajectory.objects.filter(pk__in=held.values("trajectory")).order_by("pk").select_for_update())
+        submission = lock_submission(submission.pk)
+        member = active_member(actor, submission, Role.MAINTAINER)
+        leaving = Membership.objects.get(submission=submission, person=person)
+        if leaving == member:
+            raise Conflict("You cannot deactivate yourself; another maintainer can.")
+        if leaving.deactivated_at is None:
+            leaving.deactivated_at = timezone.now()
+            leaving.save(update_fields=["deactivated_at"])
+            held.delete()
+            record(submission, member, "member_deactivated", member=leaving.pseudonym)
+        return leaving

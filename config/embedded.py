@@ -1,0 +1,330 @@
+"""`make run`: everything on one machine, in one terminal, and nothing left behind.
+
+Prepares the database, the static files and the demo, then watches over two child processes, the web server and
+the Celery worker. Only the standard library is imported before the checks, so that they can say what is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+MINIMUM_PYTHON = (3, 11)
+MINIMUM_DISK = 1024**3  # bytes
+START_LIMIT = 60.0  # seconds until the web server must answer
+STOP_LIMIT = 10.0  # seconds for a job to finish; it is done again at the next start otherwise
+LOG_LIMIT = 5 * 1024**2  # bytes; a longer log is put aside at the start
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HOST = "127.0.0.1"
+
+
+class CannotRun(Exception):
+    """Why it does not start, in one line for the person at the terminal."""
+
+
+class Stopped(BaseException):
+    """The person or the system asked to stop. Not an Exception: nothing on the way may swallow it."""
+
+
+class Child:
+    """A server in a process group of its own, so that Ctrl-C reaches us first and its helpers can be found."""
+
+    def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> None:
+        self.name, self.log = name, log
+        if log.exists() and log.stat().st_size > LOG_LIMIT:
+            log.replace(log.with_suffix(".old.log"))
+        with log.open("ab") as stream, _no_signals():
+            self.process = subprocess.Popen(  # noqa: S603 - our own command
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=environment,
+                process_group=0,
+                preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - this process has one thread
+            )
+
+    def signal_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def last_lines(self, count: int = 15) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until stopped. Exit code 0 after a stop, 1 when it could not start or a child died."""
+    parser = argparse.ArgumentParser(prog="python -m config.embedded", description=__doc__)
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--with-parent", action="store_true", help="stop when the starting process dies")
+    options = parser.parse_args(arguments)
+    for number in SIGNALS:
+        signal.signal(number, _stop)
+    if options.with_parent:
+        _die_with(os.getppid(), ours=False)()
+    try:
+        run(options.port)
+    except Stopped:
+        print("Stopped.", flush=True)  # noqa: T201
+        return 0
+    except CannotRun as reason:
+        print(reason, file=sys.stderr, flush=True)  # noqa: T201
+        return 1
+
+
+def run(port: int) -> NoReturn:
+    """Check, prepare, start, watch; ends with Stopped or CannotRun, and then no child is left."""
+    started = time.monotonic()
+    if sys.version_info < MINIMUM_PYTHON:
+        raise CannotRun(f"Python {sys.version.split()[0]} is too old: WebVerdict needs 3.11 or newer.")
+    check_port(port)
+    settings = _settings()
+    data: Path = settings.DATA
+    if settings.PRODUCTION:
+        raise CannotRun("DATABASE_URL is set: this is the production profile, see docker-compose.yml.")
+    with only_one(data):
+        check_disk(data)
+        prepare(data)
+        watch(data, port, started)
+
+
+def check_port(port: int) -> None:
+    if not 0 < port < 2**16:
+        raise CannotRun(f"{port} is not a port: choose one from 1 to 65535, as in: make run PORT=8001")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except PermissionError:
+            raise CannotRun(f"Port {port} needs root. Choose another one: make run PORT=8000") from None
+        except OSError:
+            raise CannotRun(
+                f"Port {port} is taken by another program. Choose another one: make run PORT={_free_port(port)}"
+            ) from None
+
+
+def _free_port(taken: int) -> int:
+    for port in range(taken + 1, min(taken + 100, 2**16)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
+    return 8001
+
+
+def check_disk(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < MINIMUM_DISK:
+        raise CannotRun(f"Only {free // 2**20} MB are free in {folder}; WebVerdict needs 1024 MB.")
+
+
+@contextmanager
+def only_one(data: Path) -> Iterator[None]:
+    """Two servers on one folder would both take its messages back; the lock ends with the process."""
+    data.mkdir(parents=True, exist_ok=True)
+    with (data / "run.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotRun(f"WebVerdict already runs on {data}. Stop it first, or set WEBVERDICT_DATA.") from None
+        yield
+
+
+def prepare(data: Path) -> None:
+    from django.core.management import call_command  # noqa: PLC0415 - after the checks
+    from django.db import connections  # noqa: PLC0415 - after the checks
+
+    for folder in ("log", "tmp", "broker", "images"):
+        (data / folder).mkdir(exist_ok=True)
+    with step("Database"):
+        call_command("migrate", verbosity=0, interactive=False)
+    with step("Static files"):
+        collect_static(data)
+    if is_empty():
+        with step("Demo data"):
+            call_command("load_demo")
+    connections.close_all()
+
+
+def is_empty() -> bool:
+    """Nothing was uploaded yet, so that the demo is welcome."""
+    from annotation.models import Submission  # noqa: PLC0415 - after the checks
+
+    return not Submission.objects.exists()
+
+
+def collect_static(data: Path) -> None:
+    """Collect, hash and compress, unless the sources are those of the last time."""
+    from django.contrib.staticfiles.finders import get_finders  # noqa: PLC0415 - after the checks
+    from django.core.management import call_command  # noqa: PLC0415 - after the checks
+
+    digest = hashlib.sha256()
+    for finder in get_finders():
+        for name, storage in sorted(finder.list([]), key=lambda found: found[0]):
+            digest.update(f"{storage.path(name)} {Path(storage.path(name)).stat().st_mtime_ns}\n".encode())
+    stamp = data / "static.stamp"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    call_command("collectstatic", verbosity=0, interactive=False, clear=True)
+    stamp.write_text(digest.hexdigest())
+
+
+def watch(data: Path, port: int, started: float) -> NoReturn:
+    """Start both children, say where they are, and wait until one of them or the person ends it."""
+    from config.filesystem_broker import return_taken  # noqa: PLC0415 - after the checks
+
+    return_taken(data / "broker")
+    children: list[Child] = []
+    try:
+        with step("Web server and worker"):
+            start_children(children, data, port)
+            wait_until(lambda: answers(port), children)
+        welcome(port, time.monotonic() - started)
+        while True:
+            time.sleep(0.2)
+            check_alive(children)
+    finally:
+        stop(children)
+
+
+def start_children(children: list[Child], data: Path, port: int) -> None:
+    environment = {**os.environ, "TMPDIR": str(data / "tmp"), "PYTHONUNBUFFERED": "1"}
+    module = [sys.executable, "-m"]
+    web = [*module, "gunicorn", "config.wsgi", "--bind", f"{HOST}:{port}", "--workers", "2"]
+    web += ["--worker-class", "gthread", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
+    web += ["--worker-tmp-dir", str(data / "tmp"), "--access-logfile", "-"]
+    children.append(Child("The web server", web, data / "log" / "web.log", environment))
+    worker = [*module, "celery", "--app", "config", "worker", "--beat", "--concurrency", "1"]
+    worker += ["--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    children.append(Child("The worker", worker, data / "log" / "worker.log", environment))
+
+
+def answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{HOST}:{port}/healthz", timeout=2) as response:
+            return bool(response.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def wait_until(condition: Callable[[], bool], children: list[Child]) -> None:
+    deadline = time.monotonic() + START_LIMIT
+    while not condition():
+        check_alive(children)
+        if time.monotonic() > deadline:
+            raise CannotRun(f"The web server did not answer in {START_LIMIT:.0f} s: see {children[0].log}")
+        time.sleep(0.1)
+
+
+def check_alive(children: list[Child]) -> None:
+    for child in children:
+        if (code := child.process.poll()) is not None:
+            raise CannotRun(f"{child.name} died (exit code {code}). The end of {child.log}:\n{child.last_lines()}")
+
+
+def stop(children: list[Child]) -> None:
+    """Ask politely, wait, then kill what is left of each group. A second Ctrl-C kills at once."""
+
+    def at_once(number: int, frame: FrameType | None) -> None:
+        for child in children:
+            child.signal_group(signal.SIGKILL)
+
+    for number in SIGNALS:
+        signal.signal(number, at_once)
+    for child in children:
+        child.process.terminate()
+    deadline = time.monotonic() + STOP_LIMIT
+    for child in children:
+        with suppress(subprocess.TimeoutExpired):
+            child.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        child.signal_group(signal.SIGKILL)
+        child.process.wait()
+
+
+def welcome(port: int, seconds: float) -> None:
+    lines = ["", f"WebVerdict is ready after {seconds:.1f} s:  http://{HOST}:{port}/", ""]
+    lines += demo_logins()
+    print("\n".join([*lines, "Ctrl-C stops it."]), flush=True)  # noqa: T201
+
+
+def demo_logins() -> list[str]:
+    """`LOGINS` of annotation.demo: (name, password, what the person may do), as lines."""
+    logins = getattr(import_module("annotation.demo"), "LOGINS", ())
+    return [f"  {name:<8} {password:<20} {role}" for name, password, role in logins] + [""] * bool(logins)
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    started = time.monotonic()
+    print(f"{name:<24}", end="", flush=True)  # noqa: T201
+    try:
+        yield
+    except BaseException:
+        print(flush=True)  # noqa: T201
+        raise
+    print(f"{time.monotonic() - started:6.1f} s", flush=True)  # noqa: T201
+
+
+def _settings() -> object:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    import django  # noqa: PLC0415 - after the checks
+    from django.conf import settings  # noqa: PLC0415 - after the checks
+    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - after the checks
+
+    try:
+        django.setup()
+    except ImproperlyConfigured as error:
+        raise CannotRun(str(error)) from None
+    return settings
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise Stopped
+
+
+@contextmanager
+def _no_signals() -> Iterator[None]:
+    """No stop between the fork and the moment when the child is known; the child lifts the block itself."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _die_with(parent: int, *, ours: bool = True) -> Callable[[], None]:
+    """What a process calls to be stopped when `parent` is killed; only Linux can do that."""
+    prctl: Callable[..., int] | None = None
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+
+    def arrange() -> None:
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(1)
+        if ours:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    return arrange
+
+
+if __name__ == "__main__":
+    sys.exit(main())

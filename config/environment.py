@@ -1,0 +1,75 @@
+"""Read the environment variables that the settings are made of, and the secret key."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off", ""})
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable without surrounding white space; set but empty counts as not set."""
+    return os.environ.get(name, "").strip() or default
+
+
+def flag(name: str) -> bool:
+    """True for 1, true, yes, on; False for 0, false, no, off and when it is not set."""
+    value = text(name).lower()
+    if value not in TRUE | FALSE:
+        raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
+    return value in TRUE
+
+
+def number(name: str, default: int) -> int:
+    """A whole number of at least 0."""
+    value = text(name, str(default))
+    if not value.isdecimal():
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.")
+    return int(value)
+
+
+def words(name: str) -> list[str]:
+    """The parts between commas, without empty ones."""
+    return [part.strip() for part in text(name).split(",") if part.strip()]
+
+
+def secret_key(given: str, file: str, *, kept_in: Path | None) -> str:
+    """The key that signs sessions: `given`, else the content of `file`, else one made once in `kept_in`."""
+    if given:
+        return given
+    if file:
+        return _read_secret(Path(file))
+    if kept_in is None:
+        raise ImproperlyConfigured("SECRET_KEY or SECRET_KEY_FILE must be set when DATABASE_URL is set.")
+    if not kept_in.exists():
+        _write_secret_once(kept_in)
+    return _read_secret(kept_in)
+
+
+def _read_secret(file: Path) -> str:
+    try:
+        key = file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"The secret key file {file} cannot be read: {error.strerror}.") from None
+    if not key:
+        raise ImproperlyConfigured(f"The secret key file {file} is empty.")
+    return key
+
+
+def _write_secret_once(file: Path) -> None:
+    """Web server and worker may start together: the first complete file wins, nobody sees half a key."""
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=".secret_key")  # mode 0600
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(secrets.token_urlsafe(64))
+    try:
+        os.link(temporary, file)
+    except FileExistsError:
+        pass
+    finally:
+        Path(temporary).unlink()

@@ -1,0 +1,94 @@
+"""/healthz: is the process alive; /readyz: can it do its work.
+
+They are answered by a middleware before all others, since a load balancer's probe comes by address, in plain HTTP
+and without a host name that we allow. Neither answer holds an address, a name or a message of a part.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import connection
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+
+from config.celery import app
+
+TIME_LIMIT = 3.0  # seconds for each part; they are asked at the same time
+
+log = logging.getLogger(__name__)
+
+
+class HealthMiddleware:
+    """Answers the two probes and passes everything else on."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info == "/healthz":
+            return JsonResponse({"status": "alive"})
+        if request.path_info == "/readyz":
+            return _ready()
+        return self.get_response(request)
+
+
+def check_database() -> None:
+    """Raises when the database does not answer a query."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        connection.close()  # it belongs to the thread of the check, which ends here
+
+
+def check_broker() -> None:
+    """Raises when no message could be sent."""
+    with app.connection_for_write(connect_timeout=TIME_LIMIT) as broker:
+        broker.ensure_connection(max_retries=1, timeout=TIME_LIMIT)
+
+
+def check_storage() -> None:
+    """Raises when images could be neither read nor stored."""
+    if settings.S3_BUCKET:
+        default_storage.exists("readyz")
+    else:
+        folder = Path(settings.MEDIA_ROOT)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError("The folder of the images is not writable.")
+
+
+CHECKS: dict[str, Callable[[], None]] = {
+    "database": check_database,
+    "broker": check_broker,
+    "storage": check_storage,
+}
+
+
+def _ready() -> JsonResponse:
+    pool = ThreadPoolExecutor(len(CHECKS), thread_name_prefix="readyz")
+    started = time.monotonic()
+    pending = {name: pool.submit(check) for name, check in CHECKS.items()}
+    parts = {name: _outcome(name, check, started) for name, check in pending.items()}
+    pool.shutdown(wait=False)  # a check that hangs has a time limit of its own in the client that it waits for
+    ready = all(outcome == "ok" for outcome in parts.values())
+    return JsonResponse({"status": "ready" if ready else "not ready", "parts": parts}, status=200 if ready else 503)
+
+
+def _outcome(name: str, check: Future[None], started: float) -> str:
+    try:
+        check.result(timeout=max(0.0, started + TIME_LIMIT - time.monotonic()))
+    except TimeoutError:
+        log.warning("readyz: %s did not answer within %.0f s", name, TIME_LIMIT)
+        return "no answer in time"
+    except Exception as error:  # noqa: BLE001,RUF100 - whatever a client raises, this part does not work
+        log.warning("readyz: %s failed: %s", name, error)
+        return "failed"
+    return "ok"

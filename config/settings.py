@@ -1,0 +1,324 @@
+"""Settings of WebVerdict: one file, driven by the environment; docs/settings.md lists every variable.
+
+With nothing set this is the embedded profile: SQLite, a broker of files and local images, all in one folder.
+DATABASE_URL makes it the production profile: nothing is guessed, and only HTTPS is served.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from botocore.config import Config
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from config import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# --- Profile -------------------------------------------------------------------------------------------------
+
+DATA = Path(environment.text("WEBVERDICT_DATA", str(BASE_DIR / "var"))).resolve()
+DATABASE_URL = environment.text("DATABASE_URL")
+REDIS_URL = environment.text("REDIS_URL")
+S3_BUCKET = environment.text("S3_BUCKET")
+PRODUCTION = bool(DATABASE_URL)
+SECURE = PRODUCTION and not environment.flag("INSECURE_HTTP")
+BEHIND_PROXY = environment.number("BEHIND_PROXY", 0)
+
+if not PRODUCTION:
+    DATA.mkdir(parents=True, exist_ok=True)
+
+DEBUG = False
+SECRET_KEY = environment.secret_key(
+    environment.text("SECRET_KEY"),
+    environment.text("SECRET_KEY_FILE"),
+    kept_in=None if PRODUCTION else DATA / "secret_key",
+)
+ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS")
+if PRODUCTION and not ALLOWED_HOSTS:
+    raise ImproperlyConfigured("ALLOWED_HOSTS must be set when DATABASE_URL is set.")
+if not PRODUCTION:
+    ALLOWED_HOSTS += ["localhost", "127.0.0.1", "[::1]"]
+CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
+
+# --- Application ---------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "axes",
+    "csp",
+    "annotation",
+    "judges",
+    "evaluations",
+]
+
+MIDDLEWARE = [
+    "config.health.HealthMiddleware",  # first: a probe comes by address, without HTTPS and without our host name
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",  # last, as its manual asks
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Database, cache -----------------------------------------------------------------------------------------
+
+DATABASES: dict[str, Any]
+if PRODUCTION:
+    DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
+else:
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": DATA / "webverdict.sqlite3",
+            "OPTIONS": {
+                # A transaction that reads and then writes fails at once under DEFERRED when another one wrote.
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON",
+            },
+            # A file, since the threads and processes of the race tests cannot share a database in memory.
+            "TEST": {"NAME": DATA / "test.sqlite3"},
+        }
+    }
+
+CACHES: dict[str, Any]
+if REDIS_URL:
+    CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": REDIS_URL,
+            "KEY_PREFIX": "webverdict",
+        }
+    }
+else:
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+# --- Files ---------------------------------------------------------------------------------------------------
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+MEDIA_ROOT = DATA / "images"
+
+STORAGES: dict[str, Any] = {
+    "default": {"BACKEND": "annotation.screenshots.AtomicFileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+if S3_BUCKET:
+    S3_ENDPOINT_URL = environment.text("S3_ENDPOINT_URL") or None
+    STORAGES["default"] = {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {
+            "bucket_name": S3_BUCKET,
+            "endpoint_url": S3_ENDPOINT_URL,
+            "access_key": environment.text("S3_ACCESS_KEY") or None,
+            "secret_key": environment.text("S3_SECRET_KEY") or None,
+            "region_name": environment.text("S3_REGION") or None,
+            "default_acl": None,  # the bucket's own rule: private
+            "file_overwrite": True,  # a name is the hash of its content: writing it twice writes the same bytes
+            "querystring_auth": True,
+            "client_config": Config(
+                connect_timeout=5,
+                read_timeout=60,
+                retries={"mode": "standard", "max_attempts": 3},
+                signature_version="s3v4",
+                # Another store than Amazon's seldom has a host name for each bucket, or its newer checksums.
+                s3={"addressing_style": "path" if S3_ENDPOINT_URL else "auto"},
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        },
+    }
+
+# The largest submission that the upload page and the API accept.
+WEBVERDICT_MAX_UPLOAD_BYTES = environment.number("WEBVERDICT_MAX_UPLOAD_BYTES", 4 * 1024**3)
+FILE_UPLOAD_MAX_MEMORY_SIZE = 2_621_440  # bytes; anything larger streams to a temporary file
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2  # bytes of a request without its files
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+
+# --- People --------------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "annotation.Person"
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+# The pair is locked: a stranger's failures lock neither the person elsewhere nor the others behind one address.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+AXES_CLIENT_IP_CALLABLE = "config.client_address.client_address"
+
+# --- Security ------------------------------------------------------------------------------------------------
+
+SECURE_SSL_REDIRECT = SECURE
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
+SECURE_HSTS_PRELOAD = SECURE
+SESSION_COOKIE_SECURE = SECURE
+CSRF_COOKIE_SECURE = SECURE
+CSRF_COOKIE_HTTPONLY = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if BEHIND_PROXY:
+    # Without a proxy that overwrites it, anybody could send this header.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "blob:", "data:"],
+        "connect-src": [SELF],
+        "font-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+    },
+}
+
+# --- API -----------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "annotation.api_tokens.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.PageNumberPagination",
+    "PAGE_SIZE": 50,
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "annotation.problem_details.handle",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "WebVerdict",
+    "DESCRIPTION": "Upload submissions, follow their review, fetch final labels and exports.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+# --- Jobs ----------------------------------------------------------------------------------------------------
+
+BROKER_FOLDER = DATA / "broker"
+if REDIS_URL:
+    CELERY_BROKER_URL = REDIS_URL
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+        # Seconds until a message that was taken and never acknowledged is given to somebody else; longer than
+        # any job, or a long import would run twice.
+        "visibility_timeout": 3600,
+        # Seconds between two looks for lost messages, and looks per scan: the defaults notice after 100 seconds.
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "global_keyprefix": "webverdict:",
+    }
+else:
+    CELERY_BROKER_URL = "filesystem://localhost//"
+    CELERY_BROKER_TRANSPORT = "config.filesystem_broker:Transport"
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"folder": str(BROKER_FOLDER), "polling_interval": 0.2}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_RESULT_BACKEND = None  # the state of a job lives in our tables
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "webverdict"
+CELERY_TIMEZONE = TIME_ZONE
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = bool(REDIS_URL)  # the broker of files has no broadcast
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "beat-schedule")
+CELERY_BEAT_SCHEDULE: dict[str, Any] = {
+    "resume-uploads": {"task": "annotation.jobs.resume_uploads", "schedule": 60.0},
+    "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
+}
+
+# --- Log -----------------------------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {
+            "()": "config.logs.OneLineFormatter",
+            "format": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        },
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": sys.stderr},
+    },
+    "root": {"handlers": ["stderr"], "level": environment.text("LOG_LEVEL", "INFO").upper()},
+    "loggers": {
+        # Django gives this one handlers of its own; without this a record would be written twice.
+        "django": {"handlers": [], "propagate": True},
+        "django.server": {"handlers": [], "propagate": True},
+    },
+}
+
+# --- The human protocol --------------------------------------------------------------------------------------
+
+LEASE_MINUTES = environment.number("LEASE_MINUTES", 60)  # how long a slot is held without any activity
+ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240)  # after that a colleague may take over

@@ -1,0 +1,145 @@
+"""`make run` for real: it comes up, answers, stops with everything it started, and says in one line what is wrong."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from config import embedded
+from config.tests.waiting import wait_until
+
+LINUX = sys.platform == "linux"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(tmp_path, port):
+    """`python -m config.embedded` as a new user has it: no profile, an empty home, a data folder of its own."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "WEBVERDICT_DATA": str(tmp_path / "var")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "config.embedded", "--port", str(port)],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@contextmanager
+def running(tmp_path):
+    """A started one that answers, with its address; nothing of it is left afterwards, whatever the test did."""
+    port = free_port()
+    process = start(tmp_path, port)
+    try:
+        wait_until(lambda: process.poll() is not None or embedded.answers(port), "the server answers", seconds=90)
+        assert process.poll() is None, process.stdout.read()
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        for pid in relatives(tmp_path):
+            os.kill(pid, signal.SIGKILL)
+
+
+def relatives(tmp_path):
+    """Every living process that was started with the data folder of this test."""
+    mark = f"WEBVERDICT_DATA={tmp_path / 'var'}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+def gone(process, tmp_path):
+    return process.poll() is not None and not relatives(tmp_path)
+
+
+@pytest.mark.skipif(not LINUX, reason="the processes are counted in /proc, which is Linux")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_answers_and_a_signal_stops_everything(tmp_path, number):
+    with running(tmp_path) as (process, address):
+        with urllib.request.urlopen(f"{address}/readyz", timeout=10) as response:
+            assert response.status == 200
+        assert len(relatives(tmp_path)) >= 6  # this, the web server and two workers, the worker, its pool and beat
+        process.send_signal(number)
+        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        output = process.stdout.read()
+    assert process.returncode == 0, output
+    assert f"{address}/" in output
+    assert re.search(r"^Database +[\d.]+ s$", output, re.M)
+    assert output.endswith("Stopped.\n")
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux can tell a child that its parent was killed")
+def test_kill_9_leaves_no_process_behind_and_the_next_start_keeps_the_data(tmp_path):
+    with running(tmp_path) as (process, _):
+        key = (tmp_path / "var" / "secret_key").read_text()
+        process.kill()
+        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+    with running(tmp_path) as (process, _):
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        assert "Demo data" not in process.stdout.read()
+    assert (tmp_path / "var" / "secret_key").read_text() == key
+
+
+@pytest.mark.skipif(not LINUX, reason="the processes are found in /proc, which is Linux")
+def test_when_the_worker_dies_the_rest_stops_and_the_log_is_shown(tmp_path):
+    with running(tmp_path) as (process, _):
+        wait_until(lambda: "ready" in (tmp_path / "var" / "log" / "worker.log").read_text(), "the worker is ready")
+        (worker,) = [pid for pid in relatives(tmp_path) if is_worker_of(pid, process.pid)]
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        output = process.stdout.read()
+    assert process.returncode == 1
+    assert "The worker died (exit code -9)" in output
+    assert "celery" in output.split("The worker died")[1]
+
+
+def is_worker_of(pid, parent):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return f"PPid:\t{parent}\n" in status and b"celery" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_a_second_one_on_the_same_data_is_refused_in_one_line(tmp_path):
+    (tmp_path / "var").mkdir()
+    with embedded.only_one(tmp_path / "var"):
+        output, _ = (process := start(tmp_path, free_port())).communicate(timeout=60)
+    assert process.returncode == 1
+    assert output == f"WebVerdict already runs on {tmp_path / 'var'}. Stop it first, or set WEBVERDICT_DATA.\n"
+
+
+def test_a_taken_port_is_named_in_one_line_with_a_way_out(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        output, _ = (process := start(tmp_path, port)).communicate(timeout=60)
+    assert process.returncode == 1
+    assert re.fullmatch(rf"Port {port} is taken by another program. Choose another one: make run PORT=\d+\n", output)
+
+
+@pytest.mark.parametrize("port", [0, 65536, -1])
+def test_a_number_that_is_no_port_is_refused(port):
+    with pytest.raises(embedded.CannotRun, match=r"is not a port"):
+        embedded.check_port(port)
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(embedded, "MINIMUM_DISK", 2**62)
+    with pytest.raises(embedded.CannotRun, match=r"MB are free in .*; WebVerdict needs"):
+        embedded.check_disk(tmp_path)

@@ -1,0 +1,143 @@
+"""The environment decides, mistakes are told in one line, and the documentation lists what there is."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+BASE_DIR = Path(settings.BASE_DIR)
+KEY = "0123456789 a key of the tests that is long and varied enough for the deployment checks"
+PRODUCTION = {
+    "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none",
+    "SECRET_KEY": KEY,
+    "ALLOWED_HOSTS": "webverdict.example.org",
+}
+
+
+def python(tmp_path, *arguments, **environment):
+    """Run Python with nothing in the environment but what is given."""
+    base = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "WEBVERDICT_DATA": str(tmp_path / "var")}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=BASE_DIR,
+        env={**base, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def setting(tmp_path, expression, **environment):
+    code = f"import config.settings as s; print({expression})"
+    done = python(tmp_path, "-c", code, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def last_line(done):
+    assert done.returncode != 0
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
+    source = (BASE_DIR / "config" / "settings.py").read_text()
+    read = set(re.findall(r'environment\.\w+\(\s*"([A-Z0-9_]+)"', source))
+    documented = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", (BASE_DIR / "docs" / "settings.md").read_text(), re.M))
+    assert read == documented
+    assert "os.environ" not in source
+
+
+def test_every_variable_of_the_env_template_is_used_by_the_compose_file_and_the_other_way_round():
+    template = set(re.findall(r"^#?([A-Z0-9_]+)=", (BASE_DIR / ".env.example").read_text(), re.M))
+    compose = set(re.findall(r"\$\{([A-Z0-9_]+)", (BASE_DIR / "docker-compose.yml").read_text()))
+    assert template == compose
+
+
+def test_the_env_template_sets_no_secret():
+    lines = (BASE_DIR / ".env.example").read_text().splitlines()
+    secrets = [line for line in lines if re.match(r"#?\w*(PASSWORD|SECRET|ACCESS)\w*=", line)]
+    assert secrets
+    assert all(line.endswith("=") for line in secrets)
+
+
+def test_with_nothing_set_everything_is_in_the_data_folder(tmp_path):
+    shown = setting(
+        tmp_path, "s.DATABASES['default']['NAME'], s.CELERY_BROKER_TRANSPORT_OPTIONS['folder'], s.MEDIA_ROOT"
+    )
+    assert shown.count(str(tmp_path / "var")) == 3
+    assert setting(tmp_path, "s.DEBUG, s.SECURE_SSL_REDIRECT") == "False False"
+
+
+def test_the_secret_key_is_made_once_and_only_the_owner_may_read_it(tmp_path):
+    first = setting(tmp_path, "s.SECRET_KEY")
+    assert len(first) >= 50
+    assert setting(tmp_path, "s.SECRET_KEY") == first
+    assert (tmp_path / "var" / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_processes_that_start_together_agree_on_one_secret_key(tmp_path):
+    command = [sys.executable, "-c", "import config.settings as s; print(s.SECRET_KEY)"]
+    environment = {"PATH": os.environ["PATH"], "WEBVERDICT_DATA": str(tmp_path)}
+    started = [
+        subprocess.Popen(command, cwd=BASE_DIR, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    assert len({process.communicate()[0] for process in started}) == 1
+
+
+@pytest.mark.parametrize("missing", ["SECRET_KEY", "ALLOWED_HOSTS"])
+def test_production_names_what_is_missing_in_one_line(tmp_path, missing):
+    environment = {name: value for name, value in PRODUCTION.items() if name != missing}
+    line = last_line(python(tmp_path, "-c", "import config.settings", **environment))
+    assert line.startswith("django.core.exceptions.ImproperlyConfigured: ")
+    assert missing in line
+
+
+def test_production_reads_the_secret_key_from_a_file(tmp_path):
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    environment = {**PRODUCTION, "SECRET_KEY": "", "SECRET_KEY_FILE": str(tmp_path / "key")}
+    assert setting(tmp_path, "s.SECRET_KEY", **environment) == KEY
+
+
+@pytest.mark.parametrize(("content", "word"), [(None, "cannot be read"), ("\n", "is empty")])
+def test_a_useless_secret_key_file_is_named(tmp_path, content, word):
+    if content is not None:
+        (tmp_path / "key").write_text(content)
+    environment = {**PRODUCTION, "SECRET_KEY": "", "SECRET_KEY_FILE": str(tmp_path / "key")}
+    line = last_line(python(tmp_path, "-c", "import config.settings", **environment))
+    assert word in line
+    assert str(tmp_path / "key") in line
+
+
+@pytest.mark.parametrize(("name", "value"), [("BEHIND_PROXY", "two"), ("INSECURE_HTTP", "perhaps")])
+def test_a_value_of_the_wrong_kind_is_named(tmp_path, name, value):
+    line = last_line(python(tmp_path, "-c", "import config.settings", **{**PRODUCTION, name: value}))
+    assert name in line
+    assert value in line
+
+
+def test_production_serves_https_only_unless_it_is_switched_off(tmp_path):
+    shown = "s.SECURE_SSL_REDIRECT, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_HSTS_SECONDS > 0"
+    assert setting(tmp_path, shown, **PRODUCTION) == "True True True True"
+    assert setting(tmp_path, shown, **PRODUCTION, INSECURE_HTTP="1") == "False False False False"
+
+
+def test_the_header_of_a_proxy_counts_only_when_there_is_one(tmp_path):
+    shown = "hasattr(s, 'SECURE_PROXY_SSL_HEADER')"
+    assert setting(tmp_path, shown, **PRODUCTION) == "False"
+    assert setting(tmp_path, shown, **PRODUCTION, BEHIND_PROXY="1") == "True"
+
+
+def test_images_go_to_s3_when_a_bucket_is_named(tmp_path):
+    shown = "s.STORAGES['default']['BACKEND'], s.STORAGES['default']['OPTIONS']['endpoint_url']"
+    given = {"S3_BUCKET": "images", "S3_ENDPOINT_URL": "http://store:9000"}
+    assert setting(tmp_path, shown, **given) == "storages.backends.s3.S3Storage http://store:9000"
+
+
+def test_the_deployment_checks_find_nothing_in_production(tmp_path):
+    done = python(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION, BEHIND_PROXY="1")
+    assert done.returncode == 0, done.stderr

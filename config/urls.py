@@ -1,0 +1,15 @@
+"""Every address of the application. /healthz and /readyz are answered earlier, by `config.health`."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+urlpatterns = [
+    path("", include("annotation.urls")),
+    path("", include("evaluations.urls")),
+    path("api/v1/", include("annotation.api_urls")),
+    path("api/v1/", include("evaluations.api_urls")),
+    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
+    path("admin/", admin.site.urls),
+]

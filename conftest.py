@@ -1,0 +1,131 @@
+"""What every test stands on: nothing outside a temporary folder is written, Chromium is found, skips are explained."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+from django.test import TransactionTestCase
+
+from annotation.models import triggers
+
+NO_CHROMIUM = "no Chromium found: install one (Debian: apt-get install chromium) or name it in CHROMIUM"
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DATA = Path(tempfile.mkdtemp(prefix="webverdict-test-"))
+# The same for all processes of a run, another one for each run: people test at the same time on one server.
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"pid{os.getpid()}")[:12]
+
+# Playwright's loop runs in the thread of the test, where Django then refuses every query.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+
+
+def find_chromium() -> str | None:
+    """The program named by CHROMIUM, else the first one on the PATH."""
+    names = [given] if (given := os.environ.get("CHROMIUM")) else CHROMIUM_NAMES
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Point the settings at the temporary folder before the first test; they are those of the user otherwise."""
+    for name in ("static", "images", "broker"):
+        (DATA / name).mkdir()
+    settings.DATA = DATA
+    settings.STATIC_ROOT = DATA / "static"
+    settings.MEDIA_ROOT = DATA / "images"
+    settings.BROKER_FOLDER = DATA / "broker"
+    # Hashed names need a collectstatic first, and hashing passwords slowly is of no use here.
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    database = settings.DATABASES["default"]
+    sqlite = database["ENGINE"].endswith("sqlite3")
+    database.setdefault("TEST", {})["NAME"] = str(DATA / "test.sqlite3") if sqlite else f"test_webverdict_{RUN}"
+    broker = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+    if settings.REDIS_URL:
+        broker["global_keyprefix"] = f"webverdict-test-{RUN}:"
+        settings.CACHES["default"]["KEY_PREFIX"] = f"webverdict-test-{RUN}"
+    else:
+        broker["folder"] = str(DATA / "broker")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if settings.REDIS_URL and not hasattr(config, "workerinput"):
+        _forget_redis_keys(settings.REDIS_URL)
+    shutil.rmtree(DATA, ignore_errors=True)
+
+
+def _forget_redis_keys(url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        for key in client.scan_iter(f"webverdict-test-{RUN}*"):
+            client.delete(key)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of PostgreSQL belong to the run on PostgreSQL (DATABASE_URL); elsewhere they are left out, and counted."""
+    if connection.vendor == "postgresql":
+        return
+    foreign = [item for item in items if item.get_closest_marker("postgresql")]
+    items[:] = [item for item in items if not item.get_closest_marker("postgresql")]
+    config.hook.pytest_deselected(items=foreign)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("browser") and find_chromium() is None:
+        if in_ci():
+            pytest.fail(f"CI must run the browser tests, but {NO_CHROMIUM}", pytrace=False)
+        pytest.skip(NO_CHROMIUM)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Every reason of a skip, once, in the last lines."""
+    counts: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else "?"
+        counts[reason] = counts.get(reason, 0) + 1
+    for reason, count in sorted(counts.items()):
+        terminalreporter.write_line(f"skipped {count}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    arguments = ["--disable-gpu", "--disable-background-networking"]
+    if os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # Chromium refuses its sandbox to root
+    return {**browser_type_launch_args, "executable_path": find_chromium(), "args": arguments}
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    """The screen that the desk is designed for."""
+    return {**browser_context_args, "viewport": {"width": 1440, "height": 900}, "locale": "en-US"}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def append_only_rows_can_be_flushed() -> Iterator[None]:
+    """On SQLite a flush deletes row by row, which the triggers refuse: they are taken away for the flush alone."""
+    flush = TransactionTestCase._fixture_teardown
+
+    def flush_without_triggers(case: TransactionTestCase) -> None:
+        editor = SimpleNamespace(connection=connection)
+        triggers.remove(None, editor)
+        try:
+            flush(case)
+        finally:
+            triggers.install(None, editor)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if connection.vendor == "sqlite":
+            patch.setattr(TransactionTestCase, "_fixture_teardown", flush_without_triggers)
+        yield
