@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Point the settings at the temporary folder before the first test; they are those of the user otherwise."""
     for name in ("static", "images", "broker"):
         (DATA / name).mkdir()
+    if hasattr(config.option, "output"):
+        config.option.output = str(DATA / "browser")  # where pytest-playwright keeps traces; else in the checkout
     settings.DATA = DATA
     settings.STATIC_ROOT = DATA / "static"
     settings.MEDIA_ROOT = DATA / "images"
@@ -96,6 +98,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         counts[reason] = counts.get(reason, 0) + 1
     for reason, count in sorted(counts.items()):
         terminalreporter.write_line(f"skipped {count}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def base_url() -> None:
+    """Tests name the address of their server. pytest-playwright's own fixture is a method, which pytest deprecates."""
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""What the agent did, and what people say about it."""

@@ -14,6 +14,8 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 
 from annotation.models import (
+    Adjudication,
+    ApiToken,
     Attachment,
     Benchmark,
     KeyPoint,
@@ -72,6 +74,10 @@ def submissions_maintained_by(person: Any) -> QuerySet[Submission]:
 
 
 def submission_for(person: Any, pk: int, *roles: Membership.Role) -> Submission:
+    """A submission for a member with one of ``roles``; one query for members, because every page begins here."""
+    membership = memberships_of(person).filter(submission=pk, role__in=roles).first()
+    if membership is not None:
+        return membership.submission
     submission = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
     if submission is None:
         raise Http404("No such submission.")
@@ -191,4 +197,52 @@ def attachment_for(person: Any, trajectory_pk: int, pk: int) -> Attachment:
     found = trajectory.attachments.filter(pk=pk).first()
     if found is None:
         raise Http404("No such attachment.")
+    return found
+
+
+def require_maintainer(person: Any) -> None:
+    """Refuse people who maintain nothing; for what belongs to no single submission."""
+    if not may_create_submissions(person) and not submissions_maintained_by(person).exists():
+        raise PermissionDenied("This is for maintainers.")
+
+
+def benchmarks_for(person: Any) -> QuerySet[Benchmark]:
+    """The benchmarks whose catalogue the person may read and edit; see `may_edit_catalogue`."""
+    if may_create_submissions(person):
+        return Benchmark.objects.all()
+    return Benchmark.objects.filter(submissions__in=submissions_maintained_by(person)).distinct()
+
+
+def may_see_all_labels(person: Any, submission: Submission) -> bool:
+    """Whether the person may see every label of a submission: its maintainers may, once it is frozen."""
+    return role_in(person, submission) is Role.MAINTAINER and submission.frozen_at is not None
+
+
+def labels_of(person: Any, submission: Submission) -> QuerySet[Label]:
+    """All revisions of all labels of a submission for who may see them; nothing for anybody else."""
+    if not may_see_all_labels(person, submission):
+        return Label.objects.none()
+    return Label.objects.filter(assignment__trajectory__submission=submission)
+
+
+def adjudications_of(person: Any, submission: Submission) -> QuerySet[Adjudication]:
+    """All decided adjudications of a submission for who may see them; nothing for anybody else."""
+    if not may_see_all_labels(person, submission):
+        return Adjudication.objects.none()
+    return Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
+
+
+def labels_by(person: Any) -> QuerySet[Label]:
+    """All revisions of the person's own labels, everywhere."""
+    return Label.objects.filter(assignment__annotator=person)
+
+
+def tokens_of(person: Any) -> QuerySet[ApiToken]:
+    return ApiToken.objects.filter(person=person)
+
+
+def token_for(person: Any, pk: int) -> ApiToken:
+    found = tokens_of(person).filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such token.")
     return found

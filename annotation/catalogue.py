@@ -108,7 +108,7 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
         (label.task.external_id, label.agent_id, label.annotator): label
         for label in ImportedLabel.objects.filter(benchmark=benchmark).select_related("task")
     }
-    fresh = []
+    fresh: list[ImportedLabel] = []
     for record in records:
         task, agent = tasks.get(record.task_id), agents[record.agent]
         earlier = known.get((record.task_id, agent.pk, record.annotator))

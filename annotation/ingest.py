@@ -107,8 +107,6 @@ def import_submission(
 
 def _check(package: Package, benchmark: Benchmark, report: ImportReport, progress: Progress) -> Iterator[Checked]:
     catalogue = Catalogue(benchmark)
-    if package.problems:
-        report.reject(PACKAGE, *package.problems)
     total = sum(name.endswith("result.json") for name in package.names())
     for done, (task_id, record, found_problems, warnings) in enumerate(read_trajectories(package), start=1):
         problems = list(found_problems)

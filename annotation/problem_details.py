@@ -9,20 +9,33 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Refused(Exception):
+    """What was sent cannot be taken (400), or what is asked for is not ready (409); ``problems`` say why."""
+
+    def __init__(self, detail: str, problems: list[Problem], code: int = status.HTTP_400_BAD_REQUEST) -> None:
+        super().__init__(detail)
+        self.problems, self.code = problems, code
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     """The response for an error that a view raised; None lets Django answer (500)."""
     if isinstance(error, Conflict):
-        return _problem(status.HTTP_409_CONFLICT, str(error))
+        return problem(status.HTTP_409_CONFLICT, str(error))
     if isinstance(error, Incomplete):
-        return _problem(status.HTTP_400_BAD_REQUEST, str(error), [p.as_json() for p in error.problems])
+        return problem(status.HTTP_400_BAD_REQUEST, str(error), [p.as_json() for p in error.problems])
+    if isinstance(error, Refused):
+        return problem(error.code, str(error), [p.as_json() for p in error.problems])
     response = exception_handler(error, context)
     if response is None:
         return None
     detail, errors = _detail(error, response.data)
-    answer = _problem(response.status_code, detail, errors)
+    answer = problem(response.status_code, detail, errors)
     for header in ("WWW-Authenticate", "Retry-After"):
         if response.has_header(header):
             answer[header] = response[header]
@@ -41,8 +54,9 @@ def _detail(error: Exception, data: Any) -> tuple[str, list[dict[str, str]]]:
     return " ".join(f"{e['where']}: {e['message']}" if e["where"] else e["message"] for e in errors), errors
 
 
-def _problem(code: int, detail: str, errors: list[dict[str, str]] | None = None) -> Response:
+def problem(code: int, detail: str, errors: list[dict[str, str]] | None = None) -> Response:
+    """The response itself; ``errors`` have code, message and where."""
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(code).phrase, "status": code, "detail": detail}
     if errors:
         body["errors"] = errors
-    return Response(body, status=code, content_type="application/problem+json")
+    return Response(body, status=code, content_type=MEDIA_TYPE)

@@ -35,7 +35,7 @@ def lock_next(person: Any, submission: Submission) -> Trajectory | None:
     Rows that others are claiming at this instant are passed over. When only such rows are left it waits for them,
     because a row may still have a slot once the other one is done: nobody is told "no work" while there is some.
     """
-    open_to_me = candidates(person, submission)
+    open_to_me = candidates(person, submission).select_related("task")
     if not connection.features.has_select_for_update_skip_locked:
         return open_to_me.select_for_update().first()
     while True:

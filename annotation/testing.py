@@ -83,6 +83,10 @@ def result_v1(number: int, actions: int = 2, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def write_trajectory(folder: Path, result: dict[str, Any], images: dict[str, bytes]) -> Path:
     """One trajectory's folder, named by its task id, with the given files in ``trajectory/``."""
     home = folder / str(result["task_id"])

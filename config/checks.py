@@ -63,7 +63,16 @@ STEPS = [
     Step("tests on SQLite", TESTS),
     Step(
         "tests on PostgreSQL",
-        [*TESTS, "-m", "not browser"],
+        # What the database or the broker has no part in ran already.
+        [
+            *TESTS,
+            "-m",
+            "not browser",
+            "--ignore",
+            "config/tests/test_embedded.py",
+            "--ignore",
+            "config/tests/test_settings.py",
+        ],
         {**PRODUCTION, **SERVERS, "INSECURE_HTTP": "1"},
         needs_servers=True,
     ),
@@ -98,14 +107,14 @@ def _timed(step: Step, data: Path) -> Outcome:
 def _run(step: Step, data: Path) -> Outcome:
     if step.needs_servers and (reason := _servers_missing()):
         # A run that is meant to prove everything must not pass by leaving this out.
-        return Outcome(failed=1) if _in_ci() else Outcome(skipped=reason)
+        return Outcome(failed=int(_in_ci()), skipped=reason)
     environment = {name: value for name, value in os.environ.items() if not PROFILE_VARIABLES.fullmatch(name)}
     environment |= {"WEBVERDICT_DATA": str(data), **step.environment}
-    process = subprocess.Popen(  # noqa: S603 - our own commands
+    with subprocess.Popen(  # noqa: S603 - our own commands
         _command(step), cwd=BASE_DIR, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    closing = _show(process.stdout or ())
-    code = process.wait()
+    ) as process:
+        closing = _show(process.stdout or ())
+    code = process.returncode
     if closing is None:
         return Outcome(failed=1) if code else Outcome(passed=1)
     if code and not closing.failed:  # pytest itself broke

@@ -1,20 +1,18 @@
 """`make run`: everything on one machine, in one terminal, and nothing left behind.
 
 Prepares the database, the static files and the demo, then watches over two child processes, the web server and
-the Celery worker. Only the standard library is imported before the checks, so that they can say what is wrong.
+the Celery worker. The project's settings and apps are imported after the first checks, so that those answer at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import fcntl
 import hashlib
+import io
 import os
 import shutil
-import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.error
@@ -23,51 +21,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
+
+from config.processes import (
+    CannotRun,
+    Child,
+    Stopped,
+    check_alive,
+    die_with,
+    parent_was_asked_to_stop,
+    stop,
+    stop_on_signals,
+)
 
 MINIMUM_PYTHON = (3, 11)
 MINIMUM_DISK = 1024**3  # bytes
 START_LIMIT = 60.0  # seconds until the web server must answer
-STOP_LIMIT = 10.0  # seconds for a job to finish; it is done again at the next start otherwise
-LOG_LIMIT = 5 * 1024**2  # bytes; a longer log is put aside at the start
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HOST = "127.0.0.1"
-
-
-class CannotRun(Exception):
-    """Why it does not start, in one line for the person at the terminal."""
-
-
-class Stopped(BaseException):
-    """The person or the system asked to stop. Not an Exception: nothing on the way may swallow it."""
-
-
-class Child:
-    """A server in a process group of its own, so that Ctrl-C reaches us first and its helpers can be found."""
-
-    def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> None:
-        self.name, self.log = name, log
-        if log.exists() and log.stat().st_size > LOG_LIMIT:
-            log.replace(log.with_suffix(".old.log"))
-        with log.open("ab") as stream, _no_signals():
-            self.process = subprocess.Popen(  # noqa: S603 - our own command
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                env=environment,
-                process_group=0,
-                preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - this process has one thread
-            )
-
-    def signal_group(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
-
-    def last_lines(self, count: int = 15) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,12 +46,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--with-parent", action="store_true", help="stop when the starting process dies")
     options = parser.parse_args(arguments)
-    for number in SIGNALS:
-        signal.signal(number, _stop)
-    if options.with_parent:
-        _die_with(os.getppid(), ours=False)()
+    stop_on_signals()
+    parent = os.getppid() if options.with_parent else None
+    if parent is not None:
+        die_with(parent, ours=False)()
     try:
-        run(options.port)
+        run(options.port, parent)
     except Stopped:
         print("Stopped.", flush=True)  # noqa: T201
         return 0
@@ -90,20 +60,19 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def run(port: int) -> NoReturn:
+def run(port: int, parent: int | None = None) -> NoReturn:
     """Check, prepare, start, watch; ends with Stopped or CannotRun, and then no child is left."""
     started = time.monotonic()
     if sys.version_info < MINIMUM_PYTHON:
         raise CannotRun(f"Python {sys.version.split()[0]} is too old: WebVerdict needs 3.11 or newer.")
     check_port(port)
-    settings = _settings()
-    data: Path = settings.DATA
-    if settings.PRODUCTION:
+    data, production = _settings()
+    if production:
         raise CannotRun("DATABASE_URL is set: this is the production profile, see docker-compose.yml.")
     with only_one(data):
         check_disk(data)
         prepare(data)
-        watch(data, port, started)
+        watch(data, port, started, parent)
 
 
 def check_port(port: int) -> None:
@@ -159,7 +128,7 @@ def prepare(data: Path) -> None:
         collect_static(data)
     if is_empty():
         with step("Demo data"):
-            call_command("load_demo")
+            call_command("load_demo", stdout=io.StringIO())  # the logins are printed at the end, at every start
     connections.close_all()
 
 
@@ -186,7 +155,7 @@ def collect_static(data: Path) -> None:
     stamp.write_text(digest.hexdigest())
 
 
-def watch(data: Path, port: int, started: float) -> NoReturn:
+def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn:
     """Start both children, say where they are, and wait until one of them or the person ends it."""
     from config.filesystem_broker import return_taken  # noqa: PLC0415 - after the checks
 
@@ -200,6 +169,8 @@ def watch(data: Path, port: int, started: float) -> NoReturn:
         while True:
             time.sleep(0.2)
             check_alive(children)
+            if parent is not None and parent_was_asked_to_stop(parent):
+                raise Stopped
     finally:
         stop(children)
 
@@ -233,31 +204,6 @@ def wait_until(condition: Callable[[], bool], children: list[Child]) -> None:
         time.sleep(0.1)
 
 
-def check_alive(children: list[Child]) -> None:
-    for child in children:
-        if (code := child.process.poll()) is not None:
-            raise CannotRun(f"{child.name} died (exit code {code}). The end of {child.log}:\n{child.last_lines()}")
-
-
-def stop(children: list[Child]) -> None:
-    """Ask politely, wait, then kill what is left of each group. A second Ctrl-C kills at once."""
-
-    def at_once(number: int, frame: FrameType | None) -> None:
-        for child in children:
-            child.signal_group(signal.SIGKILL)
-
-    for number in SIGNALS:
-        signal.signal(number, at_once)
-    for child in children:
-        child.process.terminate()
-    deadline = time.monotonic() + STOP_LIMIT
-    for child in children:
-        with suppress(subprocess.TimeoutExpired):
-            child.process.wait(timeout=max(0.0, deadline - time.monotonic()))
-        child.signal_group(signal.SIGKILL)
-        child.process.wait()
-
-
 def welcome(port: int, seconds: float) -> None:
     lines = ["", f"WebVerdict is ready after {seconds:.1f} s:  http://{HOST}:{port}/", ""]
     lines += demo_logins()
@@ -282,7 +228,8 @@ def step(name: str) -> Iterator[None]:
     print(f"{time.monotonic() - started:6.1f} s", flush=True)  # noqa: T201
 
 
-def _settings() -> object:
+def _settings() -> tuple[Path, bool]:
+    """The folder of the data, and whether this is the production profile."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     import django  # noqa: PLC0415 - after the checks
     from django.conf import settings  # noqa: PLC0415 - after the checks
@@ -292,38 +239,7 @@ def _settings() -> object:
         django.setup()
     except ImproperlyConfigured as error:
         raise CannotRun(str(error)) from None
-    return settings
-
-
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    raise Stopped
-
-
-@contextmanager
-def _no_signals() -> Iterator[None]:
-    """No stop between the fork and the moment when the child is known; the child lifts the block itself."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _die_with(parent: int, *, ours: bool = True) -> Callable[[], None]:
-    """What a process calls to be stopped when `parent` is killed; only Linux can do that."""
-    prctl: Callable[..., int] | None = None
-    if sys.platform == "linux":
-        prctl = ctypes.CDLL(None).prctl
-
-    def arrange() -> None:
-        if prctl is not None:
-            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != parent:
-                os._exit(1)
-        if ours:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-
-    return arrange
+    return settings.DATA, settings.PRODUCTION
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ class Channel(virtual.Channel):
         if (file := self._files.pop(delivery_tag, None)) is not None:
             file.unlink(missing_ok=True)
 
-    def _put(self, queue: str, payload: Payload, **_: Any) -> None:
-        write_message(self.folder, queue, payload)
+    def _put(self, queue: str, message: Payload, **_: Any) -> None:
+        write_message(self.folder, queue, message)
 
     def _get(self, queue: str, timeout: float | None = None) -> Payload:
         taken = _made(self.folder / "taken" / queue)
@@ -114,9 +114,10 @@ class Transport(virtual.Transport):
         super().__init__(client, **kwargs)
         self.state = self.global_state
 
-    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+    def drain_events(self, connection: Any, timeout: float | None = None, **kwargs: Any) -> None:
         """Return to the caller soon: a Celery worker looks between two calls whether it was asked to stop."""
-        super().drain_events(connection, timeout=None if timeout is None else min(timeout, PATIENCE))
+        patience = None if timeout is None else min(timeout, PATIENCE)
+        super().drain_events(connection, timeout=patience, **kwargs)
 
     def driver_version(self) -> str:
         return "1"

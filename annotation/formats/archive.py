@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from annotation.formats.entry_names import collisions, entry_problem, is_archive, is_noise
+from annotation.formats.entry_names import collisions, entry_problem, is_archive, is_noise, path_problem
 from annotation.formats.printable import printable
 from annotation.records import Problem
 
@@ -154,13 +154,22 @@ class FolderPackage(Package):
                 for entry in entries:
                     yield (f"{parent}/{entry.name}" if parent else entry.name), entry
         except OSError as error:
-            self.problems.append(entry_problem("folder_unreadable", parent, f"cannot be listed: {error.strerror}"))
+            self.problems.append(
+                entry_problem("folder_unreadable", parent or ".", f"cannot be listed: {error.strerror}")
+            )
 
     def _take(self, name: str, entry: os.DirEntry[str]) -> bool:
         """Lists one entry; true for a folder to be listed too."""
         if is_noise(name):
             return False
-        problem = _pathentry_problem(name)
+        try:
+            return self._take_real(name, entry)
+        except OSError as error:
+            self.problems.append(entry_problem("file_unreadable", name, f"cannot be looked at: {error.strerror}"))
+            return False
+
+    def _take_real(self, name: str, entry: os.DirEntry[str]) -> bool:
+        problem = path_problem(name)
         if problem is None and entry.is_symlink():
             problem = entry_problem("symlink", name, "is a symbolic link; put the file itself there")
         if problem is not None:
@@ -211,7 +220,7 @@ class ZipPackage(Package):
     def _take(self, member: zipfile.ZipInfo) -> None:
         name = member.orig_filename
         kind = stat.S_IFMT(member.external_attr >> 16)
-        problem = _pathentry_problem(name.removesuffix("/"))
+        problem = path_problem(name.removesuffix("/"))
         if problem is None and is_noise(name):
             return
         if problem is None and kind == stat.S_IFLNK:

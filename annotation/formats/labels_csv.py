@@ -108,10 +108,10 @@ class _LabelReader:
                 self._refuse("field_too_long", number, f"{column} is longer than {limit} characters")
         label, step = values["label"], values["failure_step"]
         if label and label not in VERDICTS and label.lower() != "unsure":
-            says = f"label is {printable(label, 40)!r} and must be 0 (failure), 1 (success) or 2 (not executable)"
+            says = f"label is '{printable(label, 40)}' and must be 0 (failure), 1 (success) or 2 (not executable)"
             self._refuse("label_unknown", number, says)
         if step and not (step.isascii() and step.isdigit() and len(step) < 10 and int(step) <= LARGEST_STEP):
-            self._refuse("failure_step_invalid", number, f"failure_step is {printable(step, 40)!r}, not a step number")
+            self._refuse("failure_step_invalid", number, f"failure_step is '{printable(step, 40)}', not a step number")
         return len(self.problems) > before
 
     def _warn_trimmed(self, number: int, row: dict[str, str], values: dict[str, str]) -> None:
@@ -119,7 +119,7 @@ class _LabelReader:
             raw = row[column]
             if raw != values[column] and (column, raw) not in self._trimmed:
                 self._trimmed.add((column, raw))
-                says = f"{column} {printable(raw)!r} has spaces around it and is read as {printable(values[column])!r}"
+                says = f"{column} '{printable(raw)}' has spaces around it and is read as '{printable(values[column])}'"
                 self._warn(values["task_id"], "name_trimmed", number, says)
 
     def _keep(self, label: ImportedLabelRecord) -> None:

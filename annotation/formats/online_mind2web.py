@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator
-from pathlib import PurePosixPath
 
-from annotation.formats.archive import LONGEST_WHERE, Package, PackageError
+from annotation.formats.archive import Package, PackageError
 from annotation.formats.documents import FormatError, kind_of, parse_json
+from annotation.formats.entry_names import LONGEST_WHERE
 from annotation.formats.online_mind2web_v1 import read_v1
 from annotation.formats.online_mind2web_v2 import read_v2
 from annotation.formats.printable import listing, printable
@@ -16,7 +16,7 @@ from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, 
 from annotation.records import Problem, TrajectoryRecord
 
 RESULT_LIMIT = 16 * 2**20  # bytes; 20,000 steps of 800 characters
-PACKAGE = "(package)"
+PACKAGE = ""  # the task id under which a report lists what concerns the package as a whole
 
 Reading = tuple[str, TrajectoryRecord | None, list[Problem], list[Problem]]
 
@@ -24,9 +24,12 @@ Reading = tuple[str, TrajectoryRecord | None, list[Problem], list[Problem]]
 def read_trajectories(package: Package) -> Iterator[Reading]:
     """Every trajectory of ``package`` as (task id for the report, record, problems, warnings).
 
-    The record is None exactly when there are problems. Problems of the package's entries come with the trajectory
-    in whose folder they lie; the rest, and files that belong to no trajectory, come last under `PACKAGE`. So all of
-    ``package.problems`` are in what this yields. Screenshots are not opened.
+    A trajectory without problems has a record and may be taken. One with problems must not be: its record, where
+    there is one, is only as good as the file and serves to look for further problems, in its images.
+
+    Problems of the package's entries come with the trajectory in whose folder they lie; the rest, and files that
+    belong to no trajectory, come last under `PACKAGE`. So all of ``package.problems`` are in what this yields.
+    Screenshots are not opened.
     """
     folders, leftover = find_folders(package)
     entry_problems, package_problems = _assign_problems(package, folders)
@@ -47,8 +50,8 @@ def read_trajectories(package: Package) -> Iterator[Reading]:
 def find_folders(package: Package) -> tuple[list[TrajectoryFolder], list[str]]:
     """The folders with a result.json or a trajectory/ folder, and the files that lie in none of them."""
     names = package.names()
-    paths = {_parent(name) for name in names if PurePosixPath(name).name == RESULT}
-    paths |= {_parent(_parent(name)) for name in names if PurePosixPath(_parent(name)).name == SCREENSHOTS}
+    paths = {_parent(name) for name in names if name.rpartition("/")[2] == RESULT}
+    paths |= {_parent(_parent(name)) for name in names if _parent(name).rpartition("/")[2] == SCREENSHOTS}
     files: dict[str, list[str]] = defaultdict(list)
     leftover = []
     for name in names:
@@ -76,7 +79,7 @@ def _home(name: str, paths: Container[str]) -> str | None:
 
 
 def _label(package: Package, path: str) -> str:
-    name = PurePosixPath(path).name or package.path.resolve().stem
+    name = path.rpartition("/")[2] or package.path.resolve().stem
     return printable(name, 80)
 
 
@@ -134,10 +137,11 @@ def _read_folder(
     record = read_v2(document, findings) if _is_v2(document) else read_v1(document, findings)
     others = [path for path in shared.get(record.task_id, []) if path != folder.path]
     if others:
-        says = f"task_id {record.task_id} is also claimed by {listing(others)}"
+        says = f"{record.task_id} is also claimed by {listing(others)}"
         findings.problem("duplicate_task_id", "task_id", says)
     problems = findings.finish()
-    return record.task_id or folder.label, None if problems else record, problems, findings.warnings
+    usable = record.task_id and not entry_problems
+    return record.task_id or folder.label, record if usable else None, problems, findings.warnings
 
 
 def _is_v2(document: dict[str, object]) -> bool:

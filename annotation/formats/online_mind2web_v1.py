@@ -53,7 +53,7 @@ def read_v1(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     task_id, text = read_task(findings, document)
     answer = read_text(findings, document, ANSWER, required=False)
     if document.get(ANSWER) is None:
-        findings.warn("answer_missing", ANSWER, f"{ANSWER} is missing: the agent gave no answer")
+        findings.warn("answer_missing", ANSWER, "is missing: the agent gave no answer")
     entries = read_actions(findings, document)
     actions = [
         action if check_text(findings, f"action_history[{index}]", action) and isinstance(action, str) else ""
@@ -119,6 +119,7 @@ def _read_thoughts(findings: Findings, document: dict[str, object], actions: int
     ]
     if len(thoughts) != actions:
         says = f"there are {len(thoughts)} thoughts for {actions} actions"
+        says += f", the last {len(thoughts) - actions} were left out" if len(thoughts) > actions else ""
         findings.warn("thoughts_count", "thoughts", f"{says}; which belongs to which is not certain")
     return [*thoughts[:actions], *[None] * (actions - len(thoughts))]
 

@@ -50,7 +50,7 @@ def read_v2(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     steps = [_read_step(findings, index, entry, available) for index, entry in enumerate(entries)]
     _check_order(findings, steps)
     _check_grammar(findings, steps)
-    if steps:
+    if steps and isinstance(entries[-1], dict) and isinstance(entries[-1].get("action"), str):
         _check_completion(findings, steps[-1], answer)
     _check_unused(findings, steps, available)
     return TrajectoryRecord(
@@ -103,19 +103,19 @@ def _read_step(findings: Findings, index: int, entry: object, available: set[str
 def _check_number(findings: Findings, place: str, index: int, entry: dict[str, object]) -> None:
     number = entry.get("step")
     if "step" not in entry:
-        findings.problem("field_missing", f"{place}.step", "step is missing")
+        findings.problem("field_missing", f"{place}.step", "is missing")
     elif type(number) is not int:
-        findings.problem("wrong_type", f"{place}.step", f"step must be a whole number, not {kind_of(number)}")
+        findings.problem("wrong_type", f"{place}.step", f"must be a whole number, not {kind_of(number)}")
     elif number != index:
         shown = printable(str(number), 30)
-        findings.problem("step_number", f"{place}.step", f"step is {shown} but its position is {index}")
+        findings.problem("step_number", f"{place}.step", f"is {shown} but its position is {index}")
 
 
 def _step_text(findings: Findings, place: str, entry: dict[str, object], key: str) -> str | None:
     value = entry.get(key)
     if key not in entry and key != "url":
         hint = " (null is allowed)" if key == "thought" else ""
-        findings.problem("field_missing", f"{place}.{key}", f"{key} is missing{hint}")
+        findings.problem("field_missing", f"{place}.{key}", f"is missing{hint}")
         return None
     if value is None and key != "action":
         return None
@@ -137,17 +137,17 @@ def _read_status(findings: Findings, place: str, value: object, action: str) -> 
 def _read_screenshot(findings: Findings, place: str, entry: dict[str, object], available: set[str]) -> str | None:
     name = entry.get("screenshot")
     if "screenshot" not in entry:
-        findings.problem("field_missing", place, "screenshot is missing")
+        findings.problem("field_missing", place, "is missing")
     elif not isinstance(name, str):
-        findings.problem("wrong_type", place, f"screenshot must be a file name, not {kind_of(name)}")
+        findings.problem("wrong_type", place, f"must be a file name, not {kind_of(name)}")
     elif not _is_plain(name):
-        says = f"screenshot must be a plain file name inside {SCREENSHOTS}/, not {printable(name, 60)}"
+        says = f"must be a plain file name inside {SCREENSHOTS}/, not {printable(name, 60)}"
         findings.problem("screenshot_path", place, says)
     elif not is_image(name):
-        says = f"screenshot {printable(name)} must end with {', '.join(IMAGE_SUFFIXES)}"
+        says = f"{printable(name)} must end with {', '.join(IMAGE_SUFFIXES)}"
         findings.problem("screenshot_type", place, says)
     elif name not in available:
-        findings.problem("screenshot_missing", place, f"screenshot {printable(name)} is not in {SCREENSHOTS}/")
+        findings.problem("screenshot_missing", place, f"{printable(name)} is not in {SCREENSHOTS}/")
     else:
         return name
     return None
@@ -163,7 +163,7 @@ def _check_order(findings: Findings, steps: list[StepRecord]) -> None:
         if step.screenshot is None:
             continue
         if previous is not None and natural_key(step.screenshot) < natural_key(previous.screenshot or ""):
-            says = f"screenshot {printable(step.screenshot)} sorts before the one of step {previous.index}"
+            says = f"{printable(step.screenshot)} sorts before the one of step {previous.index}"
             findings.problem("screenshot_order", f"action_history[{step.index}].screenshot", says)
         previous = step
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection
+from typing import TypeGuard
 
 from annotation.formats.documents import FormatError, kind_of, parse_json
 from annotation.formats.printable import printable
@@ -25,11 +26,11 @@ def task_id_problem(value: object) -> str | None:
     if len(value) > LONGEST_TASK_ID:
         return f"task_id has {len(value):,} characters; the limit is {LONGEST_TASK_ID}"
     if not TASK_ID.fullmatch(value):
-        return f"task_id {printable(value)!r} may only have letters, digits, _ and -"
+        return f"task_id '{printable(value)}' may only have letters, digits, _ and -"
     return None
 
 
-def is_count(value: object) -> bool:
+def is_count(value: object) -> TypeGuard[int]:
     """Whether ``value`` is a whole number from 0 that a database column takes; true and 5.0 are not."""
     return type(value) is int and 0 <= value <= LARGEST_LENGTH
 

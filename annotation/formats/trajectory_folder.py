@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from annotation.formats.documents import kind_of
 from annotation.formats.printable import listing, printable
@@ -29,10 +28,8 @@ class TrajectoryFolder:
 
     def screenshots(self) -> list[str]:
         """The image files directly in ``trajectory/``, by name, in natural order."""
-        inside = [PurePosixPath(name) for name in self.files]
-        return sorted(
-            (path.name for path in inside if str(path.parent) == SCREENSHOTS and is_image(path.name)), key=natural_key
-        )
+        inside = (name.rpartition("/") for name in self.files)
+        return sorted((name for parent, _, name in inside if parent == SCREENSHOTS and is_image(name)), key=natural_key)
 
     def has_screenshot_folder(self) -> bool:
         return any(name.startswith(f"{SCREENSHOTS}/") for name in self.files)
@@ -111,7 +108,7 @@ def read_task(findings: Findings, document: dict[str, object]) -> tuple[str, str
     """task_id and task, both required; empty where that is a problem."""
     says = task_id_problem(document["task_id"]) if "task_id" in document else "task_id is missing"
     if says:
-        findings.problem("task_id_invalid", "task_id", says)
+        findings.problem("task_id_invalid", "task_id", says.removeprefix("task_id "))
     text = read_text(findings, document, "task")
     if text is not None and not text.strip():
         findings.problem("task_empty", "task", "is empty")
@@ -146,7 +143,7 @@ def check_reference_length(findings: Findings, document: dict[str, object]) -> i
         findings.problem("field_missing", "reference_length", "is missing")
     elif not is_count(value):
         findings.problem("wrong_type", "reference_length", f"must be a whole number from 0, not {_shown(value)}")
-    return value if type(value) is int and is_count(value) else None
+    return value if is_count(value) else None
 
 
 def read_attachments(findings: Findings, input_images: list[str]) -> tuple[AttachmentRecord, ...]:
@@ -154,10 +151,10 @@ def read_attachments(findings: Findings, input_images: list[str]) -> tuple[Attac
     known = dict.fromkeys(input_images, AttachmentKind.INPUT_IMAGE)
     unknown = []
     for name in findings.folder.files:
-        parent = str(PurePosixPath(name).parent)
+        parent = name.rpartition("/")[0]
         if name in known or name == RESULT or (parent == SCREENSHOTS and is_image(name)):
             continue
-        if parent == "." and name.lower().endswith(".har"):
+        if not parent and name.lower().endswith(".har"):
             known[name] = AttachmentKind.NETWORK_TRACE
         elif name == "agent_response.json":
             known[name] = AttachmentKind.AGENT_RESPONSE

@@ -66,7 +66,7 @@ class Event(models.Model):
 
 def instant(at: datetime | None) -> str | None:
     """A time as the chain spells it: UTC, ISO 8601, microseconds."""
-    return at and at.astimezone(UTC).isoformat(timespec="microseconds")
+    return at.astimezone(UTC).isoformat(timespec="microseconds") if at else None
 
 
 def canonical_json(value: Any) -> str:

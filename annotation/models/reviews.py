@@ -250,7 +250,10 @@ class Adjudication(Decision):
     blind = models.BooleanField()
     opened_at = models.DateTimeField()
     decided_at = models.DateTimeField(null=True, blank=True)
-    verdict = models.PositiveSmallIntegerField(choices=VERDICTS, null=True, blank=True)
+    # Empty while it is open, unlike the verdict of a label.
+    verdict = models.PositiveSmallIntegerField(  # type: ignore[assignment]
+        choices=VERDICTS, null=True, blank=True
+    )
     reasoning = models.TextField(blank=True)
 
     class Meta:

@@ -96,7 +96,7 @@ def test_an_incomplete_label_is_refused_by_the_database(submission, people, chan
 
 def test_a_revision_number_is_used_once(submission, people):
     label = testing.label(people["alice"], submission.trajectories.first())
-    again = {"assignment": label.assignment, "verdict": 0, "reasoning": "No.", "failure_step": 0, "failure_type": "other"}
+    again = {"assignment": label.assignment, "verdict": 2, "reasoning": "No.", "cause": "blocked"}
     assert refused(lambda: Label.objects.create(revision=1, created_at=timezone.now(), **again))
 
 

@@ -14,6 +14,7 @@ from annotation.workflow.adjudicating import (
 )
 from annotation.workflow.annotating import (
     claim,
+    claim_this,
     flag,
     release,
     return_expired_leases,
@@ -38,6 +39,7 @@ __all__ = [
     "add_member",
     "choose",
     "claim",
+    "claim_this",
     "deactivate_member",
     "decide",
     "decision_fields",

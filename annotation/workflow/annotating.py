@@ -46,8 +46,7 @@ def claim(person: Any, submission: Submission) -> Assignment | None:
     """Give the person the trajectory they are working on, or the next one; None when nothing is left for them."""
     return_expired_leases(submission)
     with transaction.atomic():
-        Membership.objects.select_for_update().filter(submission=submission, person=person).first()
-        member = active_member(person, submission, Role.ANNOTATOR)
+        member = active_member(person, submission, Role.ANNOTATOR, lock=True)
         held = queue.held_by(person, submission)
         if held is not None:
             return held
@@ -57,6 +56,16 @@ def claim(person: Any, submission: Submission) -> Assignment | None:
         submission = lock_submission(submission.pk)
         not_frozen(submission)
         return _assign(member, trajectory)
+
+
+def claim_this(person: Any, trajectory: Trajectory) -> Assignment:
+    """Give the person this very trajectory, past the queue: for scripts that enter reviews made elsewhere."""
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, Role.ANNOTATOR)
+        not_frozen(submission)
+        if row.open_slots == 0 or row.assignments.filter(annotator=person).exists():
+            raise Conflict("The trajectory has no free slot for this person.")
+        return _assign(member, row)
 
 
 def _assign(member: Membership, trajectory: Trajectory) -> Assignment:
@@ -206,6 +215,6 @@ def _write_label(assignment: Assignment, content: LabelContent, revision: int, r
         assignment=assignment, revision=revision, revision_reason=reason, created_at=timezone.now(), **fields
     )
     KeyPointFinding.objects.bulk_create(
-        KeyPointFinding(label=label, key_point_id=f.key_point, finding=f.finding, step=f.step) for f in content.findings
+        KeyPointFinding(label=label, key_point_id=f.key_point, finding=str(f.finding), step=f.step) for f in content.findings
     )
     return label

@@ -50,13 +50,15 @@ def lock_submission(pk: int) -> Submission:
     return Submission.objects.select_for_update(no_key=True, of=("self",)).select_related("agent").get(pk=pk)
 
 
-def active_member(person: Any, submission: Submission, *roles: Membership.Role) -> Membership:
+def active_member(person: Any, submission: Submission, *roles: Membership.Role, lock: bool = False) -> Membership:
     """The person's active membership; a superuser without a role becomes a maintainer by acting as one."""
-    membership = Membership.objects.filter(submission=submission, person=person).first()
+    memberships = Membership.objects.select_for_update() if lock else Membership.objects.all()
+    membership = memberships.filter(submission=submission, person=person).first()
     if membership is None and person.is_superuser and Role.MAINTAINER in roles:
         return found(submission, person)
     if membership is None or membership.deactivated_at is not None or membership.role not in roles:
         raise PermissionDenied(f"Only an active {' or '.join(roles)} of this submission may do that.")
+    membership.submission, membership.person = submission, person  # known already: two queries less in every verb
     return membership
 
 

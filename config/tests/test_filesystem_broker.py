@@ -126,7 +126,7 @@ def test_a_queue_is_counted_and_emptied(tmp_path):
     send(tmp_path, "one", "two")
     with connect(tmp_path) as connection:
         queue = QUEUE(connection.channel())
-        assert queue.queue_declare(passive=False) == "probe"
+        assert queue.queue_declare().message_count == 2
         assert queue.purge() == 2
         assert queue.get() is None
 

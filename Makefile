@@ -1,0 +1,39 @@
+# make run     everything for a first look: environment, database, demo, web server and worker
+# make test    every check and every test
+# README.md says the rest.
+
+PORT ?= 8000
+PY := .venv/bin/python
+export PYTHON
+
+.PHONY: run test bench demo-data requirements clean
+.DEFAULT_GOAL := run
+
+run:
+	@config/install.sh run
+	@exec $(PY) -m config.embedded --port $(PORT) --with-parent
+
+test:
+	@config/install.sh test
+	@exec $(PY) -m config.checks
+
+# Measures queries, times and memory, and prints a table.
+bench:
+	@config/install.sh test
+	@exec $(PY) manage.py bench
+
+# Drives the demo shop in Chromium again and rewrites the recordings.
+demo-data:
+	@config/install.sh test
+	@exec $(PY) -m annotation.demo.record
+
+COMPILE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
+	--custom-compile-command "make requirements" pyproject.toml
+
+requirements:
+	$(COMPILE) -o requirements.txt
+	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt
+
+# The environment and what the checks leave behind; var/ holds your data and stays.
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .cache

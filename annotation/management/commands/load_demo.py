@@ -1,0 +1,23 @@
+"""load_demo: people, two submissions, and the reviews of the demo; a second run changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.demo import load
+
+
+class Command(BaseCommand):
+    help = "Load the demo: a fully reviewed submission, and one in progress with work for every login."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--anyway", action="store_true", help="also in the production profile")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if settings.PRODUCTION and not options["anyway"]:
+            raise CommandError("The demo's logins are public; in the production profile say --anyway to load them.")
+        for line in load.everything():
+            self.stdout.write(line)

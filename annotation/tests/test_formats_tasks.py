@@ -1,0 +1,123 @@
+"""Task lists: strict types, every problem with its place, and ids that are written a little differently."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from annotation.formats.tasks import base_task_id, nearest, read_tasks
+from annotation.records import TaskRecord
+from annotation.testing import task
+from annotation.tests.formats_builders import codes, said
+
+
+def read(*entries):
+    return read_tasks(json.dumps(entries).encode(), "tasks.json")
+
+
+def test_tasks_are_read_in_their_order():
+    tasks, problems = read(task(2), task(1))
+
+    assert problems == []
+    assert [entry.task_id for entry in tasks] == ["task_0002", "task_0001"]
+    assert tasks[0].key_points == ("at least 16 GB", "cheapest by sorting")
+    assert (tasks[0].reference_length, tasks[0].level) == (4, "easy")
+
+
+def test_only_id_and_text_are_needed_and_unknown_keys_are_let_be():
+    tasks, problems = read(
+        {"task_id": "a", "confirmed_task": "Do it.", "reference_length": None, "level": None, "x": 1}
+    )
+
+    assert problems == []
+    assert tasks == [TaskRecord("a", "Do it.")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"task_id": "a b"}, "task_id"),
+        ({"task_id": None}, "task_id"),
+        ({"confirmed_task": " "}, "confirmed_task"),
+        ({"confirmed_task": 5}, "confirmed_task"),
+        ({"confirmed_task": "a" * 1_000_001}, "confirmed_task"),
+        ({"website": 5}, "website"),
+        ({"level": 3}, "level"),
+        ({"reference_length": True}, "reference_length"),
+        ({"reference_length": 5.0}, "reference_length"),
+        ({"reference_length": -1}, "reference_length"),
+        ({"reference_length": 2**31}, "reference_length"),
+        ({"key_points": "one"}, "key_points"),
+        ({"key_points": ["one", ""]}, "key_points"),
+        ({"key_points": [1]}, "key_points"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_place(fields, named):
+    tasks, problems = read(task(1), task(2) | fields)
+
+    assert len(tasks) == 1
+    assert [problem.where for problem in problems] == ["tasks.json: [1]"]
+    assert named in problems[0].message
+
+
+@pytest.mark.parametrize("key", ["task_id", "confirmed_task"])
+def test_a_missing_key_is_named(key):
+    entry = task(1)
+    del entry[key]
+
+    assert f"{key} is missing" in said(read(entry)[1])
+
+
+def test_all_problems_are_listed():
+    assert len(read({}, 5, task(1) | {"level": 1, "website": 2})[1]) == 5
+
+
+def test_a_task_that_is_there_twice_word_for_word_counts_once():
+    tasks, problems = read(task(1), task(1))
+
+    assert (len(tasks), problems) == (1, [])
+
+
+def test_a_task_that_is_there_twice_with_different_content_is_refused():
+    _, problems = read(task(1), task(1) | {"level": "hard"})
+
+    assert codes(problems) == {"duplicate_task"}
+    assert "task_0001" in said(problems)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[NaN]", b"null", "[]".encode("utf-16")])
+def test_something_else_than_a_list_of_tasks_is_refused(data):
+    tasks, problems = read_tasks(data, "tasks.json")
+
+    assert tasks == []
+    assert "tasks.json" in said(problems)
+
+
+HASH = "fb7b4f784cfde003e2548fdf4e8d6b4f"
+OTHER = "0a0fa834d4d4dd8dbee5a5ed0a2bc9e4"
+
+
+@pytest.mark.parametrize(
+    ("task_id", "base"),
+    [(f"{HASH}_110325", HASH), (HASH, HASH), ("webarena_629", "webarena_629"), ("a_991399", "a_991399")],
+)
+def test_a_date_suffix_is_no_part_of_the_base(task_id, base):
+    assert base_task_id(task_id) == base
+
+
+@pytest.mark.parametrize(
+    ("task_id", "known", "expected"),
+    [
+        (f"{HASH}_110325", [OTHER, HASH], HASH),
+        (HASH, [OTHER, f"{HASH}_110325"], f"{HASH}_110325"),
+        (HASH, [f"{HASH}_120125", f"{HASH}_010226"], f"{HASH}_010226"),
+        (HASH.replace("784", "748"), [OTHER, HASH], HASH),
+        (HASH[:-1], [OTHER, HASH], HASH),
+        (HASH, [OTHER], None),
+        (HASH, [], None),
+        ("x" * 100_000, ["x" * 128], None),
+    ],
+)
+def test_the_nearest_known_id_is_another_date_or_a_slip_of_the_pen(task_id, known, expected):
+    assert nearest(task_id, known) == expected

@@ -1,0 +1,129 @@
+"""Start, watch and stop the child processes of `make run`, so that none is ever left behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+STOP_LIMIT = 10.0  # seconds for a job to finish; it is done again at the next start otherwise
+LOG_LIMIT = 5 * 1024**2  # bytes; a longer log is put aside at the start
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class CannotRun(Exception):
+    """Why it does not start, in one line for the person at the terminal."""
+
+
+class Stopped(BaseException):
+    """The person or the system asked to stop. Not an Exception: nothing on the way may swallow it."""
+
+
+class Child:
+    """A server in a process group of its own, so that Ctrl-C reaches us first and its helpers can be found."""
+
+    def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> None:
+        self.name, self.log = name, log
+        if log.exists() and log.stat().st_size > LOG_LIMIT:
+            log.replace(log.with_suffix(".old.log"))
+        with log.open("ab") as stream, _no_signals():
+            self.process = subprocess.Popen(  # noqa: S603 - our own command
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                env=environment,
+                process_group=0,
+                preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - this process has one thread
+            )
+
+    def signal_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def last_lines(self, count: int = 15) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+def stop_on_signals() -> None:
+    """Let each of SIGNALS raise Stopped."""
+    for number in SIGNALS:
+        signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise Stopped
+
+
+def check_alive(children: list[Child]) -> None:
+    for child in children:
+        if (code := child.process.poll()) is not None:
+            raise CannotRun(f"{child.name} died (exit code {code}). The end of {child.log}:\n{child.last_lines()}")
+
+
+def stop(children: list[Child]) -> None:
+    """Ask politely, wait, then kill what is left of each group. A second Ctrl-C kills at once."""
+
+    def at_once(number: int, frame: FrameType | None) -> None:
+        for child in children:
+            child.signal_group(signal.SIGKILL)
+
+    for number in SIGNALS:
+        signal.signal(number, at_once)
+    for child in children:
+        child.process.terminate()
+    deadline = time.monotonic() + STOP_LIMIT
+    for child in children:
+        with suppress(subprocess.TimeoutExpired):
+            child.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        child.signal_group(signal.SIGKILL)
+        child.process.wait()
+
+
+def parent_was_asked_to_stop(parent: int) -> bool:
+    """GNU make, when it alone gets SIGINT or SIGHUP, passes nothing on and waits for us, inside its handler.
+
+    While it is there the signal is blocked, which Linux shows in /proc; elsewhere this is never true.
+    """
+    try:
+        status = Path(f"/proc/{parent}/status").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    blocked = next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk:")), 0)
+    return any(blocked & 1 << (number - 1) for number in (signal.SIGINT, signal.SIGHUP))
+
+
+@contextmanager
+def _no_signals() -> Iterator[None]:
+    """No stop between the fork and the moment when the child is known; the child lifts the block itself."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def die_with(parent: int, *, ours: bool = True) -> Callable[[], None]:
+    """What a process calls to be stopped when `parent` is killed; only Linux can do that."""
+    prctl: Callable[..., int] | None = None
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+
+    def arrange() -> None:
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(1)
+        if ours:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    return arrange

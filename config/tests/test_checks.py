@@ -1,0 +1,78 @@
+"""`make test` counts what ran, and passes only when nothing failed."""
+
+import sys
+
+import pytest
+
+from config import checks
+from config.checks import Outcome, Step
+
+
+@pytest.mark.parametrize(
+    ("line", "passed", "failed"),
+    [
+        ("412 passed in 61.20s (0:01:01)\n", 412, 0),
+        ("2 failed, 410 passed, 1 error in 61.20s\n", 410, 3),
+        ("no tests ran in 0.02s\n", None, None),
+        ("3 passed the door in\n", None, None),
+    ],
+)
+def test_the_closing_line_of_pytest_is_understood(line, passed, failed):
+    counted = checks._show([line])
+    assert (counted and counted.passed) == passed
+    assert (counted and counted.failed) == failed
+
+
+def test_skipped_tests_are_mentioned():
+    assert checks._show(["1 passed, 2 skipped in 0.1s\n"]) == Outcome(1, 0, "2 tests, the reasons stand above")
+
+
+def script(tmp_path, code):
+    (tmp_path / "step.py").write_text(code)
+    return Step("step", [str(tmp_path / "step.py")])
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("", Outcome(passed=1)),
+        ("raise SystemExit(3)", Outcome(failed=1)),
+        ("print('5 passed in 1.0s')", Outcome(passed=5)),
+        ("print('5 passed in 1.0s'); raise SystemExit(1)", Outcome(passed=5, failed=1)),
+        ("print('1 failed, 5 passed in 1.0s'); raise SystemExit(1)", Outcome(passed=5, failed=1)),
+    ],
+)
+def test_a_step_passes_only_with_exit_code_0(tmp_path, code, expected):
+    assert checks._run(script(tmp_path, code), tmp_path) == expected
+
+
+def test_a_step_sees_no_settings_of_the_person_who_runs_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgres://elsewhere/live")
+    monkeypatch.setenv("S3_BUCKET", "live")
+    code = "import os, sys; sys.exit('DATABASE_URL' in os.environ or 'S3_BUCKET' in os.environ)"
+    assert checks._run(script(tmp_path, code), tmp_path) == Outcome(passed=1)
+
+
+@pytest.mark.parametrize(("ci", "failed"), [("", 0), ("true", 1)])
+def test_missing_servers_are_a_reason_to_skip_but_not_in_ci(tmp_path, monkeypatch, ci, failed):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(checks, "POSTGRES", "postgres://nobody@127.0.0.1:1/none")
+    step = script(tmp_path, "raise SystemExit('never started')")
+    step.needs_servers = True
+    outcome = checks._run(step, tmp_path)
+    assert (outcome.passed, outcome.failed) == (0, failed)
+    assert outcome.skipped.startswith("no server: ")
+
+
+@pytest.mark.parametrize(("outcome", "code"), [(Outcome(passed=2), 0), (Outcome(passed=1, failed=1), 1)])
+def test_the_last_line_holds_the_numbers(monkeypatch, capsys, outcome, code):
+    monkeypatch.setattr(checks, "STEPS", [Step("one", [])])
+    monkeypatch.setattr(checks, "_run", lambda step, data: outcome)
+    assert checks.main() == code
+    assert capsys.readouterr().out.splitlines()[-1] == f"{outcome.passed} passed, {outcome.failed} failed"
+
+
+def test_every_program_of_the_steps_is_installed():
+    programs = [checks._command(step)[0] for step in checks.STEPS]
+    assert sys.executable in programs
+    assert [program for program in programs if not checks.Path(program).exists()] == []
