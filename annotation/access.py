@@ -75,7 +75,8 @@ def submissions_maintained_by(person: Any) -> QuerySet[Submission]:
 
 def submission_for(person: Any, pk: int, *roles: Membership.Role) -> Submission:
     """A submission for a member with one of ``roles``; one query for members, because every page begins here."""
-    membership = memberships_of(person).filter(submission=pk, role__in=roles).first()
+    # submission__id, since a number that no column holds must be unknown and not an error (500).
+    membership = memberships_of(person).filter(submission__id=pk, role__in=roles).first()
     if membership is not None:
         return membership.submission
     submission = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()

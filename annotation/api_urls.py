@@ -1,5 +1,24 @@
 """Addresses of the API, below /api/v1/."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from annotation.api import account, catalogue, submissions, uploads
+
+urlpatterns = [
+    path("benchmarks", catalogue.Benchmarks.as_view(), name="api-benchmarks"),
+    path("benchmarks/<slug:slug>/tasks", catalogue.Tasks.as_view(), name="api-tasks"),
+    path("uploads", uploads.Uploads.as_view(), name="api-uploads"),
+    path("uploads/<uuid:pk>", uploads.UploadStatus.as_view(), name="api-upload"),
+    path("submissions", submissions.Submissions.as_view(), name="api-submissions"),
+    path("submissions/<int:pk>", submissions.SubmissionDetail.as_view(), name="api-submission"),
+    path("submissions/<int:pk>/progress", submissions.Progress.as_view(), name="api-progress"),
+    path("submissions/<int:pk>/members", submissions.Members.as_view(), name="api-members"),
+    path("submissions/<int:pk>/trajectories", submissions.Trajectories.as_view(), name="api-trajectories"),
+    path("submissions/<int:pk>/labels", submissions.Labels.as_view(), name="api-labels"),
+    path("submissions/<int:pk>/adjudications", submissions.Adjudications.as_view(), name="api-adjudications"),
+    path("submissions/<int:pk>/verdicts", submissions.Verdicts.as_view(), name="api-verdicts"),
+    path("trajectories/<int:pk>", submissions.TrajectoryDetail.as_view(), name="api-trajectory"),
+    path("tokens", account.Tokens.as_view(), name="api-tokens"),
+    path("tokens/<int:pk>", account.TokenRevocation.as_view(), name="api-token"),
+    path("my/labels", account.OwnLabels.as_view(), name="api-my-labels"),
+]

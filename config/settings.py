@@ -202,6 +202,7 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # The pair is locked: a stranger's failures lock neither the person elsewhere nor the others behind one address.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_CALLABLE = "annotation.views.account.locked_out"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True

@@ -101,7 +101,9 @@ def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudi
         for name, value in fields.items():
             setattr(adjudication, name, value)
         AdjudicationFinding.objects.bulk_create(
-            AdjudicationFinding(adjudication=adjudication, key_point_id=f.key_point, finding=str(f.finding), step=f.step)
+            AdjudicationFinding(
+                adjudication=adjudication, key_point_id=f.key_point, finding=str(f.finding), step=f.step
+            )
             for f in content.findings
         )
         adjudication.decided_at = timezone.now()

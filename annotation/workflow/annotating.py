@@ -148,7 +148,7 @@ def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: s
         if latest is None:
             raise Conflict("There is no label of yours to revise yet.")
         if row.adjudications.exists():
-            raise Conflict("This label can no longer be revised: its review has begun.")
+            raise Conflict("This label can no longer be revised.")
         label = _write_label(assignment, content, latest.revision + 1, given_reason(reason, "a revision"))
         Draft.objects.filter(trajectory=row, author=person).delete()
         record_for(
@@ -215,6 +215,7 @@ def _write_label(assignment: Assignment, content: LabelContent, revision: int, r
         assignment=assignment, revision=revision, revision_reason=reason, created_at=timezone.now(), **fields
     )
     KeyPointFinding.objects.bulk_create(
-        KeyPointFinding(label=label, key_point_id=f.key_point, finding=str(f.finding), step=f.step) for f in content.findings
+        KeyPointFinding(label=label, key_point_id=f.key_point, finding=str(f.finding), step=f.step)
+        for f in content.findings
     )
     return label

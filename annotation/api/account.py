@@ -1,0 +1,53 @@
+"""What everybody has in the API: their own tokens and their own labels."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access
+from annotation.api.ground import Listing, View
+from annotation.api.serializers import OwnLabelSerializer, TokenSerializer
+from annotation.models import ApiToken, Label
+
+
+class Tokens(Listing):
+    """The caller's tokens. New ones are made on the account page only: a stolen token must not breed."""
+
+    serializer_class = TokenSerializer
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        self.chosen()
+        return access.tokens_of(self.request.user).order_by("pk")
+
+
+class TokenRevocation(View):
+    """End one of the caller's tokens."""
+
+    serializer_class = TokenSerializer
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Revoke a token, at once and for good; a revoked one stays revoked."""
+        token = access.token_for(request.user, pk)
+        ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class OwnLabels(Listing):
+    """The caller's own labels with all their revisions, oldest first; never anybody else's."""
+
+    serializer_class = OwnLabelSerializer
+
+    def get_queryset(self) -> QuerySet[Label]:
+        self.chosen()
+        return (
+            access.labels_by(self.request.user)
+            .select_related("assignment__trajectory__task")
+            .prefetch_related("findings__key_point")
+            .order_by("created_at", "pk")
+        )

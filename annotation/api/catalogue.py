@@ -1,0 +1,86 @@
+"""Benchmarks and their tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access
+from annotation.api.ground import Listing
+from annotation.api.serializers import BenchmarkSerializer, ReportSerializer, TaskSerializer
+from annotation.catalogue import import_tasks
+from annotation.models import Benchmark, KeyPoint, Task
+from annotation.problem_details import Refused
+
+
+class Benchmarks(Listing):
+    """The benchmarks that the caller may read."""
+
+    serializer_class = BenchmarkSerializer
+
+    def get_queryset(self) -> QuerySet[Benchmark]:
+        access.require_maintainer(self.request.user)
+        self.chosen()
+        benchmarks = access.benchmarks_for(self.request.user)
+        return benchmarks.annotate(task_count=Count("tasks__external_id", distinct=True)).order_by("slug")
+
+
+class TaskFilters(serializers.Serializer):
+    level = serializers.CharField(required=False, help_text="The level exactly as the task file has it.")
+    website = serializers.CharField(required=False, help_text="A part of the address, upper or lower case.")
+
+
+class TaskFile(serializers.Serializer):
+    file = serializers.FileField(help_text="A JSON list of tasks.")
+    name = serializers.CharField(required=False, max_length=200, help_text="The benchmark's name when it is new.")
+
+    def validate_file(self, file: Any) -> Any:
+        if file.size > settings.WEBVERDICT_MAX_UPLOAD_BYTES // 16:
+            raise serializers.ValidationError("The file is too large for a task list.")
+        return file
+
+
+class Tasks(Listing):
+    """The tasks of a benchmark, each in its latest version."""
+
+    serializer_class = TaskSerializer
+    filters = TaskFilters
+    parser_classes = [MultiPartParser]
+
+    def get_queryset(self) -> QuerySet[Task]:
+        access.require_maintainer(self.request.user)
+        benchmark, chosen = access.benchmark_for(self.request.user, self.kwargs["slug"]), self.chosen()
+        later = Task.objects.filter(
+            benchmark=OuterRef("benchmark"), external_id=OuterRef("external_id"), version__gt=OuterRef("version")
+        )
+        tasks = Task.objects.filter(~Exists(later), benchmark=benchmark)
+        if "level" in chosen:
+            tasks = tasks.filter(level=chosen["level"])
+        if "website" in chosen:
+            tasks = tasks.filter(website__icontains=chosen["website"])
+        points = KeyPoint.objects.filter(accepted_at__isnull=False, retired_at__isnull=True)
+        return tasks.prefetch_related(Prefetch("key_points", points, to_attr="stated")).order_by("pk")
+
+    @extend_schema(request={"multipart/form-data": TaskFile}, responses={200: ReportSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Load a task file: a changed task becomes a new version, the benchmark is made when it is new."""
+        access.require_maintainer(request.user)
+        if Benchmark.objects.filter(slug=slug).exists():
+            access.benchmark_for(request.user, slug)
+        else:
+            access.require_creator(request.user)
+        given = TaskFile(data=request.data)
+        given.is_valid(raise_exception=True)
+        file, name = given.validated_data["file"], given.validated_data.get("name", "")
+        report = import_tasks(file.read(), file.name, benchmark_slug=slug, benchmark_name=name)
+        problems = [problem for found in report.rejected.values() for problem in found]
+        if problems:
+            raise Refused("The task file was refused; nothing was changed.", problems)
+        return Response(report.as_json())

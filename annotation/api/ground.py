@@ -1,0 +1,80 @@
+"""What every list of the API stands on: pages, checked filters, and a schema that knows the errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.pagination import PageNumberPagination
+from rest_framework.request import Request
+
+from annotation.api.serializers import ProblemDetailsSerializer
+from annotation.problem_details import MEDIA_TYPE
+
+MOST_PER_PAGE = 200
+ERRORS = {"400", "401", "403", "404", "409"}
+
+
+class Pages(PageNumberPagination):
+    """``page`` from 1, ``page_size`` from 1 to 200; a size that is neither is an error, not silently another one."""
+
+    page_size_query_param = "page_size"
+    max_page_size = MOST_PER_PAGE
+
+    def get_page_size(self, request: Request) -> int | None:
+        field = serializers.IntegerField(min_value=1, max_value=MOST_PER_PAGE)
+        given = request.query_params.get("page_size")
+        try:
+            return self.page_size if given is None else int(field.run_validation(given))
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({"page_size": error.detail}) from error
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        size = {"type": "integer", "minimum": 1, "maximum": MOST_PER_PAGE, "default": self.page_size}
+        page = {"type": "integer", "minimum": 1, "default": 1}
+        return [
+            {"name": name, "in": "query", "required": False, "schema": schema}
+            for name, schema in (("page", page), ("page_size", size))
+        ]
+
+
+class ProblemSchema(AutoSchema):
+    """Every operation may answer with problem details; a view's ``filters`` are the parameters of its GET."""
+
+    def get_override_parameters(self) -> list[Any]:
+        filters = getattr(self.view, "filters", None)
+        return [filters] if filters is not None and self.method == "GET" else []
+
+    def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
+        bodies = super()._get_response_bodies(direction)
+        for code in sorted(ERRORS):
+            bodies.setdefault(
+                code, self._get_response_for_code(ProblemDetailsSerializer, code, [MEDIA_TYPE], direction)
+            )
+        return bodies
+
+
+class View(GenericAPIView):
+    """A view of the API. ``filters`` declares the query parameters; any other one is refused, not ignored."""
+
+    schema = ProblemSchema()
+    pagination_class = Pages
+    filters: type[serializers.Serializer] | None = None
+
+    def chosen(self) -> dict[str, Any]:
+        """The query parameters that were given, checked and converted."""
+        given = self.request.query_params.dict()
+        for name in ("page", "page_size") if self.paginator is not None else ():
+            given.pop(name, None)
+        filters = (self.filters or serializers.Serializer)(data=given)
+        unknown = sorted(set(given) - set(filters.fields))
+        if unknown:
+            raise serializers.ValidationError(dict.fromkeys(unknown, "There is no such query parameter."))
+        filters.is_valid(raise_exception=True)
+        return dict(filters.validated_data)
+
+
+class Listing(View, ListAPIView):
+    """A list in pages."""

@@ -1,0 +1,248 @@
+"""The shapes of the API's answers. Words are those of the vocabulary; people are pseudonyms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from annotation.models import (
+    Adjudication,
+    ApiToken,
+    Benchmark,
+    Label,
+    Membership,
+    Screenshot,
+    Step,
+    Submission,
+    Task,
+    Trajectory,
+    Upload,
+)
+from annotation.models.reviews import FINDINGS, VERDICTS
+from annotation.models.states import State
+
+DECISION = ["verdict", "reasoning", "failure_step", "failure_type", "cause", "exception_reason"]
+
+
+class ProblemSerializer(serializers.Serializer):
+    """One thing that is wrong: a stable code, a sentence, and where."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    where = serializers.CharField(allow_blank=True)
+
+
+class ProblemDetailsSerializer(serializers.Serializer):
+    """An error (RFC 9457)."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField(allow_blank=True)
+    errors = ProblemSerializer(many=True, required=False)  # type: ignore[assignment,unused-ignore]
+
+
+class RejectedSerializer(serializers.Serializer):
+    task_id = serializers.CharField(allow_blank=True)
+    problems = ProblemSerializer(many=True)
+
+
+class WarningSerializer(ProblemSerializer):
+    task_id = serializers.CharField(allow_blank=True)
+
+
+class ReportSerializer(serializers.Serializer):
+    """What an import took, what it refused and why; an empty task id means the package as a whole."""
+
+    accepted = serializers.ListField(child=serializers.CharField())
+    rejected = RejectedSerializer(many=True)
+    warnings = WarningSerializer(many=True)
+
+
+class BenchmarkSerializer(serializers.ModelSerializer):
+    tasks = serializers.IntegerField(
+        source="task_count", help_text="Number of tasks, each counted once whatever its versions."
+    )
+
+    class Meta:
+        model = Benchmark
+        fields = ["slug", "name", "tasks"]
+
+
+class TaskSerializer(serializers.ModelSerializer):
+    task_id = serializers.CharField(source="external_id")
+    key_points = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Task
+        fields = ["task_id", "version", "text", "website", "reference_length", "level", "key_points"]
+
+    def get_key_points(self, task: Any) -> list[str]:
+        return [point.text for point in task.stated]
+
+
+class SubmissionSerializer(serializers.ModelSerializer):
+    benchmark = serializers.CharField(source="benchmark.slug")
+    agent = serializers.CharField(source="agent.name")
+    trajectories = serializers.IntegerField(source="trajectory_count")
+
+    class Meta:
+        model = Submission
+        fields = [
+            "id", "benchmark", "agent", "attempt", "trajectories", "required_labels", "protocol_version",
+            "spot_check_rate", "created_at", "frozen_at", "opened_at",
+        ]  # fmt: skip
+
+
+class MemberSerializer(serializers.ModelSerializer):
+    name = serializers.CharField(source="person.username", help_text="Shown to maintainers only.")
+
+    class Meta:
+        model = Membership
+        fields = ["pseudonym", "role", "name", "joined_at", "deactivated_at"]
+
+
+class ProgressSerializer(serializers.ModelSerializer):
+    """Where a trajectory stands, without what anybody said."""
+
+    trajectory = serializers.IntegerField(source="pk")
+    task_id = serializers.CharField(source="task.external_id")
+    state = serializers.ChoiceField(choices=[state.value for state in State])
+    labels = serializers.IntegerField(source="label_count")
+
+    class Meta:
+        model = Trajectory
+        fields = ["trajectory", "task_id", "state", "labels"]
+
+
+class VerdictSerializer(serializers.ModelSerializer):
+    """The final verdict of a trajectory and what made it final."""
+
+    task_id = serializers.CharField(source="task.external_id")
+    verdict = serializers.ChoiceField(choices=VERDICTS, source="final", allow_null=True)
+    state = serializers.ChoiceField(choices=[state.value for state in State])
+
+    class Meta:
+        model = Trajectory
+        fields = ["task_id", "verdict", "state"]
+
+
+class ScreenshotSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = Screenshot
+        fields = ["sha256", "media_type", "width", "height", "size"]
+
+
+class StepSerializer(serializers.ModelSerializer):
+    screenshot = ScreenshotSerializer(allow_null=True)
+    warnings = ProblemSerializer(many=True)
+
+    class Meta:
+        model = Step
+        fields = ["index", "action", "thought", "url", "status", "click_x", "click_y", "screenshot", "warnings"]
+
+
+class TrajectorySerializer(serializers.ModelSerializer):
+    task_id = serializers.CharField(source="task.external_id")
+    task_version = serializers.IntegerField(source="task.version")
+    steps = serializers.IntegerField(source="step_count")
+    warnings = ProblemSerializer(many=True)
+
+    class Meta:
+        model = Trajectory
+        fields = [
+            "id", "submission", "task_id", "task_version", "task_text", "final_answer", "reference_length",
+            "source_format", "digest", "steps", "warnings",
+        ]  # fmt: skip
+
+
+class TrajectoryDetailSerializer(TrajectorySerializer):
+    steps = StepSerializer(many=True)  # type: ignore[assignment]
+
+
+class FindingSerializer(serializers.Serializer):
+    """What a label says about one key point; ``step`` is the step that proves it."""
+
+    key_point = serializers.CharField(source="key_point.text")
+    finding = serializers.ChoiceField(choices=FINDINGS)
+    step = serializers.IntegerField(allow_null=True)
+
+
+class LabelSerializer(serializers.ModelSerializer):
+    """One revision of a label, under the annotator's pseudonym."""
+
+    task_id = serializers.CharField(source="assignment.trajectory.task.external_id")
+    annotator = serializers.SerializerMethodField()
+    slot = serializers.IntegerField(source="assignment.slot")
+    findings = FindingSerializer(many=True)
+
+    class Meta:
+        model = Label
+        fields = [
+            "task_id", "annotator", "slot", "revision", *DECISION, "revision_reason", "findings", "created_at",
+        ]  # fmt: skip
+
+    @extend_schema_field(serializers.CharField())
+    def get_annotator(self, label: Label) -> str:
+        return str(self.context["pseudonyms"][label.assignment.annotator_id])
+
+
+class AdjudicationSerializer(serializers.ModelSerializer):
+    """One decided revision of an adjudication, under the adjudicator's pseudonym."""
+
+    task_id = serializers.CharField(source="trajectory.task.external_id")
+    adjudicator = serializers.SerializerMethodField()
+    findings = FindingSerializer(many=True)
+
+    class Meta:
+        model = Adjudication
+        fields = [
+            "task_id", "adjudicator", "revision", "blind", *DECISION, "revision_reason", "findings", "opened_at",
+            "decided_at",
+        ]  # fmt: skip
+
+    @extend_schema_field(serializers.CharField())
+    def get_adjudicator(self, adjudication: Adjudication) -> str:
+        return str(self.context["pseudonyms"][adjudication.adjudicator_id])
+
+
+class OwnLabelSerializer(serializers.ModelSerializer):
+    """A label of the caller. No slot and no number: both would tell how many others were there before."""
+
+    submission = serializers.IntegerField(source="assignment.trajectory.submission_id")
+    task_id = serializers.CharField(source="assignment.trajectory.task.external_id")
+    findings = FindingSerializer(many=True)
+
+    class Meta:
+        model = Label
+        fields = ["submission", "task_id", "revision", *DECISION, "revision_reason", "findings", "created_at"]
+
+
+class TokenSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "created_at", "last_used_at", "revoked_at"]
+
+
+class UploadSerializer(serializers.ModelSerializer):
+    """A package on its way in; ``done`` of ``total`` trajectories are checked, the report is there when finished."""
+
+    benchmark = serializers.CharField(source="benchmark.slug")
+    agent = serializers.CharField(source="agent_name")
+    stage = serializers.SerializerMethodField()
+    report = ReportSerializer(allow_null=True)
+
+    class Meta:
+        model = Upload
+        fields = [
+            "id", "stage", "benchmark", "agent", "file_name", "keep_valid", "dry_run", "created_at", "started_at",
+            "finished_at", "done", "total", "report", "submission",
+        ]  # fmt: skip
+
+    @extend_schema_field(serializers.ChoiceField(choices=["waiting", "running", "finished"]))
+    def get_stage(self, upload: Upload) -> str:
+        if upload.finished_at is not None:
+            return "finished"
+        return "running" if upload.started_at is not None else "waiting"

@@ -1,0 +1,192 @@
+"""Submissions for their maintainers: progress while people review, labels and verdicts once it is frozen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, QuerySet
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access
+from annotation.access import Role
+from annotation.api.ground import Listing, View
+from annotation.api.serializers import (
+    AdjudicationSerializer,
+    LabelSerializer,
+    MemberSerializer,
+    ProgressSerializer,
+    SubmissionSerializer,
+    TrajectoryDetailSerializer,
+    TrajectorySerializer,
+    VerdictSerializer,
+)
+from annotation.models import Membership, Submission, Trajectory
+from annotation.models.states import State, final_verdict, with_state
+from annotation.workflow import Conflict
+
+
+class SubmissionFilters(serializers.Serializer):
+    benchmark = serializers.SlugField(required=False)
+    agent = serializers.CharField(required=False, help_text="The agent's whole name.")
+    frozen = serializers.BooleanField(required=False)
+
+
+class TaskFilter(serializers.Serializer):
+    task_id = serializers.CharField(required=False)
+
+
+class ProgressFilters(TaskFilter):
+    state = serializers.ChoiceField(choices=[state.value for state in State], required=False)
+
+
+class MemberFilters(serializers.Serializer):
+    role = serializers.ChoiceField(choices=Membership.Role.choices, required=False)
+
+
+class Submissions(Listing):
+    """The submissions that the caller maintains, newest first."""
+
+    serializer_class = SubmissionSerializer
+    filters = SubmissionFilters
+
+    def get_queryset(self) -> QuerySet[Submission]:
+        access.require_maintainer(self.request.user)
+        chosen = self.chosen()
+        found = access.submissions_maintained_by(self.request.user)
+        if "benchmark" in chosen:
+            found = found.filter(benchmark__slug=chosen["benchmark"])
+        if "agent" in chosen:
+            found = found.filter(agent__name=chosen["agent"])
+        if "frozen" in chosen:
+            found = found.filter(frozen_at__isnull=not chosen["frozen"])
+        return found.annotate(trajectory_count=Count("trajectories")).order_by("-created_at", "-pk")
+
+
+class SubmissionDetail(View):
+    """One submission."""
+
+    serializer_class = SubmissionSerializer
+
+    def get(self, request: Request, pk: int) -> Response:
+        submission: Any = access.submission_for(request.user, pk, Role.MAINTAINER)
+        self.chosen()
+        submission.trajectory_count = submission.trajectories.count()
+        return Response(SubmissionSerializer(submission).data)
+
+
+class OfSubmission(Listing):
+    """A list that belongs to one submission, for its maintainers."""
+
+    filters: type[serializers.Serializer] = TaskFilter
+
+    def submission(self) -> Submission:
+        return access.submission_for(self.request.user, self.kwargs["pk"], Role.MAINTAINER)
+
+    def frozen(self, what: str) -> Submission:
+        """The submission when it is frozen; a Conflict that explains itself before."""
+        submission = self.submission()
+        if not access.may_see_all_labels(self.request.user, submission):
+            raise Conflict(
+                f"The {what} can be read once the submission is frozen: until then people work independently of them."
+            )
+        return submission
+
+    def of_task(self, rows: QuerySet[Any], path: str) -> QuerySet[Any]:
+        """``rows``, of one task only when the caller asked for one; ``path`` leads to the task's id."""
+        chosen = self.chosen()
+        return rows.filter(**{path: chosen["task_id"]}) if "task_id" in chosen else rows
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        context: dict[str, Any] = {**super().get_serializer_context()}
+        if "pk" in self.kwargs:
+            members = Membership.objects.filter(submission=self.kwargs["pk"])
+            context["pseudonyms"] = dict(members.values_list("person_id", "pseudonym"))
+        return context
+
+
+class Progress(OfSubmission):
+    """Where every trajectory stands."""
+
+    serializer_class = ProgressSerializer
+    filters = ProgressFilters
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = with_state(self.submission().trajectories.select_related("task")).order_by("position")
+        chosen = self.chosen()
+        if "state" in chosen:
+            rows = rows.filter(state=chosen["state"])
+        return self.of_task(rows, "task__external_id")
+
+
+class Trajectories(OfSubmission):
+    """The trajectories of a submission."""
+
+    serializer_class = TrajectorySerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = self.submission().trajectories.select_related("task").annotate(step_count=Count("steps"))
+        return self.of_task(rows, "task__external_id").order_by("position")
+
+
+class TrajectoryDetail(View):
+    """One trajectory with its steps."""
+
+    serializer_class = TrajectoryDetailSerializer
+
+    def get(self, request: Request, pk: int) -> Response:
+        trajectory = access.trajectory_for(request.user, pk, Role.MAINTAINER)
+        self.chosen()
+        shown = Trajectory.objects.select_related("task").prefetch_related("steps__screenshot").get(pk=trajectory.pk)
+        return Response(TrajectoryDetailSerializer(shown).data)
+
+
+class Labels(OfSubmission):
+    """Every label with all its revisions, after the freeze."""
+
+    serializer_class = LabelSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        labels = access.labels_of(self.request.user, self.frozen("labels"))
+        labels = labels.select_related("assignment__trajectory__task").prefetch_related("findings__key_point")
+        labels = self.of_task(labels, "assignment__trajectory__task__external_id")
+        return labels.order_by("assignment__trajectory__position", "assignment__slot", "revision")
+
+
+class Adjudications(OfSubmission):
+    """Every adjudication with all its revisions, after the freeze."""
+
+    serializer_class = AdjudicationSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        made = access.adjudications_of(self.request.user, self.frozen("adjudications"))
+        made = made.select_related("trajectory__task").prefetch_related("findings__key_point")
+        return self.of_task(made, "trajectory__task__external_id").order_by("trajectory__position", "revision")
+
+
+class Verdicts(OfSubmission):
+    """The final verdict of every trajectory, after the freeze."""
+
+    serializer_class = VerdictSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = with_state(self.frozen("final verdicts").trajectories.select_related("task")).order_by("position")
+        return self.of_task(rows, "task__external_id")
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        page = super().paginate_queryset(queryset)
+        for trajectory in page or []:
+            trajectory.final = final_verdict(trajectory)
+        return page
+
+
+class Members(OfSubmission):
+    """Who takes part, with pseudonyms; the names are for maintainers, who alone may ask."""
+
+    serializer_class = MemberSerializer
+    filters = MemberFilters
+
+    def get_queryset(self) -> QuerySet[Membership]:
+        members, chosen = self.submission().memberships.select_related("person"), self.chosen()
+        return members.filter(**chosen).order_by("role", "pk")

@@ -1,0 +1,311 @@
+"""The maintainer's pages: upload and report, progress, people, key points, events."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from annotation import jobs, testing, workflow
+from annotation.catalogue import propose_key_point
+from annotation.models import Benchmark, Event, KeyPoint, Membership, Person, Submission, Task, Upload
+
+
+@pytest.fixture
+def mira(client: Client, people: dict[str, Person]) -> Client:
+    client.force_login(people["mira"])
+    return client
+
+
+@pytest.fixture
+def finished(people: dict[str, Person], submission: Submission) -> Submission:
+    """Everything labelled as success, drawn and adjudicated; not frozen."""
+    testing.label_all(people, submission, {})
+    workflow.draw_spot_checks(people["carol"], submission)
+    testing.adjudicate_all(people["carol"], submission)
+    return submission
+
+
+@pytest.fixture
+def worker(django_capture_on_commit_callbacks: Any) -> Any:
+    """Jobs run at once, as soon as the block has committed."""
+    conf = jobs.import_upload.app.conf
+    eager, conf.task_always_eager = conf.task_always_eager, True
+    yield lambda: django_capture_on_commit_callbacks(execute=True)
+    conf.task_always_eager = eager
+
+
+def zipped(folder: Path) -> SimpleUploadedFile:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for file in sorted(folder.rglob("*")):
+            archive.write(file, file.relative_to(folder))
+    return SimpleUploadedFile("package.zip", stream.getvalue(), "application/zip")
+
+
+def test_an_upload_is_imported_by_the_worker_and_leads_to_its_submission(
+    mira: Client, worker: Any, tmp_path: Path
+) -> None:
+    package = zipped(testing.write_submission(tmp_path / "next", 2, steps=2))
+    form = {"package": package, "agent_name": "New Agent", "benchmark": Benchmark.objects.get().pk}
+    with worker():
+        response = mira.post(reverse("upload-package"), form)
+
+    page = mira.get(response["Location"]).content.decode()
+    made = Submission.objects.get(agent__name="New Agent")
+    assert f'href="{reverse("submission", args=[made.pk])}"' in page
+    assert mira.get(reverse("submission", args=[made.pk])).status_code == 200
+
+
+def test_a_refused_upload_lists_every_problem_and_can_be_filtered_and_downloaded(
+    mira: Client, worker: Any, tmp_path: Path
+) -> None:
+    folder = testing.write_submission(tmp_path / "bad", 2)
+    (folder / "task_0000" / "trajectory" / "0001.png").write_bytes(b"<script>alert(1)</script>")
+    form = {"package": zipped(folder), "agent_name": "<b>Bad</b>", "benchmark": Benchmark.objects.get().pk}
+    with worker():
+        address = mira.post(reverse("upload-package"), form)["Location"]
+
+    page = mira.get(address).content.decode()
+    assert "Refused." in page
+    assert "screenshot_not_an_image" in page
+    assert "<b>Bad</b>" not in page
+    assert "Nothing of this kind" in mira.get(address, {"show": "rejected", "q": "no such words"}).content.decode()
+    report = mira.get(address + "/report.json")
+    assert json.loads(report.content)["rejected"][0]["task_id"] == "task_0000"
+    assert "attachment" in report["Content-Disposition"]
+
+
+def test_an_upload_may_bring_a_new_benchmark(mira: Client, tmp_path: Path) -> None:
+    tasks = SimpleUploadedFile("tasks.json", json.dumps([testing.task(7)]).encode())
+    form = {
+        "package": SimpleUploadedFile("package.zip", b"PK"),
+        "agent_name": "New Agent",
+        "tasks": tasks,
+        "benchmark_name": "More Shops",
+    }
+    assert mira.post(reverse("upload-package"), form).status_code == 302
+
+    assert Upload.objects.get().benchmark.slug == "more-shops"
+
+
+def test_an_upload_form_says_what_is_wrong_with_it(mira: Client, settings: Any) -> None:
+    settings.WEBVERDICT_MAX_UPLOAD_BYTES = 3
+    response = mira.post(reverse("upload-package"), {"package": SimpleUploadedFile("p.zip", b"12345")})
+
+    page = response.content.decode()
+    assert response.status_code == 400
+    for words in ("at most 3 are accepted", "Choose a benchmark", 'href="#id_agent_name"'):
+        assert words in page
+    assert not Upload.objects.exists()
+
+
+def test_the_upload_page_asks_again_while_the_import_runs(mira: Client, people: dict[str, Person]) -> None:
+    running = Upload.objects.create(
+        uploaded_by=people["mira"], benchmark=Benchmark.objects.get(), agent_name="A", file_name="p", stored_as="u/x"
+    )
+    address = reverse("upload-status", args=[running.pk])
+
+    assert 'hx-trigger="every 1s"' in mira.get(address).content.decode()
+    partial = mira.get(address, HTTP_HX_REQUEST="true").content.decode()
+    assert partial.strip().startswith("<section")
+
+
+def test_nobody_sees_the_upload_of_another(client: Client, people: dict[str, Person]) -> None:
+    upload = Upload.objects.create(
+        uploaded_by=people["mira"], benchmark=Benchmark.objects.get(), agent_name="A", file_name="p", stored_as="u/x"
+    )
+    client.force_login(people["alice"])
+
+    assert client.get(reverse("upload-status", args=[upload.pk])).status_code == 404
+    assert client.get(reverse("upload")).status_code == 403
+
+
+def test_the_matrix_shows_slots_by_pseudonym_and_no_verdict_before_the_freeze(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    first = workflow.claim(people["alice"], submission).trajectory
+    workflow.submit(people["alice"], first, testing.content(first, 0))
+    workflow.claim(people["bob"], submission)
+
+    response = mira.get(reverse("submission", args=[submission.pk]))
+    page = response.content.decode()
+    assert response.context["matrix"][0]["cells"] == [("filled", "A1"), ("held", "A2"), ("open", "")]
+    assert "Failure" not in page
+    assert "alice" not in page
+    assert "1 of 6" in page
+
+
+def test_a_matrix_of_one_state_can_be_asked_for(mira: Client, finished: Submission) -> None:
+    response = mira.get(reverse("submission", args=[finished.pk]), {"state": "unanimous"})
+
+    assert [row["trajectory"].state for row in response.context["matrix"]] == ["unanimous"]
+
+
+def test_freezing_too_early_is_a_conflict_that_names_what_is_missing(mira: Client, submission: Submission) -> None:
+    response = mira.post(reverse("freeze", args=[submission.pk]))
+
+    assert response.status_code == 409
+    assert "2 of 2 trajectories have no final verdict" in response.content.decode()
+
+
+def test_a_finished_submission_is_frozen_opened_and_cannot_be_taken_back(mira: Client, finished: Submission) -> None:
+    pages = [reverse("submission-trajectory", args=[t.pk]) for t in finished.trajectories.all()]
+    assert not any("The steps show it." in mira.get(page).content.decode() for page in pages)
+    matrix = mira.get(reverse("submission", args=[finished.pk])).context["matrix"]
+    assert [row["verdict"] for row in matrix] == ["", ""]
+
+    frozen = mira.post(reverse("freeze", args=[finished.pk]), follow=True)
+    assert [row["verdict"] for row in frozen.context["matrix"]] == ["Success", "Success"]
+    assert all("The steps show it." in mira.get(page).content.decode() for page in pages)
+    mira.post(reverse("open-results", args=[finished.pk]))
+    refused = mira.post(reverse("reopen-submission", args=[finished.pk]), {"reason": "a mistake"})
+    assert refused.status_code == 409
+
+
+def test_a_trajectory_and_a_submission_are_reopened_with_a_reason_only(mira: Client, finished: Submission) -> None:
+    trajectory = finished.trajectories.first()
+    assert mira.post(reverse("reopen-trajectory", args=[trajectory.pk])).status_code == 400
+    mira.post(reverse("freeze", args=[finished.pk]))
+    assert mira.post(reverse("reopen-submission", args=[finished.pk])).status_code == 400
+    mira.post(reverse("reopen-submission", args=[finished.pk]), {"reason": "a mistake"})
+
+    page = mira.post(reverse("reopen-trajectory", args=[trajectory.pk]), {"reason": "look again"}, follow=True)
+    assert "reopened" in page.content.decode()
+
+
+def test_people_are_added_with_one_role_and_deactivated(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    add = reverse("add-person", args=[submission.pk])
+    page = mira.post(add, {"person": people["dave"].pk, "role": "annotator"}, follow=True).content.decode()
+    assert "dave" in page
+    assert "A4" in page
+    assert mira.post(add, {"person": people["dave"].pk, "role": "adjudicator"}).status_code == 409
+    assert mira.post(add, {"person": "", "role": "king"}).status_code == 400
+
+    mira.post(reverse("deactivate-person", args=[submission.pk, people["dave"].pk]))
+    assert Membership.objects.get(person=people["dave"]).deactivated_at is not None
+    itself = reverse("deactivate-person", args=[submission.pk, people["mira"].pk])
+    assert mira.post(itself).status_code == 409
+
+
+def test_key_points_are_pasted_accepted_and_retired(mira: Client, people: dict[str, Person]) -> None:
+    task = Task.objects.order_by("pk").first()
+    proposed = propose_key_point(task, "free delivery", people["alice"])
+    pasted = {"key_points": "- in the cart\n\n• in the cart\nunder $500\n"}
+
+    mira.post(reverse("add-key-points", args=[task.pk]), pasted)
+    mira.post(reverse("accept-key-point", args=[proposed.pk]))
+    mira.post(reverse("retire-key-point", args=[task.key_points.get(text="under $500").pk]))
+
+    asked = KeyPoint.objects.filter(task=task, accepted_at__isnull=False, retired_at__isnull=True)
+    assert {p.text for p in asked} == {"at least 16 GB", "cheapest by sorting", "in the cart", "free delivery"}
+    page = mira.get(reverse("task", args=["shops", task.external_id])).content.decode()
+    assert "Retired (1)" in page
+    assert mira.post(reverse("add-key-points", args=[task.pk]), {"key_points": "x" * 501}).status_code == 400
+
+
+def test_tasks_are_imported_and_a_bad_file_is_explained(mira: Client) -> None:
+    good = SimpleUploadedFile("tasks.json", json.dumps([testing.task(9)]).encode())
+    page = mira.post(reverse("import-tasks"), {"name": "Shops", "tasks": good}, follow=True).content.decode()
+    assert "1 tasks read" in page
+    assert Benchmark.objects.count() == 1
+
+    bad = mira.post(reverse("import-tasks"), {"name": "Shops", "tasks": SimpleUploadedFile("tasks.json", b"{")})
+    assert bad.status_code == 400
+    assert 'href="#id_tasks"' in bad.content.decode()
+
+
+def test_tasks_are_searched(mira: Client) -> None:
+    page = mira.get(reverse("benchmark", args=["shops"]), {"q": "shop 1"}).content.decode()
+
+    assert "task_0001" in page
+    assert "task_0000" not in page
+
+
+def test_the_events_show_pseudonyms_and_whether_the_chain_holds(
+    mira: Client, finished: Submission, without_triggers: Any
+) -> None:
+    address = reverse("events", args=[finished.pk])
+    page = mira.get(address).content.decode()
+    assert "chain holds" in page
+    assert "label_submitted" in page
+    assert "alice" not in page
+
+    with without_triggers():
+        Event.objects.filter(submission=finished, sequence=3).update(payload={"forged": True})
+    assert "broken at event 3" in mira.get(address).content.decode()
+
+
+def test_the_note_of_a_flag_is_not_shown_before_the_freeze(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    held = workflow.claim(people["alice"], submission).trajectory
+    workflow.flag(people["alice"], held, "surely a failure")
+
+    assert "surely a failure" not in mira.get(reverse("events", args=[submission.pk])).content.decode()
+
+
+PAGES = ["submission", "people", "events"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("person", "status"), [("alice", 403), ("carol", 403), ("mira", 200), ("dave", 404)])
+def test_the_pages_of_a_submission_are_for_its_maintainer(
+    client: Client, people: dict[str, Person], submission: Submission, name: str, person: str, status: int
+) -> None:
+    client.force_login(people[person])
+
+    assert client.get(reverse(name, args=[submission.pk])).status_code == status
+
+
+@pytest.mark.parametrize(("person", "status"), [("alice", 404), ("carol", 404), ("mira", 200), ("dave", 404)])
+def test_a_benchmark_is_for_maintainers(client: Client, people: dict[str, Person], person: str, status: int) -> None:
+    client.force_login(people[person])
+    task = Task.objects.first()
+
+    assert client.get(reverse("benchmark", args=["shops"])).status_code == status
+    assert client.get(reverse("task", args=["shops", task.external_id])).status_code == status
+    assert client.post(reverse("add-key-points", args=[task.pk]), {"key_points": "x"}).status_code in (302, status)
+    assert KeyPoint.objects.filter(text="x").exists() is (person == "mira")
+
+
+def test_the_list_of_submissions_shows_how_far_they_are(
+    mira: Client, finished: Submission, tmp_path: Path, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(3):
+        testing.cast(testing.submission(tmp_path / str(number), trajectories=1, agent=f"Agent {number}"))
+
+    with django_assert_max_num_queries(6):
+        page = mira.get(reverse("submissions")).content.decode()
+    assert "6 of 6" in page
+    assert "0 of 3" in page
+
+
+def test_the_matrix_costs_the_same_for_any_number_of_trajectories(
+    mira: Client, submission: Submission, django_assert_max_num_queries: Any
+) -> None:
+    with django_assert_max_num_queries(14):
+        mira.get(reverse("submission", args=[submission.pk]))
+
+
+def test_an_error_of_ours_is_told_in_the_same_look(mira: Client, submission: Submission) -> None:
+    """Rows that no verb would leave behind: an assignment of somebody who was never a member."""
+    mira.raise_request_exception = False
+    Membership.objects.filter(submission=submission).exclude(person__username="mira").delete()
+    first = submission.trajectories.first()
+    first.assignments.create(
+        annotator=Person.objects.get(username="alice"), slot=1, claimed_at=first.submission.created_at
+    )
+
+    response = mira.get(reverse("submission", args=[submission.pk]))
+    assert response.status_code == 500
+    assert "Something broke on our side" in response.content.decode()

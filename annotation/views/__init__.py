@@ -1,0 +1,1 @@
+"""The pages: each view authorises, checks a form, calls one verb, and renders."""

@@ -1,0 +1,113 @@
+"""Signing in, the own account, and the page that a person starts from."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from axes.helpers import get_cool_off
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.views import LoginView, PasswordResetConfirmView
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse, reverse_lazy
+from django.utils import timezone
+
+from annotation import access
+from annotation.forms import TokenForm
+from annotation.models import ApiToken, Membership
+from annotation.views.answers import Request, act, page
+
+START = {
+    Membership.Role.ANNOTATOR: "work",
+    Membership.Role.ADJUDICATOR: "adjudicate",
+    Membership.Role.MAINTAINER: "submission",
+}
+
+
+class SignIn(LoginView):
+    template_name = "registration/sign_in.html"
+    redirect_authenticated_user = True
+
+
+class Join(PasswordResetConfirmView):
+    """The link of an invitation: whoever holds it sets the password of the account and is signed in."""
+
+    template_name = "registration/join.html"
+    success_url = reverse_lazy("start")
+    post_reset_login = True
+    post_reset_login_backend = "django.contrib.auth.backends.ModelBackend"
+
+
+def locked_out(request: HttpRequest, response: Any = None, credentials: Any = None) -> HttpResponse:
+    """The answer to too many failed sign-ins (setting AXES_LOCKOUT_CALLABLE)."""
+    cool_off = get_cool_off(request)
+    seconds = int(cool_off.total_seconds()) if cool_off else 0
+    answer = render(request, "429.html", {"minutes": math.ceil(seconds / 60)}, status=429)
+    if seconds:
+        answer["Retry-After"] = str(seconds)
+    return answer
+
+
+@page
+def start(request: Request) -> HttpResponse:
+    """Straight to what waits for the person; to the list when that is more than one thing."""
+    memberships = list(access.memberships_of(request.user)[:2])
+    if len(memberships) == 1:
+        return redirect(START[Membership.Role(memberships[0].role)], memberships[0].submission_id)
+    if not memberships and access.may_create_submissions(request.user):
+        return redirect("submissions")
+    return redirect("home")
+
+
+@page
+def home(request: Request) -> HttpResponse:
+    memberships = access.memberships_of(request.user).order_by("-submission__created_at", "-submission")
+    rows = [(m, reverse(START[Membership.Role(m.role)], args=[m.submission_id])) for m in memberships]
+    return render(request, "annotation/home.html", {"rows": rows})
+
+
+@page
+def account(request: Request) -> HttpResponse:
+    return _account(request)
+
+
+@act
+def change_password(request: Request) -> HttpResponse:
+    form = PasswordChangeForm(request.user, request.POST)
+    if not form.is_valid():
+        return _account(request, password_form=form, status=400)
+    update_session_auth_hash(request, form.save())
+    messages.success(request, "Your password is changed.")
+    return redirect("account")
+
+
+@act
+def make_token(request: Request) -> HttpResponse:
+    """Make a token; it is in this answer and nowhere else."""
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return _account(request, token_form=form, status=400)
+    _, token = ApiToken.issue(request.user, form.cleaned_data["name"])
+    response = _account(request, token=token)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@act
+def revoke_token(request: Request, pk: int) -> HttpResponse:
+    own = ApiToken.objects.filter(person=request.user, pk=pk)
+    if not own.exists():
+        raise Http404("No such token.")
+    own.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+    messages.success(request, "The token is revoked.")
+    return redirect("account")
+
+
+def _account(request: Request, status: int = 200, **context: Any) -> HttpResponse:
+    context.setdefault("password_form", PasswordChangeForm(request.user))
+    context.setdefault("token_form", TokenForm())
+    context["tokens"] = ApiToken.objects.filter(person=request.user).order_by("revoked_at", "-created_at")
+    return render(request, "annotation/account.html", context, status=status)

@@ -1,0 +1,134 @@
+"""The annotator's pages: queue, desk, guidelines. Nothing here is about anybody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from annotation import access, catalogue, queue, workflow
+from annotation.forms import LabelForm, ProposalForm, posted_key_points
+from annotation.models import Membership, Release
+from annotation.models.states import current_labels
+from annotation.views import desk
+from annotation.views.answers import Request, act, page, paged
+from annotation.views.drafts import save
+
+Role = Membership.Role
+
+
+@page
+def guidelines(request: Request) -> HttpResponse:
+    return render(request, "annotation/guidelines.html", desk.rules())
+
+
+@page
+def work(request: Request, pk: int) -> HttpResponse:
+    """The queue: own progress, what is next, and what the person has done so far."""
+    submission = access.submission_for(request.user, pk, Role.ANNOTATOR)
+    done, total = queue.own_progress(request.user, submission)
+    own = current_labels().filter(assignment__annotator=request.user, assignment__trajectory__submission=submission)
+    context = {
+        "submission": submission,
+        "done": done,
+        "total": total,
+        "held": queue.held_by(request.user, submission),
+        "history": paged(request, own.select_related("assignment__trajectory__task").order_by("-created_at"), 25),
+        "releases": Release.objects.filter(annotator=request.user, trajectory__submission=submission)
+        .select_related("trajectory__task")
+        .order_by("-released_at")[:50],
+    }
+    return render(request, "annotation/work.html", context)
+
+
+@act
+def next_trajectory(request: Request, pk: int) -> HttpResponse:
+    return _next(request, access.submission_for(request.user, pk, Role.ANNOTATOR))
+
+
+def _next(request: Request, submission: Any) -> HttpResponse:
+    assignment = workflow.claim(request.user, submission)
+    if assignment is None:
+        messages.info(request, "Nothing is left for you here at the moment. Thank you.")
+        return redirect("work", submission.pk)
+    return redirect("trajectory", assignment.trajectory_id)
+
+
+@page
+def trajectory(request: Request, pk: int) -> HttpResponse:
+    """The desk; asked for by its own script, only the viewer at another step."""
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    if request.htmx:
+        return desk.step_partial(request, found)
+    return desk.render_desk(request, found)
+
+
+@act
+def submit(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    form = LabelForm(request.POST, posted_key_points(request.POST))
+    try:
+        if form.errors:
+            raise workflow.Incomplete([])
+        workflow.submit(request.user, found, form.content())
+    except workflow.Incomplete as incomplete:
+        return desk.render_desk(request, found, refused=incomplete.problems, status=400)
+    if form.cleaned_data["flag"]:
+        workflow.flag(request.user, found, form.cleaned_data["flag_note"])
+    messages.success(request, f"Label of {found.task.external_id} submitted.")
+    if request.POST.get("then") == "next":
+        return _next(request, found.submission)
+    return redirect("work", found.submission_id)
+
+
+@act
+def revise(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    form = LabelForm(request.POST, posted_key_points(request.POST))
+    try:
+        if form.errors:
+            raise workflow.Incomplete([])
+        workflow.revise(request.user, found, form.content(), form.cleaned_data["reason"])
+    except workflow.Incomplete as incomplete:
+        return desk.render_desk(request, found, refused=incomplete.problems, status=400)
+    messages.success(request, f"Label of {found.task.external_id} revised.")
+    return redirect("trajectory", pk)
+
+
+@act
+def draft(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    return save(request, found, reverse("trajectory", args=[pk]))
+
+
+@act
+def release(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    workflow.release(request.user, found, request.POST.get("reason", ""))
+    messages.success(request, f"{found.task.external_id} is given back.")
+    return redirect("work", found.submission_id)
+
+
+@act
+def flag(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    workflow.flag(request.user, found, request.POST.get("flag_note", "")[:2000])
+    messages.success(request, "Flagged for the adjudicator.")
+    return redirect("trajectory", pk)
+
+
+@act
+def propose(request: Request, pk: int) -> HttpResponse:
+    """Suggest a key point to the maintainer; nobody else sees it before it is accepted."""
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    form = ProposalForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "A key point has 1 to 500 characters.")
+    else:
+        # The same answer whether or not somebody else has proposed it: proposals of others are not shown.
+        catalogue.propose_key_point(found.task, form.cleaned_data["text"], request.user)
+        messages.success(request, "Your key point is proposed to the maintainer.")
+    return redirect("trajectory", pk)

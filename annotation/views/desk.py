@@ -1,0 +1,128 @@
+"""What the annotator's and the adjudicator's desk are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.cache import patch_cache_control, patch_vary_headers
+
+from annotation import access, protocol
+from annotation.forms import VERDICT_NAMES, LabelForm, values_of
+from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Step, Trajectory
+from annotation.records import Problem
+from annotation.views.answers import Request
+from annotation.views.comparing import compared, named
+from annotation.views.viewer import viewer
+
+
+def rules() -> dict[str, Any]:
+    """The texts of the protocol."""
+    return {
+        "criteria": protocol.CRITERIA,
+        "failure_types": protocol.FAILURE_TYPES,
+        "causes": protocol.CAUSES,
+        "verdict_rules": [(VERDICT_NAMES[verdict], rule) for verdict, rule in protocol.VERDICT_RULES.items()],
+    }
+
+
+def step_partial(request: Request, trajectory: Trajectory) -> HttpResponse:
+    """The viewer alone, at the step that is asked for; it shows nothing that anybody has said."""
+    response = render(request, "annotation/_viewer.html", {"viewer": viewer(request, trajectory)})
+    patch_vary_headers(response, ["HX-Request", "Cookie"])
+    patch_cache_control(response, private=True, no_store=True)
+    return response
+
+
+def render_desk(
+    request: Request, trajectory: Trajectory, refused: list[Problem] | None = None, status: int = 200
+) -> HttpResponse:
+    """The annotator's desk. ``refused`` is given when the posted form was not accepted: it stays as typed."""
+    facts = _facts(request.user, trajectory)
+    assignment = trajectory.assignments.filter(annotator=request.user).first()
+    labelled = assignment is not None and assignment.lease_expires_at is None
+    draft = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
+    points, proposals = _key_points(request.user, trajectory)
+    label = named(_own_label(request.user, trajectory)) if labelled else None
+    revising = labelled and (refused is not None or "revise" in request.GET)
+    address = reverse("trajectory", args=[trajectory.pk]) + ("?revise&" if revising else "?")
+    context = {
+        "trajectory": trajectory,
+        "submission": trajectory.submission,
+        "viewer": viewer(request, trajectory, facts["count"], address),
+        "facts": facts,
+        "assignment": assignment,
+        "expired": _expired(assignment),
+        "label": label,
+        "revising": revising,
+        "proposals": proposals,
+        "draft": draft,
+        "final": trajectory.submission.frozen_at is not None,
+        "comparison": _opened(request.user, trajectory) if labelled else None,
+    }
+    data = request.POST if refused is not None else (draft.content if draft else values_of(label))
+    context |= form_context(data, points, facts["count"], refused) | rules()
+    return render(request, "annotation/desk.html", context, status=status)
+
+
+def _expired(assignment: Assignment | None) -> bool:
+    until = assignment.lease_expires_at if assignment else None
+    return until is not None and until <= timezone.now()
+
+
+def form_context(data: Any, points: list[KeyPoint], steps: int, refused: list[Problem] | None = None) -> dict[str, Any]:
+    """The form of a label with its key points, what it still lacks, and the errors when it was refused."""
+    form = LabelForm(data, [point.pk for point in points])
+    missing = form.missing(steps)
+    if refused is not None:
+        form.add_problems(refused)
+    else:
+        form.errors.clear()
+    return {"form": form, "points": form.rows(points), "missing": missing, "refused": refused is not None}
+
+
+def _facts(person: Any, trajectory: Trajectory) -> dict[str, Any]:
+    """Number of steps, own flag, and own progress, in one query."""
+    here = Q(trajectory=OuterRef("pk"))
+    own = Label.objects.filter(
+        assignment__annotator=person, assignment__trajectory__submission=OuterRef("submission"), revision=1
+    )
+    facts: Any = (
+        Trajectory.objects.filter(pk=trajectory.pk)
+        .annotate(
+            count=_counted(Step.objects.filter(here), "trajectory"),
+            flagged=Exists(Flag.objects.filter(here, annotator=person)),
+            done=_counted(own, "assignment__trajectory__submission"),
+            total=_counted(Trajectory.objects.filter(submission=OuterRef("submission")), "submission"),
+        )
+        .values("count", "flagged", "done", "total")
+        .get()
+    )
+    return dict(facts)
+
+
+def _counted(rows: QuerySet[Any], group: str) -> Coalesce:
+    return Coalesce(Subquery(rows.order_by().values(group).annotate(n=Count("pk")).values("n")), 0)
+
+
+def _key_points(person: Any, trajectory: Trajectory) -> tuple[list[KeyPoint], list[KeyPoint]]:
+    """The accepted key points, and the person's own proposals that wait."""
+    current = KeyPoint.objects.filter(task=trajectory.task_id, retired_at__isnull=True)
+    shown = list(current.filter(Q(accepted_at__isnull=False) | Q(proposed_by=person)))
+    return [p for p in shown if p.accepted_at], [p for p in shown if not p.accepted_at]
+
+
+def _own_label(person: Any, trajectory: Trajectory) -> Label | None:
+    return access.own_labels(person, trajectory).order_by("-revision").prefetch_related("findings__key_point").first()
+
+
+def _opened(person: Any, trajectory: Trajectory) -> Any:
+    """All labels side by side, once the maintainer has opened the frozen submission."""
+    if trajectory.submission.opened_at is None or not access.may_see_labels(person, trajectory):
+        return None
+    return compared(access.labels_for(person, trajectory), trajectory)

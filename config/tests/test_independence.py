@@ -1,0 +1,267 @@
+"""Every address as every role: nobody is shown what the protocol hides from them.
+
+The addresses are taken from the resolver. One that `arguments` cannot fill in fails the test, so a new page is either
+walked or noticed.
+"""
+
+import re
+from dataclasses import replace
+
+import pytest
+from django.conf import settings
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from annotation import screenshots, testing, workflow
+from annotation.models import ApiToken, Attachment, KeyPoint, Label, Person, Task, Trajectory, Upload
+from annotation.records import Finding
+
+pytestmark = pytest.mark.django_db
+NAMES = ("alice", "bob", "chen", "carol", "mira")
+ROLES = (None, "dave", "alice", "bob", "carol", "mira")
+
+
+# --- a submission in the middle of its protocol, in which every text says whose it is --------------------------------
+
+
+def mark(name, what, trajectory=None):
+    return f"MARK-{name}-{what}-{trajectory.position if trajectory else ''}-"
+
+
+def content(name, trajectory, verdict):
+    findings = testing.content(trajectory, verdict).findings
+    base = testing.content(trajectory, verdict, findings=tuple(replace(f, step=1) for f in findings))
+    unmet = tuple(replace(f, finding=Finding.UNMET) for f in base.findings) if verdict == 1 else base.findings
+    return replace(
+        base,
+        reasoning=mark(name, "reasoning", trajectory),
+        exception_reason=mark(name, "exception", trajectory),
+        findings=unmet,
+    )
+
+
+@pytest.fixture
+def protocol(db, tmp_path, settings):
+    """0: bob and chen differ, alice holds it. 1: unanimous, drawn. 2: unanimous, flagged by bob. 3: untouched."""
+    settings.MEDIA_ROOT = tmp_path / "images"
+    submission = testing.submission(tmp_path / "package", trajectories=4)
+    submission.spot_check_rate = 1.0
+    submission.save()
+    people = testing.cast(submission)
+    rows = list(Trajectory.objects.order_by("position"))
+    for name, first in (("bob", 0), ("chen", 1)):
+        workflow.claim_this(people[name], rows[0])
+        workflow.submit(people[name], rows[0], content(name, rows[0], first))
+    for row in rows[1:3]:
+        for name in ("alice", "bob", "chen"):
+            workflow.claim_this(people[name], row)
+            workflow.submit(people[name], row, content(name, row, 1))
+    workflow.revise(people["bob"], rows[1], content("bob", rows[1], 1), mark("bob", "revision", rows[1]))
+    workflow.flag(people["bob"], rows[2], mark("bob", "flag", rows[2]))
+    workflow.draw_spot_checks(people["mira"], submission)
+    workflow.claim_this(people["alice"], rows[0])
+    workflow.save_draft(people["alice"], rows[0], {"reasoning": mark("alice", "draft", rows[0])}, 0)
+    workflow.claim_this(people["chen"], rows[3])
+    workflow.save_draft(people["chen"], rows[3], {"reasoning": mark("chen", "draft", rows[3])}, 0)
+    KeyPoint.objects.create(task=rows[0].task, position=9, text=mark("bob", "proposal"), proposed_by=people["bob"])
+    ApiToken.issue(people["mira"], "mira's token")
+    screenshots.keep_bytes("0", b"{}")
+    Attachment.objects.create(trajectory=rows[0], kind="agent_response", name="agent_response.json", sha256="0", size=2)
+    Upload.objects.create(
+        uploaded_by=people["mira"],
+        benchmark=submission.benchmark,
+        agent_name="Careful Agent",
+        file_name="package.zip",
+        stored_as="uploads/none",
+        report={"accepted": [], "rejected": [], "warnings": []},
+        finished_at=submission.created_at,
+        submission=submission,
+    )
+    return submission, people, rows
+
+
+# --- every address ---------------------------------------------------------------------------------------------------
+
+
+def patterns(resolver=None, prefix="", namespace=""):
+    for entry in (resolver or get_resolver()).url_patterns:
+        if isinstance(entry, URLResolver):
+            inner = f"{namespace}{entry.namespace}:" if entry.namespace else namespace
+            yield from patterns(entry, prefix + str(entry.pattern), inner)
+        elif isinstance(entry, URLPattern):
+            yield prefix + str(entry.pattern), namespace + (entry.name or ""), entry
+
+
+def arguments(route, rows):
+    """The values to walk an address with, by what its route says they are."""
+    submission = rows[0].submission_id
+    things = {
+        "trajectories/<int:pk>": [{"pk": row.pk} for row in rows],
+        "submissions/<int:pk>": [{"pk": submission}],
+        "work/<int:pk>": [{"pk": submission}],
+        "adjudicate/<int:pk>": [{"pk": submission}],
+        "tasks/<int:pk>": [{"pk": Task.objects.first().pk}],
+        "key-points/<int:pk>": [{"pk": KeyPoint.objects.last().pk}],
+        "tokens/<int:pk>": [{"pk": ApiToken.objects.get().pk}],
+        "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
+        "<slug:slug>/tasks/<str:external_id>": [{"slug": "shops", "external_id": rows[0].task.external_id}],
+        "<slug:slug>": [{"slug": "shops"}],
+    }
+    more = {
+        "step": 0,
+        "kind": "thumbnail",
+        "attachment_pk": Attachment.objects.get().pk,
+        "person_pk": Person.objects.get(username="bob").pk,
+        "export_format": "labels",
+        "uidb64": "MQ",
+        "token": "set-password",
+        "object_id": "1",
+        "id": "1",
+        "app_label": "annotation",
+        "content_type_id": 1,
+        "url": "annotation/",
+        "rest": "nowhere",
+        "path": "css/base.css",
+    }
+    wanted = set(re.findall(r"<(?:\w+:)?(\w+)>", route)) | set(re.findall(r"\(\?P<(\w+)>", route))
+    if not wanted:
+        return [{}]
+    bases = next((found for part, found in things.items() if part in route), [{}])
+    filled = [{**{key: more[key] for key in wanted if key in more}, **base} for base in bases]
+    for values in filled:
+        assert wanted <= set(values), f"test_independence does not know how to walk {route}: missing {wanted}"
+    return filled
+
+
+def addresses(rows):
+    for route, name, _ in patterns():
+        if not name or name.endswith(":"):
+            assert route.startswith("admin/"), f"{route} has no name; test_independence walks addresses by name"
+            continue
+        for values in arguments(route, rows):
+            try:
+                yield route, reverse(name, kwargs=values)
+            except Exception as error:
+                raise AssertionError(f"test_independence cannot build {route} with {values}") from error
+
+
+def client_of(people, name):
+    client = Client(raise_request_exception=False)
+    if name is not None:
+        client.force_login(people[name])
+    return client
+
+
+def body(response):
+    data = b"".join(response.streaming_content) if response.streaming else response.content
+    return data.decode("utf-8", "replace")
+
+
+def walk(people, rows, name):
+    """(route, address, method, everything the answer says) for every address; nothing that is done stays done."""
+    client = client_of(people, name)
+    for route, address in [pair for pair in addresses(rows) if "sign-out" not in pair[0]]:
+        for method in ("get", "post"):
+            with transaction.atomic():
+                response = getattr(client, method)(address)
+                said = f"{response.status_code} {dict(response.items())} {body(response)}"
+                transaction.set_rollback(True)
+            client.cookies.pop("messages", None)  # the word of thanks for what was just rolled back
+            assert response.status_code < 500, f"{name} {method} {address}: {said[:200]}"
+            yield route, address, method, said
+
+
+# --- what each role may be shown -------------------------------------------------------------------------------------
+
+
+def forbidden_marks(name, said):
+    """Marks of others in an answer, as the role of ``name`` may see them at this point of the protocol."""
+    marks = {(who, what, where) for who, what, where in re.findall(r"MARK-(\w+)-(\w+)-(\d*)-", said)}
+    if name == "carol":  # the dispute is hers to see; drafts, proposals and blind spot checks are not
+        return {m for m in marks if m[0] != "carol" and (m[2] != "0" or m[1] in ("draft", "proposal"))}
+    if name == "mira":  # proposals are for the maintainer; labels only when frozen
+        return {m for m in marks if m[1] != "proposal"}
+    return {m for m in marks if m[0] != name}
+
+
+def forbidden_names(name, route, said):
+    if name == "mira" and ("people" in route or "members" in route):
+        return set()
+    said = re.sub(r"MARK-\w+-", "", said)
+    return {other for other in NAMES if other != name and re.search(rf"\b{other}\b(?! Agent)", said)}
+
+
+def assert_no_leak(people, rows, name):
+    walked = 0
+    for route, address, method, said in walk(people, rows, name):
+        assert forbidden_marks(name, said) == set(), f"{name} {method} {address}"
+        assert forbidden_names(name, route, said) == set(), f"{name} {method} {address}"
+        walked += 1
+    assert walked > 150
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_no_address_leaks_before_the_own_submit(protocol, name):
+    _, people, rows = protocol
+    assert_no_leak(people, rows, name)
+
+
+@pytest.mark.parametrize("name", ["alice", "bob", "mira", "dave"])
+def test_no_address_leaks_after_the_own_submit_and_the_adjudication(protocol, name):
+    _, people, rows = protocol
+    workflow.submit(people["alice"], rows[0], content("alice", rows[0], 1))
+    workflow.open_adjudication(people["carol"], rows[0])
+    workflow.decide(people["carol"], rows[0], content("carol", rows[0], 0))
+    assert_no_leak(people, rows, name)
+
+
+@pytest.mark.parametrize("name", [None, "dave", "alice"])
+def test_no_address_leaks_when_frozen_and_not_opened(protocol, name):
+    submission, people, rows = protocol
+    workflow.submit(people["alice"], rows[0], content("alice", rows[0], 1))
+    for who in ("alice", "bob", "chen"):
+        if not rows[3].assignments.filter(annotator=people[who]).exists():
+            workflow.claim_this(people[who], rows[3])
+        workflow.submit(people[who], rows[3], content(who, rows[3], 1))
+    workflow.draw_spot_checks(people["mira"], submission)
+    for row in rows:
+        workflow.open_adjudication(people["carol"], row)
+        workflow.decide(people["carol"], row, content("carol", row, 0))
+    workflow.freeze(people["mira"], submission)
+    assert_no_leak(people, rows, name)
+
+
+def test_the_walk_would_notice_a_leak(protocol):
+    _, people, rows = protocol
+    workflow.submit(people["alice"], rows[0], content("alice", rows[0], 1))
+    workflow.open_adjudication(people["carol"], rows[0])
+    said = body(client_of(people, "carol").get(reverse("adjudication", args=[rows[0].pk])))
+    assert forbidden_marks("alice", said) != set()
+    assert forbidden_marks("carol", said) == set()
+
+
+VOLATILE = re.compile(r"csrf\w*(&quot;|\"|')?[^>]{0,80}|'Expires': '[^']*'|ETag[^,]*,", re.IGNORECASE)
+
+
+def test_nothing_that_an_annotator_sees_changes_when_others_submit_or_adjudicate(protocol):
+    _, people, rows = protocol
+
+    def seen():
+        return {(a, m): VOLATILE.sub("", s) for _, a, m, s in walk(people, rows, "alice") if m == "get"}
+
+    workflow.submit(people["alice"], rows[0], content("alice", rows[0], 1))
+    before = seen()
+    labels = Label.objects.count()
+    workflow.submit(people["chen"], rows[3], content("chen", rows[3], 1))
+    workflow.flag(people["chen"], rows[0], "Look.")
+    workflow.open_adjudication(people["carol"], rows[2])
+    workflow.decide(people["carol"], rows[2], content("carol", rows[2], 0))
+    assert Label.objects.count() > labels
+    after = seen()
+    assert {key for key in before if before[key] != after[key]} == set()
+
+
+def test_the_walk_covers_the_whole_resolver():
+    assert settings.ROOT_URLCONF == "config.urls"
+    assert len([name for _, name, _ in patterns() if name]) > 60

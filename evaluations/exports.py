@@ -1,0 +1,208 @@
+"""Submissions as files: what is missing for an export, and writing one whole or not at all.
+
+The same submission gives the same bytes every time: rows come in the order of the submission, and nothing depends
+on the clock. The formats themselves are in `exports_labels` and `exports_v2`.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from annotation.formats.tasks import base_task_id
+from annotation.models import Submission, Task
+from annotation.models.states import FINAL, State, with_state
+from annotation.protocol import MINIMUM_LABELS
+from annotation.records import Problem
+from evaluations import exports_labels, exports_v2
+
+
+class ExportFormat(StrEnum):
+    """What a submission can be exported as."""
+
+    HUMAN_LABEL = "human-label"
+    LABELS = "labels"
+    TRAJECTORIES_V2 = "trajectories-v2"
+
+
+MEDIA_TYPES = {
+    ExportFormat.HUMAN_LABEL: ("application/json", "json"),
+    ExportFormat.LABELS: ("application/jsonl", "jsonl"),
+    ExportFormat.TRAJECTORIES_V2: ("application/zip", "zip"),
+}
+
+NOT_FINAL = {
+    State.IN_REVIEW: ("labels_missing", "has {t.label_count} of {required} labels"),
+    State.DISPUTE: ("dispute_open", "the labels differ, and no adjudicator has decided"),
+    State.FLAGGED: ("flag_open", "an annotator asked for a look, and no adjudicator has decided"),
+    State.SPOT_CHECK: ("spot_check_open", "is drawn for a spot check that has not been made"),
+    State.REOPENED: ("reopened", "was reopened, and no adjudicator has decided since"),
+    State.AGREED: ("spot_checks_not_drawn", "the labels agree, and the spot checks have not been drawn"),
+}
+
+
+class ExportRefused(Exception):
+    """The submission is not ready for this export; ``problems`` are all the reasons."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(" ".join(problem.message for problem in problems))
+        self.problems = problems
+
+
+class ExportStopped(Exception):
+    """The file could not be written for a reason of the machine, in one line; nothing was left behind."""
+
+
+class OutputTaken(Exception):
+    """The output is something that must not be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that may be made. A partial one says in the file that it is, with everything in ``missing``."""
+
+    submission: Submission
+    format: ExportFormat
+    missing: tuple[Problem, ...]
+    warnings: tuple[Problem, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.missing)
+
+    @property
+    def media_type(self) -> str:
+        return MEDIA_TYPES[self.format][0]
+
+    @property
+    def file_name(self) -> str:
+        """A name of letters, digits, dots and dashes, such as ``shops.Agent-1.human-label.partial.json``."""
+        agent = re.sub(r"[^A-Za-z0-9_]+", "-", self.submission.agent.name).strip("-")[:80] or "agent"
+        attempt = f".attempt-{self.submission.attempt}" if self.submission.attempt > 1 else ""
+        partial = ".partial" if self.partial else ""
+        suffix = MEDIA_TYPES[self.format][1]
+        return f"{self.submission.benchmark.slug}.{agent}{attempt}.{self.format}{partial}.{suffix}"
+
+    def chunks(self) -> Iterator[bytes]:
+        """The file piece by piece; never more than one trajectory is in memory."""
+        if self.format is ExportFormat.HUMAN_LABEL:
+            return exports_labels.human_label(self.submission, self.missing)
+        if self.format is ExportFormat.LABELS:
+            return exports_labels.label_lines(self.submission, self.missing)
+        return exports_v2.zipped(exports_v2.members(self.submission, self.missing))
+
+
+def missing_for_export(submission: Submission) -> list[Problem]:
+    """Everything that the protocol still asks for, in the order in which it can be done; ``where`` is the task id.
+
+    Every task of the benchmark must be covered. A task that was replaced keeps its id with a date behind it, and
+    counts as covered by a trajectory of any of its generations or versions.
+    """
+    problems = []
+    if submission.required_labels < MINIMUM_LABELS:
+        message = f"The submission asks for {submission.required_labels} labels; the protocol for {MINIMUM_LABELS}."
+        problems.append(Problem("too_few_labels_required", message))
+    trajectories = list(with_state(submission.trajectories.select_related("task")).order_by("position"))
+    problems += [p for t in trajectories if (p := _unfinished(t, submission.required_labels)) is not None]
+    problems += _not_covered(submission, {t.task.external_id for t in trajectories})
+    if submission.frozen_at is None:
+        problems.append(Problem("not_frozen", "The submission is not frozen: its labels could still change."))
+    return problems
+
+
+def _unfinished(trajectory: Any, required: int) -> Problem | None:
+    state, task_id = State(trajectory.state), trajectory.task.external_id
+    if trajectory.adjudicating:
+        return Problem("adjudication_open", f"{task_id}: an adjudicator has opened it and not decided.", task_id)
+    if state in FINAL:
+        return None
+    code, says = NOT_FINAL[state]
+    return Problem(code, f"{task_id}: {says.format(t=trajectory, required=required)}.", task_id)
+
+
+def _not_covered(submission: Submission, present: set[str]) -> list[Problem]:
+    covered = {base_task_id(task_id) for task_id in present}
+    tasks = Task.objects.filter(benchmark=submission.benchmark_id).order_by("pk").values_list("external_id", flat=True)
+    latest = {base_task_id(task_id): task_id for task_id in tasks}
+    return [
+        Problem("task_not_covered", f"{task_id}: the submission has no trajectory for this task.", task_id)
+        for base, task_id in latest.items()
+        if base not in covered
+    ]
+
+
+def prepare(submission: Submission, export_format: ExportFormat, *, partial: bool = False) -> Export:
+    """The export, or ExportRefused with every reason. ``partial`` takes what there is, and names what is missing."""
+    missing = missing_for_export(submission)
+    warnings: list[Problem] = []
+    if export_format is ExportFormat.TRAJECTORIES_V2:
+        unconvertible, warnings = exports_v2.survey(submission)
+        missing += unconvertible
+    if missing and not partial:
+        raise ExportRefused(missing)
+    return Export(submission, export_format, tuple(missing), tuple(warnings))
+
+
+def write(export: Export, output: Path) -> None:
+    """Write an export: a file, or for trajectories-v2 a folder unless ``output`` ends in .zip.
+
+    Everything goes to a temporary name beside ``output`` first. A file is replaced; a folder that exists must be
+    empty or hold the very same export already (OutputTaken otherwise). Raises ExportStopped when the disk or the
+    store fails.
+    """
+    if output.exists() and not output.is_file() and not output.is_dir():
+        raise OutputTaken(f"{output} is not an ordinary file.")
+    as_folder = export.format is ExportFormat.TRAJECTORIES_V2 and output.suffix.lower() != ".zip"
+    try:
+        (_write_folder if as_folder else _write_file)(export, output)
+    except OSError as error:
+        cause = f"{error.strerror} ({error.filename})" if error.strerror and error.filename else error.strerror or error
+        raise ExportStopped(f"{output} was not written: {cause}.") from error
+
+
+def _write_file(export: Export, output: Path) -> None:
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=".export-")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.writelines(export.chunks())
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(output)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _write_folder(export: Export, output: Path) -> None:
+    # In a folder of its own, since the permissions of mkdtemp are not those of an ordinary folder.
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export-", ignore_cleanup_errors=True) as holder:
+        made = Path(holder, "export")
+        made.mkdir()
+        for name, data in exports_v2.members(export.submission, export.missing):
+            path = made / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        if output.is_dir() and any(output.iterdir()):
+            if not _same(made, output):
+                raise OutputTaken(f"{output} exists and holds something else; name a new folder.")
+            return
+        if output.is_dir():
+            output.rmdir()
+        shutil.move(made, output)
+
+
+def _same(left: Path, right: Path) -> bool:
+    files = {path.relative_to(left) for path in left.rglob("*") if path.is_file()}
+    if files != {path.relative_to(right) for path in right.rglob("*") if path.is_file()}:
+        return False
+    return all(filecmp.cmp(left / name, right / name, shallow=False) for name in files)

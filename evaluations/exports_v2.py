@@ -1,0 +1,220 @@
+"""Trajectories as Online-Mind2Web v2 folders, from v1 input too.
+
+A v1 submission does not say all that v2 asks for. What is missing is said, never made up, and no step is renumbered:
+
+- A missing thought is null.
+- A step without a screenshot makes its trajectory unconvertible; so does a v1 step before the last without an action.
+- The address in a NAVIGATE text is the step's ``url`` since the import; the text itself stays as the agent wrote it.
+- A last observation, after which nothing was done, becomes the TASK_COMPLETE step with the final answer.
+- Where there is no such observation but the last action is itself the answer (``stop [...]``,
+  ``send_msg_to_user("...")`` and the like, holding the final answer), that action acts on no page: it is the
+  completion, and is written as TASK_COMPLETE with a warning that quotes it. Any other last action would need an
+  observation that nobody has made, so the trajectory is unconvertible.
+
+Whatever comes out is checked by the reader of the format before it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotation import screenshots
+from annotation.formats.actions import is_completion
+from annotation.formats.online_mind2web_v2 import read_v2
+from annotation.formats.printable import printable
+from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, TrajectoryFolder
+from annotation.models import Step, Submission, Trajectory
+from annotation.records import Problem, SourceFormat
+
+V2 = SourceFormat.ONLINE_MIND2WEB_V2
+EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
+LAST_WORDS = re.compile(
+    r"\s*(?:stop|finish(?:ed)?|done|answer|final_answer|terminate|respond|send_msg_to_user|report_infeasible)\b",
+    re.IGNORECASE,
+)
+AT_ONCE = 20  # trajectories in memory with their steps
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state
+PARTIAL = "partial.json"
+
+Conversion = tuple[dict[str, Any], list[Problem], list[Problem]]
+
+
+def survey(submission: Submission) -> tuple[list[Problem], list[Problem]]:
+    """What keeps trajectories from being written as v2, and what is doubtful about the others."""
+    problems, warnings = [], []
+    for trajectory in _trajectories(submission).iterator(chunk_size=AT_ONCE):
+        _, found, doubtful = convert(trajectory)
+        problems += found
+        warnings += doubtful if not found else []
+    return problems, warnings
+
+
+def convert(trajectory: Trajectory) -> Conversion:
+    """The result.json of a trajectory, what makes it unusable, and what is doubtful; see the module."""
+    steps = list(trajectory.steps.all())
+    task_id = trajectory.task.external_id
+    problems = [_problem("screenshot_missing", task_id, s, "has no screenshot") for s in steps if not s.screenshot]
+    warnings: list[Problem] = []
+    actions = [step.action for step in steps]
+    if trajectory.source_format != V2 and steps:
+        actions[-1] = _last_action(trajectory, steps[-1], problems, warnings)
+        problems += [
+            _problem("action_missing", task_id, step, "has no action") for step in steps[:-1] if not step.action.strip()
+        ]
+        warnings += _gaps(task_id, steps)
+    length = trajectory.reference_length
+    length = trajectory.task.reference_length if length is None else length
+    if length is None:
+        says = f"{task_id}: neither the trajectory nor the task states the reference length."
+        problems.append(Problem("reference_length_missing", says, task_id))
+    names = screenshot_names(steps)
+    document = {
+        "schema_version": V2.value,
+        "task": trajectory.task_text,
+        "task_id": task_id,
+        "agent_final_answer": trajectory.final_answer,
+        "reference_length": length,
+        "action_history": [_step(step, action, name) for step, action, name in zip(steps, actions, names, strict=True)],
+    }
+    return document, problems or _check(task_id, document, names), warnings
+
+
+def screenshot_names(steps: Sequence[Step]) -> list[str]:
+    """``0000.png`` ...: the step's number, which sorts, and the extension of what the image really is."""
+    return [f"{s.index:04d}.{EXTENSIONS[s.screenshot.media_type] if s.screenshot else 'png'}" for s in steps]
+
+
+def members(submission: Submission, missing: Sequence[Problem]) -> Iterator[tuple[str, bytes]]:
+    """Every file of the package with its path; unconvertible trajectories are left out of a partial one."""
+    if missing:
+        yield PARTIAL, _json({"partial": True, "missing": [problem.as_json() for problem in missing]})
+    for trajectory in _trajectories(submission).iterator(chunk_size=AT_ONCE):
+        document, problems, _ = convert(trajectory)
+        if problems:
+            continue
+        folder, steps = trajectory.task.external_id, list(trajectory.steps.all())
+        yield f"{folder}/{RESULT}", _json(document)
+        for step, name in zip(steps, screenshot_names(steps), strict=True):
+            if step.screenshot is not None:  # it never is where there are no problems
+                yield f"{folder}/{SCREENSHOTS}/{name}", screenshots.original(step.screenshot.sha256)
+
+
+def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
+    """A zip of ``files``, piece by piece; the same files give the same bytes."""
+    stream = _Stream()
+    with zipfile.ZipFile(stream, "w") as package:
+        for name, data in files:
+            member = zipfile.ZipInfo(name, EPOCH)
+            member.external_attr = 0o644 << 16
+            member.create_system = 3  # the same on every system
+            compress = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
+            package.writestr(member, data, compress_type=compress)
+            yield stream.taken()
+    yield stream.taken()
+
+
+class _Stream:
+    """Where zipfile writes to: what it has written can be taken away at any time, so it cannot go back."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def write(self, data: bytes, /) -> int:
+        self._written += data
+        return len(data)
+
+    def close(self) -> None:
+        """What was written can still be taken."""
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def taken(self) -> bytes:
+        data = bytes(self._written)
+        self._written.clear()
+        return data
+
+
+def _trajectories(submission: Submission) -> QuerySet[Trajectory]:
+    rows = Trajectory.objects.filter(submission=submission).select_related("task")
+    return rows.prefetch_related("steps__screenshot").order_by("position")
+
+
+def _last_action(trajectory: Trajectory, last: Step, problems: list[Problem], warnings: list[Problem]) -> str:
+    task_id, answer = trajectory.task.external_id, trajectory.final_answer
+    if is_completion(last.action):
+        return last.action
+    if not last.action.strip():
+        return _completion(answer)
+    if _gives_answer(last.action, answer):
+        quoted = printable(last.action, 200)
+        warnings.append(_problem("answer_as_completion", task_id, last, f"is the answer, now TASK_COMPLETE: {quoted}"))
+        return _completion(answer)
+    says = f"acts ({printable(last.action, 80)}), and there is no observation after it to complete the task at"
+    problems.append(_problem("no_last_observation", task_id, last, says))
+    return last.action
+
+
+def _completion(answer: str | None) -> str:
+    return "TASK_COMPLETE" if answer is None else f"TASK_COMPLETE -> ANSWER: {answer}".rstrip()
+
+
+def _gives_answer(action: str, answer: str | None) -> bool:
+    """Whether ``action`` does nothing but hand over the final answer, whatever the escapes in its text."""
+    if not LAST_WORDS.match(action) or not (answer or "").strip():
+        return False
+    return _letters(answer or "") in _letters(action)
+
+
+def _letters(text: str) -> str:
+    return "".join(text.replace("\\n", " ").replace("\\t", " ").replace("\\", "").split())
+
+
+def _gaps(task_id: str, steps: Sequence[Step]) -> list[Problem]:
+    """What v1 left out or open, once a step."""
+    warnings = [
+        _problem("thought_missing", task_id, step, "has no thought")
+        for step in steps
+        if step.thought is None and step.action.strip()
+    ]
+    for step in steps:
+        if any(warning["code"] == "alignment_doubtful" for warning in step.warnings):
+            says = "may have the screenshot of another step"
+            warnings.append(_problem("alignment_doubtful", task_id, step, says))
+    return warnings
+
+
+def _step(step: Step, action: str, screenshot: str) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "step": step.index,
+        "screenshot": screenshot,
+        "action": action,
+        "thought": step.thought,
+    }
+    if step.url:
+        written["url"] = step.url
+    if step.status:
+        written["action_status"] = step.status
+    return written
+
+
+def _check(task_id: str, document: dict[str, Any], names: Sequence[str]) -> list[Problem]:
+    """What the reader of the format has to say about what we would write."""
+    files = (RESULT, *(f"{SCREENSHOTS}/{name}" for name in names))
+    findings = Findings(TrajectoryFolder(task_id, task_id, files))
+    read_v2(document, findings)
+    return [Problem(p.code, f"{task_id}: {p.message}", p.where) for p in findings.finish()]
+
+
+def _problem(code: str, task_id: str, step: Step, says: str) -> Problem:
+    return Problem(code, f"{task_id}: step {step.index} {says}.", f"{task_id}/{RESULT}: action_history[{step.index}]")
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, indent=2).encode() + b"\n"

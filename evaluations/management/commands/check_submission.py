@@ -1,0 +1,28 @@
+"""check_submission ID"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from evaluations import exports_v2
+from evaluations.exports import missing_for_export
+from evaluations.management.submissions import find_submission, show
+
+
+class Command(BaseCommand):
+    help = "Say everything that a submission lacks for an export; exit 0 only when nothing is missing."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("submission", type=int, metavar="ID")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        submission = find_submission(options["submission"])
+        missing = missing_for_export(submission)
+        unconvertible, _ = exports_v2.survey(submission)
+        show(self, "missing", missing)
+        show(self, "for trajectories-v2 only", unconvertible)
+        if missing:
+            raise CommandError(f"Submission {submission.pk} ({submission}) lacks {len(missing)} things for an export.")
+        self.stdout.write(f"Submission {submission.pk} ({submission}): nothing is missing.")

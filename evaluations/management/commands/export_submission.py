@@ -1,0 +1,44 @@
+"""export_submission ID --format human-label|labels|trajectories-v2 --output PATH [--partial]"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from evaluations.exports import ExportFormat, ExportRefused, ExportStopped, OutputTaken, prepare, write
+from evaluations.management.submissions import find_submission, show
+
+
+class Command(BaseCommand):
+    help = "Write a submission as a file, whole or not at all; refused while anything is missing."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("submission", type=int, metavar="ID")
+        parser.add_argument("--format", required=True, choices=[f.value for f in ExportFormat])
+        parser.add_argument(
+            "--output",
+            required=True,
+            type=Path,
+            metavar="PATH",
+            help="a file; for trajectories-v2 a new folder unless it ends in .zip",
+        )
+        parser.add_argument("--partial", action="store_true", help="take what is final so far; the file says so")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        submission = find_submission(options["submission"])
+        try:
+            export = prepare(submission, ExportFormat(options["format"]), partial=options["partial"])
+            show(self, "warning", export.warnings)
+            write(export, options["output"])
+        except ExportRefused as refused:
+            show(self, "refused", refused.problems)
+            raise CommandError(f"{len(refused.problems)} things are missing; nothing was written.") from refused
+        except OutputTaken as taken:
+            raise CommandError(str(taken), returncode=2) from taken
+        except ExportStopped as stopped:
+            raise CommandError(str(stopped)) from stopped
+        show(self, "left out", export.missing)
+        partial = "partial " if export.partial else ""
+        self.stdout.write(f"{options['output']}: {partial}{export.format} of {submission}.")

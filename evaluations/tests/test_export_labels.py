@@ -1,0 +1,173 @@
+"""The published list of human labels, and the file with every label and its reasons."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from annotation import testing, workflow
+from annotation.models import Agent, Person, Submission
+from evaluations.exports import ExportFormat, ExportRefused, prepare
+
+People = dict[str, Person]
+SCHEMAS = Path(__file__).parent.parent / "schemas"
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+
+
+def exported(submission: Submission, name: str, *, partial: bool = False) -> bytes:
+    return b"".join(prepare(submission, ExportFormat(name), partial=partial).chunks())
+
+
+def lines(submission: Submission, *, partial: bool = False) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in exported(submission, "labels", partial=partial).splitlines()]
+    for line in found:
+        validator("labels").validate(line)
+    return found
+
+
+def test_human_label_is_the_published_list(frozen: Submission) -> None:
+    document = json.loads(exported(frozen, "human-label"))
+    validator("human-label").validate(document)
+    assert document == [
+        {
+            "task_id": f"task_000{n}",
+            "confirmed_task": testing.task(n)["confirmed_task"],
+            "Careful Agent_human_label": "1",
+        }
+        for n in range(2)
+    ]
+
+
+def test_the_adjudication_decides_and_not_the_majority(submission: Submission, people: People) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 1, 0], "task_0001": [1, 1, 0]})
+    testing.adjudicate_all(people["carol"], submission, 2)
+    document = json.loads(exported(workflow.freeze(people["mira"], submission), "human-label"))
+    assert [entry["Careful Agent_human_label"] for entry in document] == ["2", "2"]
+
+
+def test_the_agent_s_name_is_kept_with_all_its_characters(frozen: Submission) -> None:
+    Agent.objects.update(name='Agent "Ü" / 3.5: beta')
+    frozen.agent.refresh_from_db()
+    document = json.loads(exported(frozen, "human-label"))
+    validator("human-label").validate(document)
+    assert 'Agent "Ü" / 3.5: beta_human_label' in document[0]
+    export = prepare(frozen, ExportFormat.HUMAN_LABEL)
+    assert export.file_name == "shops.Agent-3-5-beta.human-label.json"
+
+
+def test_the_schema_of_human_label_refuses_a_number_and_an_unknown_verdict() -> None:
+    for bad in (1, "3", None):
+        entry = {"task_id": "a", "confirmed_task": "b", "X_human_label": bad}
+        assert not validator("human-label").is_valid([entry])
+
+
+def test_an_unfrozen_submission_is_refused_with_every_reason(submission: Submission) -> None:
+    with pytest.raises(ExportRefused) as refused:
+        prepare(submission, ExportFormat.HUMAN_LABEL)
+    assert [p.code for p in refused.value.problems] == ["labels_missing", "labels_missing", "not_frozen"]
+
+
+def test_a_partial_export_has_what_is_final_and_says_what_is_missing(submission: Submission, people: People) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 0, 2]})
+    testing.adjudicate_all(people["carol"], submission)
+    document = json.loads(exported(submission, "human-label", partial=True))
+    validator("human-label").validate(document)
+    assert document["partial"] is True
+    assert [entry["task_id"] for entry in document["labels"]] == ["task_0000"]
+    assert [problem["code"] for problem in document["missing"]] == ["spot_checks_not_drawn", "not_frozen"]
+    assert prepare(submission, ExportFormat.HUMAN_LABEL, partial=True).file_name.endswith(".partial.json")
+
+
+def test_asking_for_a_partial_export_of_a_complete_submission_gives_the_complete_one(frozen: Submission) -> None:
+    assert exported(frozen, "human-label", partial=True) == exported(frozen, "human-label")
+
+
+def test_labels_have_every_revision_flag_and_adjudication(submission: Submission, people: People) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 0, 2]})
+    trajectory = submission.trajectories.get(task__external_id="task_0001")
+    content = testing.content(trajectory, 1, reasoning="Looked again.")
+    workflow.revise(people["bob"], trajectory, content, "I had missed a step.")
+    workflow.flag(people["chen"], trajectory, "Please look at step 1.")
+    testing.adjudicate_all(people["carol"], submission)
+    found = lines(workflow.freeze(people["mira"], submission))
+    assert [line["type"] for line in found] == [
+        "header", "label", "label", "label", "adjudication",
+        "label", "label", "label", "label", "flag", "adjudication",
+    ]  # fmt: skip
+    assert found[0] | {"frozen_at": None} == {
+        "type": "header",
+        "format": "webverdict-labels-v1",
+        "benchmark": "shops",
+        "agent": "Careful Agent",
+        "attempt": 1,
+        "protocol_version": 1,
+        "required_labels": 3,
+        "frozen_at": None,
+        "trajectories": 2,
+        "final": 2,
+        "partial": False,
+        "missing": [],
+    }
+    failure = found[2]
+    assert datetime.fromisoformat(failure.pop("created_at")).utcoffset().total_seconds() == 0
+    assert failure == {
+        "type": "label",
+        "task_id": "task_0000",
+        "annotator": "A2",
+        "slot": 2,
+        "revision": 1,
+        "revision_reason": None,
+        "verdict": 0,
+        "failure_step": 1,
+        "failure_type": "range_not_exact",
+        "cause": None,
+        "reasoning": "The steps show it.",
+        "exception_reason": None,
+        "findings": [
+            {"key_point": "at least 16 GB", "finding": "unmet", "step": 0},
+            {"key_point": "cheapest by sorting", "finding": "unmet", "step": 0},
+        ],
+    }
+    revisions = [line for line in found if line.get("annotator") == "A2" and line["task_id"] == "task_0001"]
+    assert [(line["revision"], line["revision_reason"]) for line in revisions] == [
+        (1, None),
+        (2, "I had missed a step."),
+    ]
+    assert (found[4]["adjudicator"], found[4]["blind"]) == ("Q1", False)
+    assert (found[-1]["adjudicator"], found[-1]["blind"]) == ("Q1", True)
+    assert found[-2]["note"] == "Please look at step 1."
+
+
+def test_labels_name_nobody(frozen: Submission) -> None:
+    text = exported(frozen, "labels").decode()
+    assert not [name for name in ("alice", "bob", "chen", "carol", "mira") if name in text]
+
+
+def test_a_partial_label_file_says_so_and_has_only_final_trajectories(submission: Submission, people: People) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 0, 2]})
+    testing.adjudicate_all(people["carol"], submission)
+    found = lines(submission, partial=True)
+    assert (found[0]["partial"], found[0]["final"], found[0]["trajectories"]) == (True, 1, 2)
+    assert {line["task_id"] for line in found[1:]} == {"task_0000"}
+
+
+@pytest.mark.parametrize("name", ["human-label", "labels", "trajectories-v2"])
+def test_an_export_is_byte_identical_when_run_twice(frozen: Submission, name: str) -> None:
+    assert exported(frozen, name) == exported(Submission.objects.get(pk=frozen.pk), name)
+
+
+def test_the_queries_of_a_label_file_do_not_grow_with_its_trajectories(
+    frozen: Submission, django_assert_max_num_queries: Any
+) -> None:
+    with django_assert_max_num_queries(15):
+        lines(frozen)

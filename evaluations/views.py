@@ -1,0 +1,66 @@
+"""The export page of a submission, for its maintainers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_safe
+
+from annotation import access
+from annotation.access import Role
+from annotation.models import Submission
+from annotation.records import Problem
+from evaluations import exports_v2
+from evaluations.download import download, prepare_download
+from evaluations.exports import ExportFormat, ExportRefused, missing_for_export
+
+EXPLANATIONS = {
+    ExportFormat.HUMAN_LABEL: "The final verdict of every task, in the published form (JSON).",
+    ExportFormat.LABELS: "Every label and adjudication with its revisions, reasons and times (JSON Lines).",
+    ExportFormat.TRAJECTORIES_V2: "The trajectories as Online-Mind2Web v2 folders, whatever they came as (zip).",
+}
+
+
+@login_required
+@require_safe
+def export(request: HttpRequest, pk: int) -> HttpResponse:
+    submission = access.submission_for(request.user, pk, Role.MAINTAINER)
+    return render(request, "evaluations/export.html", _what_is_missing(submission))
+
+
+@login_required
+@require_safe
+def export_check(request: HttpRequest, pk: int) -> HttpResponse:
+    """The part of the page that says what is missing, looked up again."""
+    submission = access.submission_for(request.user, pk, Role.MAINTAINER)
+    return render(request, "evaluations/_export_check.html", _what_is_missing(submission))
+
+
+@login_required
+@require_GET
+def export_file(request: HttpRequest, pk: int, export_format: str) -> HttpResponseBase:
+    submission = access.submission_for(request.user, pk, Role.MAINTAINER)
+    if export_format not in list(ExportFormat):
+        raise Http404("There is no such export.")
+    try:
+        partial = request.GET.get("partial") == "1"
+        return download(prepare_download(submission, ExportFormat(export_format), partial=partial))
+    except ExportRefused as refused:
+        context = _what_is_missing(submission) | {"refused": refused.problems, "refused_format": export_format}
+        return render(request, "evaluations/export.html", context, status=409)
+
+
+def _what_is_missing(submission: Submission) -> dict[str, Any]:
+    unconvertible, doubtful = exports_v2.survey(submission)
+    missing: list[Problem] = missing_for_export(submission)
+    return {
+        "submission": submission,
+        "missing": missing,
+        "unconvertible": unconvertible,
+        "doubtful": doubtful,
+        "formats": [(f.value, EXPLANATIONS[f]) for f in ExportFormat],
+    }
