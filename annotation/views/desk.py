@@ -92,13 +92,15 @@ def _facts(person: Any, trajectory: Trajectory) -> dict[str, Any]:
     own = Label.objects.filter(
         assignment__annotator=person, assignment__trajectory__submission=OuterRef("submission"), revision=1
     )
+    everything = Trajectory.objects.filter(submission=OuterRef("submission"))
     facts: Any = (
         Trajectory.objects.filter(pk=trajectory.pk)
         .annotate(
             count=_counted(Step.objects.filter(here), "trajectory"),
             flagged=Exists(Flag.objects.filter(here, annotator=person)),
             done=_counted(own, "assignment__trajectory__submission"),
-            total=_counted(Trajectory.objects.filter(submission=OuterRef("submission")), "submission"),
+            # Positions run from 0 without a hole: the last one tells the number without counting rows.
+            total=Subquery(everything.order_by("-position").values("position")[:1]) + 1,
         )
         .values("count", "flagged", "done", "total")
         .get()

@@ -1,0 +1,110 @@
+"""The jobs: run twice, killed in between, or without a disk, an upload ends in exactly one outcome."""
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from annotation import jobs, screenshots, testing, workflow
+from annotation.models import Assignment, Screenshot, Submission, Upload
+from config.celery import app
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def jobs_run_at_once(tmp_path, settings):
+    settings.MEDIA_ROOT = tmp_path / "images"
+    before = app.conf.task_always_eager
+    app.conf.task_always_eager = True
+    yield
+    app.conf.task_always_eager = before
+
+
+@pytest.fixture
+def upload(tmp_path):
+    """A package of two trajectories, stored and waiting for a worker."""
+    shops = testing.benchmark(2)
+    package = shutil.make_archive(str(tmp_path / "package"), "zip", testing.write_submission(tmp_path / "folder", 2))
+    return Upload.objects.create(
+        uploaded_by=testing.person("mira", is_staff=True),
+        benchmark=shops,
+        agent_name="Careful Agent",
+        file_name="package.zip",
+        stored_as=default_storage.save("uploads/one", ContentFile(Path(package).read_bytes())),
+    )
+
+
+def test_an_upload_becomes_a_submission_of_its_uploader_with_its_pictures(upload):
+    jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    assert upload.report["accepted"] == ["task_0000", "task_0001"]
+    assert (upload.done, upload.total) == (2, 2)
+    assert upload.submission.memberships.get().person == upload.uploaded_by
+    assert not default_storage.exists(upload.stored_as)
+    for screenshot in Screenshot.objects.all():
+        for kind in ("thumbnail", "display"):
+            assert default_storage.exists(f"renditions/{kind}/{screenshot.sha256[:2]}/{screenshot.sha256}")
+
+
+def test_a_job_delivered_twice_imports_once(upload):
+    jobs.import_upload(str(upload.pk))
+    jobs.import_upload(str(upload.pk))
+    assert Submission.objects.count() == 1
+
+
+def test_an_upload_that_another_worker_is_reading_is_left_alone(upload):
+    now = timezone.now()
+    Upload.objects.filter(pk=upload.pk).update(started_at=now, heartbeat_at=now)
+    jobs.import_upload(str(upload.pk))
+    assert Submission.objects.count() == 0
+
+
+def test_an_upload_whose_worker_was_killed_is_taken_up_again(upload):
+    silent = timezone.now() - jobs.SILENT - timedelta(seconds=1)
+    Upload.objects.filter(pk=upload.pk).update(started_at=silent, heartbeat_at=silent, done=1, total=2)
+    jobs.resume_uploads()
+    upload.refresh_from_db()
+    assert upload.finished_at is not None
+    assert Submission.objects.count() == 1
+
+
+def test_an_upload_whose_message_was_lost_is_queued_again(upload):
+    jobs.resume_uploads()
+    assert Submission.objects.count() == 0  # its message may still be on its way
+    Upload.objects.filter(pk=upload.pk).update(created_at=timezone.now() - timedelta(minutes=2))
+    jobs.resume_uploads()
+    assert Submission.objects.count() == 1
+
+
+def test_a_full_disk_is_said_in_the_report_and_nothing_is_kept(upload, monkeypatch):
+    def full(sha256, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(screenshots, "keep_bytes", full)
+    jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    (refusal,) = upload.report["rejected"]
+    assert "No space left on device" in refusal["problems"][0]["message"]
+    assert Submission.objects.count() == 0
+
+
+def test_a_refused_package_ends_with_its_report(upload):
+    with default_storage.open(upload.stored_as, "wb") as stream:
+        stream.write(b"this is no zip")
+    jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    assert upload.finished_at is not None
+    assert "zip" in upload.report["rejected"][0]["problems"][0]["message"]
+    assert upload.submission is None
+
+
+def test_expired_leases_return_without_anybody_asking(submission, people):
+    held = workflow.claim(people["alice"], submission)
+    Assignment.objects.filter(pk=held.pk).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    jobs.return_leases()
+    assert not Assignment.objects.exists()
