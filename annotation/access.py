@@ -130,12 +130,13 @@ def own_labels(person: Any, trajectory: Trajectory) -> QuerySet[Label]:
 def may_see_labels(person: Any, trajectory: Trajectory) -> bool:
     """Whether the person may see all labels of a trajectory.
 
-    Adjudicators where the labels differ, and after their own blind judgement of a spot check; maintainers when the
-    submission is frozen; annotators when the maintainer has opened the frozen submission.
+    Adjudicators once they have opened a dispute (no label changes from then on), and after the blind judgement of a
+    spot check; maintainers when the submission is frozen; annotators when the maintainer has opened the frozen one.
     """
     role = role_in(person, trajectory.submission)
     if role is Role.ADJUDICATOR:
-        return not judged_blind(trajectory)
+        shown = Q(decided_at__isnull=False) | Q(adjudicator=person, blind=False)
+        return trajectory.adjudications.filter(shown).exists()
     if role is Role.MAINTAINER:
         return trajectory.submission.frozen_at is not None
     return role is Role.ANNOTATOR and trajectory.submission.opened_at is not None

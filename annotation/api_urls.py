@@ -7,6 +7,7 @@ from annotation.api import account, catalogue, submissions, uploads
 urlpatterns = [
     path("benchmarks", catalogue.Benchmarks.as_view(), name="api-benchmarks"),
     path("benchmarks/<slug:slug>/tasks", catalogue.Tasks.as_view(), name="api-tasks"),
+    path("benchmarks/<slug:slug>/labels", catalogue.ImportedLabels.as_view(), name="api-imported-labels"),
     path("uploads", uploads.Uploads.as_view(), name="api-uploads"),
     path("uploads/<uuid:pk>", uploads.UploadStatus.as_view(), name="api-upload"),
     path("submissions", submissions.Submissions.as_view(), name="api-submissions"),

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from annotation.formats.labels_csv import read_labels
 from annotation.formats.tasks import nearest, read_tasks
 from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Task
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
+
+LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
+MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 
 
 def import_tasks(data: bytes, name: str, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
@@ -64,18 +68,30 @@ def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPo
 
 
 def propose_key_point(task: Task, text: str, person: Any) -> KeyPoint | None:
-    """Suggest a requirement to the maintainer; None when the task has or had it proposed already."""
+    """Suggest a requirement to the maintainer; None when the task has it, or this person has proposed it already.
+
+    What others have proposed plays no part: the person would notice that their own proposal is not there.
+    """
     text = text.strip()[:500]
     with transaction.atomic():
         Task.objects.select_for_update().get(pk=task.pk)
-        if not text or task.key_points.filter(text=text, retired_at__isnull=True).exists():
+        known = task.key_points.filter(Q(accepted_at__isnull=False) | Q(proposed_by=person), retired_at__isnull=True)
+        if not text or known.filter(text=text).exists():
             return None
         return KeyPoint.objects.create(task=task, position=task.key_points.count(), text=text, proposed_by=person)
 
 
 def accept_key_point(key_point: KeyPoint) -> None:
-    """Make a proposal a key point that every label from now on speaks about."""
-    KeyPoint.objects.filter(pk=key_point.pk, accepted_at__isnull=True).update(accepted_at=timezone.now())
+    """Make a proposal a key point that every label from now on speaks about; the same from others is settled too."""
+    now = timezone.now()
+    with transaction.atomic():
+        Task.objects.select_for_update().get(pk=key_point.task_id)
+        point = KeyPoint.objects.get(pk=key_point.pk)
+        if point.accepted_at is not None or point.retired_at is not None:
+            return
+        same = KeyPoint.objects.filter(task=point.task_id, text=point.text, retired_at__isnull=True)
+        same.filter(accepted_at__isnull=True).exclude(pk=point.pk).update(retired_at=now)
+        KeyPoint.objects.filter(pk=point.pk).update(accepted_at=now)
 
 
 def retire_key_point(key_point: KeyPoint) -> None:
@@ -108,11 +124,12 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
         (label.task.external_id, label.agent_id, label.annotator): label
         for label in ImportedLabel.objects.filter(benchmark=benchmark).select_related("task")
     }
+    hints = _hints(records, tasks)
     fresh: list[ImportedLabel] = []
     for record in records:
         task, agent = tasks.get(record.task_id), agents[record.agent]
         earlier = known.get((record.task_id, agent.pk, record.annotator))
-        problem = _label_problem(record, task, earlier, tasks)
+        problem = _label_problem(record, task, earlier, hints)
         if problem:
             report.reject(record.task_id, problem)
             continue
@@ -123,16 +140,23 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
     report.accepted = list(dict.fromkeys(report.accepted))
 
 
+def _hints(records: list[ImportedLabelRecord], tasks: dict[str, Task]) -> dict[str, str]:
+    """The task ids that are not known, each with what to say about it."""
+    unknown = dict.fromkeys(record.task_id for record in records if record.task_id not in tasks)
+    hints = dict.fromkeys(unknown, "import the benchmark's tasks first")
+    for task_id in list(unknown)[:MOST_HINTS]:
+        if near := nearest(task_id, tasks):
+            hints[task_id] = f"the nearest known id is {near}"
+    return hints
+
+
 def _label_problem(
-    record: ImportedLabelRecord, task: Task | None, earlier: ImportedLabel | None, tasks: dict[str, Task]
+    record: ImportedLabelRecord, task: Task | None, earlier: ImportedLabel | None, hints: dict[str, str]
 ) -> Problem | None:
     where = f"row {record.row}"
     if task is None:
-        near = nearest(record.task_id, tasks)
-        hint = f"; the nearest known id is {near}" if near else "; import the benchmark's tasks first"
-        return Problem(
-            "task_unknown", f"{where}: task_id {record.task_id} is not a task of the benchmark{hint}.", where
-        )
+        says = f"{where}: task_id {record.task_id} is not a task of the benchmark; {hints[record.task_id]}."
+        return Problem("task_unknown", says, where)
     if earlier is not None and earlier.verdict != record.verdict:
         message = (
             f"{where}: {record.annotator} is known with label {earlier.verdict} here, the file says {record.verdict}."

@@ -12,13 +12,14 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
+from annotation.catalogue import LARGEST_LABEL_FILE
 from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person
 from annotation.protocol import CAUSES, FAILURE_TYPES, VERDICT_RULES, Term, missing
 from annotation.records import Finding, FindingContent, LabelContent, Problem, Verdict
 
 VERDICT_NAMES = {Verdict.FAILURE: "Failure", Verdict.SUCCESS: "Success", Verdict.NOT_EXECUTABLE: "Not executable"}
 VERDICT_KEYS = {Verdict.FAILURE: "f", Verdict.SUCCESS: "s", Verdict.NOT_EXECUTABLE: "n"}
-FINDING_FIELD = re.compile(r"finding_(\d{1,18})")
+FINDING_FIELD = re.compile(r"finding_([1-9][0-9]{0,17})")  # one spelling a number, or one finding comes twice
 MAX_STEP = 1_000_000  # more than any trajectory has; the verb knows how many there are
 
 
@@ -227,6 +228,21 @@ class TasksForm(forms.Form):
         if not slugify(self.cleaned_data["name"]):
             raise ValidationError("Use letters or digits.")
         return str(self.cleaned_data["name"])
+
+
+class LabelsForm(forms.Form):
+    """Labels made elsewhere, for research."""
+
+    labels = forms.FileField(
+        label="Label file",
+        help_text="CSV with annotator, task_id, agent, label; reasoning, failure_step, failure_type if known.",
+    )
+
+    def clean_labels(self) -> Any:
+        file = self.cleaned_data["labels"]
+        if file.size > LARGEST_LABEL_FILE:
+            raise ValidationError(f"The file has {file.size:,} bytes; at most {LARGEST_LABEL_FILE:,} are accepted.")
+        return file
 
 
 class MemberForm(forms.Form):

@@ -37,6 +37,12 @@ class ImportStopped(Exception):
     """The import could not be finished for a reason outside the package (disk full, store gone); nothing was kept."""
 
 
+def stopped(error: Exception, what: str = "The import stopped and kept nothing") -> ImportStopped:
+    """One of `screenshots.STORE_ERRORS` in one line."""
+    says = getattr(error, "strerror", None) or " ".join(str(error).split())
+    return ImportStopped(f"{what}: {says.rstrip('.')}.")
+
+
 @dataclass(slots=True)
 class Checked:
     """A trajectory that passed the first pass: its record, task, and what its files were found to be."""
@@ -76,7 +82,7 @@ def import_submission(
     maintainer: Any = None,
     keep_valid: bool = False,
     dry_run: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, total: None,
 ) -> tuple[ImportReport, Submission | None]:
     """Import a folder or zip of trajectories as a submission of an agent.
 
@@ -89,17 +95,17 @@ def import_submission(
         return report, None
     try:
         with open_package(path) as package:
-            checked = list(_check(package, benchmark, report, progress or (lambda done, total: None)))
+            checked = list(_check(package, benchmark, report, progress))
             report.accepted = [] if report.rejected and not keep_valid else [c.record.task_id for c in checked]
             if not report.accepted or dry_run:
                 return report, None
-            return report, _take(package, checked, benchmark, agent_name.strip(), maintainer, report)
+            return report, _take(package, checked, benchmark, agent_name.strip(), maintainer, report, progress)
     except PackageError as error:
         report.accepted = []
         report.reject(PACKAGE, error.problem)
         return report, None
-    except OSError as error:
-        raise ImportStopped(f"The import stopped and kept nothing: {error.strerror or error}.") from error
+    except screenshots.STORE_ERRORS as error:
+        raise stopped(error) from error
 
 
 # --- first pass: check ---------------------------------------------------------------------------------------------
@@ -209,6 +215,7 @@ def _take(
     agent_name: str,
     maintainer: Any,
     report: ImportReport,
+    progress: Progress,
 ) -> Submission:
     whole = digest(sorted((c.record.task_id, c.digest) for c in checked))
     known = _already_there(benchmark, agent_name, whole, report)
@@ -216,6 +223,7 @@ def _take(
         return known
     for trajectory in checked:
         _keep_files(package, trajectory)
+        progress(len(checked), len(checked))
     with transaction.atomic():
         Benchmark.objects.select_for_update().get(pk=benchmark.pk)
         known = _already_there(benchmark, agent_name, whole, report)
@@ -338,6 +346,7 @@ def _step_row(trajectory: Trajectory, step: StepRecord, checked: Checked, images
 
 
 def finish_upload(upload: Any, report: ImportReport, submission: Submission | None) -> None:
-    """Keep the outcome of a web or API upload."""
-    upload.report, upload.submission, upload.finished_at = report.as_json(), submission, timezone.now()
-    upload.save(update_fields=["report", "submission", "finished_at"])
+    """Keep the outcome of a web or API upload; the first outcome stays, should two workers have read it."""
+    type(upload).objects.filter(pk=upload.pk, finished_at__isnull=True).update(
+        report=report.as_json(), submission=submission, finished_at=timezone.now()
+    )

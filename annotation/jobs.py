@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,8 @@ from annotation import ingest, screenshots, workflow
 from annotation.models import Screenshot, Submission, Upload
 from annotation.records import ImportReport, Problem
 
-SILENT = timedelta(minutes=5)  # an import that has not reported for so long has lost its worker
+logger = logging.getLogger(__name__)
+SILENT = timedelta(minutes=2)  # an import that has not reported for so long has lost its worker
 
 
 @shared_task
@@ -35,31 +37,53 @@ def _import(upload: Upload) -> None:
         Upload.objects.filter(pk=upload.pk).update(done=done, total=total, heartbeat_at=timezone.now())
 
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            package = Path(folder) / "package.zip"
-            _fetch(upload.stored_as, package)
-            report, submission = ingest.import_submission(
-                package,
-                benchmark=upload.benchmark,
-                agent_name=upload.agent_name,
-                maintainer=upload.uploaded_by,
-                keep_valid=upload.keep_valid,
-                dry_run=upload.dry_run,
-                progress=progress,
-            )
-    except (ingest.ImportStopped, OSError) as error:
-        report, submission = ImportReport(), None
-        report.reject(ingest.PACKAGE, Problem("import_stopped", f"{error} Upload the package again."))
+        report, submission = _read(upload, progress)
+    except (ingest.ImportStopped, *screenshots.STORE_ERRORS) as failure:
+        error = failure if isinstance(failure, ingest.ImportStopped) else ingest.stopped(failure)
+        report, submission = _refusal("import_stopped", f"{error} Upload the package again."), None
+    except Exception:
+        # Our own mistake: it is in the log, and the upload ends instead of failing again every few minutes.
+        logger.exception("The import of upload %s failed", upload.pk)
+        report, submission = _refusal("import_failed", "The import failed on our side and kept nothing."), None
     ingest.finish_upload(upload, report, submission)
-    default_storage.delete(upload.stored_as)
+    _forget(upload.stored_as)
     if submission is not None:
         make_thumbnails.delay(submission.pk)
+
+
+def _read(upload: Upload, progress: ingest.Progress) -> tuple[ImportReport, Submission | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "package.zip"
+        _fetch(upload.stored_as, package)
+        return ingest.import_submission(
+            package,
+            benchmark=upload.benchmark,
+            agent_name=upload.agent_name,
+            maintainer=upload.uploaded_by,
+            keep_valid=upload.keep_valid,
+            dry_run=upload.dry_run,
+            progress=progress,
+        )
+
+
+def _refusal(code: str, message: str) -> ImportReport:
+    report = ImportReport()
+    report.reject(ingest.PACKAGE, Problem(code, message))
+    return report
 
 
 def _fetch(name: str, target: Path) -> None:
     with default_storage.open(name) as source, target.open("wb") as copy:
         for chunk in source.chunks():
             copy.write(chunk)
+
+
+def _forget(name: str) -> None:
+    """A package that cannot be deleted costs room; its import is finished all the same."""
+    try:
+        default_storage.delete(name)
+    except screenshots.STORE_ERRORS as error:
+        logger.warning("The package %s could not be deleted: %s", name, error)
 
 
 @shared_task
@@ -85,3 +109,9 @@ def return_leases() -> None:
     """Give expired slots back even when nobody asks for work."""
     for submission in Submission.objects.filter(frozen_at__isnull=True):
         workflow.return_expired_leases(submission)
+
+
+@shared_task
+def prune_images() -> None:
+    """Once a day, give back the room that stopped imports have taken."""
+    screenshots.prune(timedelta(days=1))

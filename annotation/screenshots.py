@@ -7,12 +7,17 @@ import io
 import os
 import tempfile
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
+from django.utils import timezone
 from PIL import Image
+from s3transfer.exceptions import RetriesExceededError
 
 from annotation.models import Attachment, Screenshot
 from annotation.records import Problem
@@ -22,6 +27,9 @@ MAX_BYTES = 64 * 1024 * 1024
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 WEBP_MAX_SIDE = 16_383  # a limit of the WebP format
 LFS_POINTER = b"version https://git-lfs"
+
+# What a store raises when it is full or gone. The errors of S3 have no common ancestor, and are no OSError.
+STORE_ERRORS = (OSError, BotoCoreError, ClientError, Boto3Error, RetriesExceededError)
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 
@@ -153,6 +161,30 @@ def rendition(screenshot: Screenshot, kind: Rendition) -> tuple[bytes, str]:
 
 def attachment_bytes(attachment: Attachment) -> bytes:
     return original(attachment.sha256)
+
+
+def prune(older_than: timedelta) -> int:
+    """Delete originals that no row names, as a stopped import leaves them; returns how many.
+
+    ``older_than`` protects an import that is writing its files at this moment and has no rows yet.
+    """
+    deleted, before = 0, timezone.now() - older_than
+    for folder in _listed("originals")[0]:
+        for sha256 in _listed(f"originals/{folder}")[1]:
+            name = _original_name(sha256)
+            named = Screenshot.objects.filter(sha256=sha256), Attachment.objects.filter(sha256=sha256)
+            if not any(rows.exists() for rows in named) and default_storage.get_modified_time(name) < before:
+                default_storage.delete(name)
+                deleted += 1
+    return deleted
+
+
+def _listed(folder: str) -> tuple[list[str], list[str]]:
+    """Folders and files in a folder of the store; a local store has none before its first image."""
+    try:
+        return default_storage.listdir(folder)
+    except FileNotFoundError:
+        return [], []
 
 
 def _original_name(sha256: str) -> str:

@@ -69,6 +69,7 @@ urlpatterns = [
     path("benchmarks", catalogue.benchmarks, name="benchmarks"),
     path("benchmarks/import", catalogue.import_tasks, name="import-tasks"),
     path("benchmarks/<slug:slug>", catalogue.benchmark, name="benchmark"),
+    path("benchmarks/<slug:slug>/labels", catalogue.import_labels, name="import-labels"),
     path("benchmarks/<slug:slug>/tasks/<str:external_id>", catalogue.task, name="task"),
     path("tasks/<int:pk>/key-points", catalogue.add_key_points, name="add-key-points"),
     path("key-points/<int:pk>/accept", catalogue.accept_key_point, name="accept-key-point"),

@@ -156,7 +156,7 @@ def collect_static(data: Path) -> None:
 
 
 def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn:
-    """Start both children, say where they are, and wait until one of them or the person ends it."""
+    """Start the children, say where they are, and wait until one of them or the person ends it."""
     from config.filesystem_broker import return_taken  # noqa: PLC0415 - after the checks
 
     return_taken(data / "broker")
@@ -182,9 +182,13 @@ def start_children(children: list[Child], data: Path, port: int) -> None:
     web += ["--worker-class", "gthread", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
     web += ["--worker-tmp-dir", str(data / "tmp"), "--access-logfile", "-"]
     children.append(Child("The web server", web, data / "log" / "web.log", environment))
-    worker = [*module, "celery", "--app", "config", "worker", "--beat", "--concurrency", "1"]
+    celery = [*module, "celery", "--app", "config"]
+    worker = [*celery, "worker", "--concurrency", "1"]
     worker += ["--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     children.append(Child("The worker", worker, data / "log" / "worker.log", environment))
+    # On its own, not inside the worker, where nobody would notice its death.
+    beat = [*celery, "beat", "--pidfile", "", "--loglevel", "INFO"]
+    children.append(Child("The scheduler", beat, data / "log" / "scheduler.log", environment))
 
 
 def answers(port: int) -> bool:

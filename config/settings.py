@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import dj_database_url
-from botocore.config import Config
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from config import environment
+from config import environment, s3
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -149,29 +148,15 @@ STORAGES: dict[str, Any] = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 if S3_BUCKET:
-    S3_ENDPOINT_URL = environment.text("S3_ENDPOINT_URL") or None
     STORAGES["default"] = {
-        "BACKEND": "storages.backends.s3.S3Storage",
-        "OPTIONS": {
-            "bucket_name": S3_BUCKET,
-            "endpoint_url": S3_ENDPOINT_URL,
-            "access_key": environment.text("S3_ACCESS_KEY") or None,
-            "secret_key": environment.text("S3_SECRET_KEY") or None,
-            "region_name": environment.text("S3_REGION") or None,
-            "default_acl": None,  # the bucket's own rule: private
-            "file_overwrite": True,  # a name is the hash of its content: writing it twice writes the same bytes
-            "querystring_auth": True,
-            "client_config": Config(
-                connect_timeout=5,
-                read_timeout=60,
-                retries={"mode": "standard", "max_attempts": 3},
-                signature_version="s3v4",
-                # Another store than Amazon's seldom has a host name for each bucket, or its newer checksums.
-                s3={"addressing_style": "path" if S3_ENDPOINT_URL else "auto"},
-                request_checksum_calculation="when_required",
-                response_checksum_validation="when_required",
-            ),
-        },
+        "BACKEND": s3.BACKEND,
+        "OPTIONS": s3.s3_options(
+            bucket=S3_BUCKET,
+            endpoint_url=environment.text("S3_ENDPOINT_URL"),
+            access_key=environment.text("S3_ACCESS_KEY"),
+            secret_key=environment.text("S3_SECRET_KEY"),
+            region=environment.text("S3_REGION"),
+        ),
     }
 
 # The largest submission that the upload page and the API accept.
@@ -275,12 +260,15 @@ if REDIS_URL:
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
         "global_keyprefix": "webverdict:",
+        "socket_connect_timeout": 1,  # seconds
     }
 else:
     CELERY_BROKER_URL = "filesystem://localhost//"
     CELERY_BROKER_TRANSPORT = "config.filesystem_broker:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS = {"folder": str(BROKER_FOLDER), "polling_interval": 0.1}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A page that sends a message must answer soon without a broker; the rows are the truth, and are queued again.
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0, "interval_max": 0.1}
 CELERY_RESULT_BACKEND = None  # the state of a job lives in our tables
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -294,6 +282,7 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = bool(REDIS_URL)  # the broker of files has
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "beat-schedule")
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "resume-uploads": {"task": "annotation.jobs.resume_uploads", "schedule": 60.0},
+    "prune-images": {"task": "annotation.jobs.prune_images", "schedule": 86_400.0},
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
 }
 

@@ -13,11 +13,11 @@ from evaluations.exports import Export, ExportFormat, ExportRefused, prepare
 def prepare_download(submission: Submission, export_format: ExportFormat, *, partial: bool) -> Export:
     """The export for a maintainer; ExportRefused with every reason.
 
-    Before the freeze even a partial one has no labels of single annotators: a maintainer who knows them could
-    influence who still works. The final verdicts of what is decided are no secret to a maintainer.
+    Before the freeze even a partial one has neither labels nor final verdicts: a maintainer who knows them could
+    influence who still works, and the verdict of a unanimous trajectory is the label of each annotator.
     """
     export = prepare(submission, export_format, partial=partial)
-    if export_format is ExportFormat.LABELS and submission.frozen_at is None:
+    if export_format is not ExportFormat.TRAJECTORIES_V2 and submission.frozen_at is None:
         says = "Labels can be downloaded once the submission is frozen: until then people work independently of them."
         raise ExportRefused([Problem("labels_blind", says), *export.missing])
     return export

@@ -13,11 +13,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access
-from annotation.api.ground import Listing
+from annotation.api.ground import Listing, View
 from annotation.api.serializers import BenchmarkSerializer, ReportSerializer, TaskSerializer
-from annotation.catalogue import import_tasks
+from annotation.catalogue import LARGEST_LABEL_FILE, import_labels, import_tasks
 from annotation.models import Benchmark, KeyPoint, Task
 from annotation.problem_details import Refused
+
+LONGEST_SLUG = Benchmark._meta.get_field("slug").max_length or 0
 
 
 class Benchmarks(Listing):
@@ -76,6 +78,8 @@ class Tasks(Listing):
             access.benchmark_for(request.user, slug)
         else:
             access.require_creator(request.user)
+            if len(slug) > LONGEST_SLUG:
+                raise serializers.ValidationError({"slug": f"A slug has at most {LONGEST_SLUG} characters."})
         given = TaskFile(data=request.data)
         given.is_valid(raise_exception=True)
         file, name = given.validated_data["file"], given.validated_data.get("name", "")
@@ -83,4 +87,34 @@ class Tasks(Listing):
         problems = [problem for found in report.rejected.values() for problem in found]
         if problems:
             raise Refused("The task file was refused; nothing was changed.", problems)
+        return Response(report.as_json())
+
+
+class LabelFile(serializers.Serializer):
+    file = serializers.FileField(help_text="CSV with the columns annotator, task_id, agent, label.")
+
+    def validate_file(self, file: Any) -> Any:
+        if file.size > LARGEST_LABEL_FILE:
+            raise serializers.ValidationError(f"The file has more than {LARGEST_LABEL_FILE:,} bytes.")
+        return file
+
+
+class ImportedLabels(View):
+    """Labels made elsewhere, for research."""
+
+    serializer_class = LabelFile
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(request={"multipart/form-data": LabelFile}, responses={200: ReportSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Load a label file: all of it or nothing; a label that is there already is left alone."""
+        access.require_maintainer(request.user)
+        benchmark = access.benchmark_for(request.user, slug)
+        given = LabelFile(data=request.data)
+        given.is_valid(raise_exception=True)
+        file = given.validated_data["file"]
+        report = import_labels(file.read(), file.name, benchmark=benchmark)
+        problems = [problem for found in report.rejected.values() for problem in found]
+        if problems:
+            raise Refused("The label file was refused; nothing was imported.", problems)
         return Response(report.as_json())

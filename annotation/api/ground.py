@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.cache import patch_cache_control
 from drf_spectacular.openapi import AutoSchema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, ListAPIView
@@ -62,6 +63,12 @@ class View(GenericAPIView):
     schema = ProblemSchema()
     pagination_class = Pages
     filters: type[serializers.Serializer] | None = None
+
+    def finalize_response(self, *args: Any, **kwargs: Any) -> Any:
+        """Labels and tokens must not be left in a cache."""
+        response = super().finalize_response(*args, **kwargs)
+        patch_cache_control(response, private=True, no_store=True)
+        return response
 
     def chosen(self) -> dict[str, Any]:
         """The query parameters that were given, checked and converted."""

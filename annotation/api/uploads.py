@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.files.storage import default_storage
-from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
@@ -14,10 +12,13 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation import access, jobs
+from annotation import access, uploads
 from annotation.api.ground import View
 from annotation.api.serializers import UploadSerializer
-from annotation.models import Benchmark, Upload
+from annotation.ingest import ImportStopped
+from annotation.models import Benchmark
+from annotation.problem_details import Refused
+from annotation.records import Problem
 
 
 class PackageSerializer(serializers.Serializer):
@@ -50,7 +51,11 @@ class Uploads(View):
         access.require_creator(request.user)
         given = PackageSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        upload = receive(request.user, **given.validated_data)
+        try:
+            upload = uploads.receive(request.user, **given.validated_data)
+        except ImportStopped as error:
+            stopped = Problem("import_stopped", str(error), "file")
+            raise Refused(str(error), [stopped], status.HTTP_507_INSUFFICIENT_STORAGE) from error
         where = request.build_absolute_uri(reverse("api-upload", args=[upload.pk]))
         return Response(UploadSerializer(upload).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
 
@@ -63,23 +68,3 @@ class UploadStatus(View):
     def get(self, request: Request, pk: Any) -> Response:
         self.chosen()
         return Response(UploadSerializer(access.upload_for(request.user, pk)).data)
-
-
-def receive(
-    person: Any, *, benchmark: Benchmark, agent: str, file: Any, keep_valid: bool = False, dry_run: bool = False
-) -> Upload:
-    """Store a package under a name of our own and start its import once the row is there."""
-    upload = Upload(
-        uploaded_by=person,
-        benchmark=benchmark,
-        agent_name=agent,
-        file_name=file.name,
-        keep_valid=keep_valid,
-        dry_run=dry_run,
-    )
-    upload.stored_as = default_storage.save(f"uploads/{upload.pk}", file)
-    with transaction.atomic():
-        upload.save(force_insert=True)
-        # Robust: with the broker away the row stays, and the housekeeping queues it again.
-        transaction.on_commit(lambda: jobs.import_upload.delay(str(upload.pk)), robust=True)
-    return upload

@@ -62,8 +62,14 @@ class KeyPoint(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["task", "text"],
-                condition=Q(retired_at__isnull=True),
+                condition=Q(retired_at__isnull=True, accepted_at__isnull=False),
                 name="key_point_once_per_task",
+            ),
+            # Two annotators may propose the same: a refusal would tell the second of the first.
+            models.UniqueConstraint(
+                fields=["task", "text", "proposed_by"],
+                condition=Q(retired_at__isnull=True, accepted_at__isnull=True),
+                name="key_point_proposed_once_per_person",
             ),
         ]
 

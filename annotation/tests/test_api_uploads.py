@@ -195,3 +195,9 @@ def test_a_maintainer_without_the_instance_s_rights_reads_only_their_benchmarks(
     problem(get(mira, "/benchmarks/other/tasks"), 404)
     file = task_file(testing.task(0))
     problem(client(mira).post("/api/v1/benchmarks/new/tasks", {"file": file}, format="multipart"), 403)
+
+
+def test_a_slug_that_no_column_holds_is_refused(mira: Person) -> None:
+    answer = client(mira).post(f"/api/v1/benchmarks/{'x' * 65}/tasks", {"file": task_file(testing.task(0))})
+    assert problem(answer, 400)["errors"][0]["where"] == "slug"
+    assert not Benchmark.objects.exists()

@@ -9,8 +9,9 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from annotation import jobs, screenshots, testing, workflow
+from annotation import ingest, jobs, screenshots, testing, workflow
 from annotation.models import Assignment, Screenshot, Submission, Upload
+from annotation.records import ImportReport
 from config.celery import app
 
 pytestmark = pytest.mark.django_db
@@ -108,3 +109,30 @@ def test_expired_leases_return_without_anybody_asking(submission, people):
     Assignment.objects.filter(pk=held.pk).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     jobs.return_leases()
     assert not Assignment.objects.exists()
+
+
+def test_a_mistake_of_our_own_ends_the_upload_and_says_so(upload, monkeypatch):
+    def broken(*args, **options):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr(ingest, "import_submission", broken)
+    jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    assert upload.report["rejected"][0]["problems"][0]["code"] == "import_failed"
+
+
+def test_the_first_outcome_of_an_upload_stays(upload):
+    jobs.import_upload(str(upload.pk))
+    ingest.finish_upload(upload, ImportReport(), None)
+    upload.refresh_from_db()
+    assert upload.submission is not None
+
+
+def test_originals_that_no_row_names_are_given_back_after_a_day(upload):
+    jobs.import_upload(str(upload.pk))
+    orphan = testing.png(999)
+    facts = screenshots.inspect(orphan)
+    screenshots.keep_bytes(facts.sha256, orphan)
+    assert screenshots.prune(timedelta(days=1)) == 0  # an import may be about to name it
+    assert screenshots.prune(timedelta(0)) == 1
+    assert all(screenshots.original(s.sha256) for s in Screenshot.objects.all())

@@ -43,7 +43,10 @@ def test_the_queue_lists_disputes_before_flags_and_no_word_of_labels(
 def test_a_dispute_shows_the_labels_by_pseudonym_with_only_what_differs_lit(
     carol: Client, labelled: list[Trajectory]
 ) -> None:
-    response = carol.get(reverse("adjudication", args=[labelled[0].pk]))
+    address = reverse("adjudication", args=[labelled[0].pk])
+    assert SAID not in carol.get(address).content.decode()  # nobody may look before the labels stand fast
+    carol.post(reverse("open-adjudication", args=[labelled[0].pk]))
+    response = carol.get(address)
 
     comparison = response.context["comparison"]
     assert [name for name, _ in comparison.columns] == ["A1", "A2", "A3"]

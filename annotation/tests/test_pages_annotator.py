@@ -219,6 +219,7 @@ def test_a_proposed_key_point_is_seen_by_its_author_and_nobody_else(
     # The answer does not tell that somebody else has proposed the same.
     again = bob.post(reverse("propose-key-point", args=[held.pk]), {"text": "free delivery"}, follow=True)
     assert "is proposed to the maintainer" in again.content.decode()
+    assert "proposed by you" in bob.get(address).content.decode()
 
 
 def test_an_expired_hold_is_said_and_the_draft_is_kept(
@@ -369,3 +370,23 @@ def test_the_guidelines_state_the_whole_protocol(alice: Client) -> None:
 
     for words in ("Ranges are exact", "Range not exact", "CAPTCHA or blocked", "Not executable"):
         assert words in page
+
+
+@pytest.mark.parametrize("spelling", ["finding_0{}", "finding_\N{ARABIC-INDIC DIGIT ZERO}{}"])
+def test_a_key_point_spelled_in_two_ways_is_one_finding(alice: Client, held: Trajectory, spelling: str) -> None:
+    pk = workflow.key_points_of(held).first().pk
+    form = filled(held) | {spelling.format(pk): "unmet"}
+
+    assert alice.post(reverse("submit", args=[held.pk]), form).status_code == 302
+    assert Label.objects.get().findings.get(key_point=pk).finding == "met"
+
+
+def test_a_nul_character_is_refused_and_not_an_error(alice: Client, held: Trajectory) -> None:
+    for name, field in (("draft", "reasoning"), ("flag", "flag_note"), ("release", "reason")):
+        assert alice.post(reverse(name, args=[held.pk]), {field: "a\x00b"}).status_code == 400
+    assert not Draft.objects.exists()
+
+
+def test_what_somebody_has_said_is_left_in_no_cache(alice: Client, held: Trajectory) -> None:
+    for address in (reverse("trajectory", args=[held.pk]), "/api/v1/my/labels", "/account"):
+        assert alice.get(address)["Cache-Control"] == "private, no-store"

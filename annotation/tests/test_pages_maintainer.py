@@ -197,6 +197,35 @@ def test_people_are_added_with_one_role_and_deactivated(
     assert mira.post(itself).status_code == 409
 
 
+def test_accepting_a_key_point_settles_the_same_proposal_of_another(mira: Client, people: dict[str, Person]) -> None:
+    task = Task.objects.order_by("pk").first()
+    first, second = (propose_key_point(task, "free delivery", people[name]) for name in ("alice", "bob"))
+
+    mira.post(reverse("accept-key-point", args=[second.pk]))
+    mira.post(reverse("accept-key-point", args=[first.pk]))
+
+    asked = KeyPoint.objects.filter(text="free delivery", accepted_at__isnull=False, retired_at__isnull=True)
+    assert asked.get() == second
+    assert propose_key_point(task, "free delivery", people["chen"]) is None
+
+
+def test_a_nul_character_in_a_search_is_refused(mira: Client, people: dict[str, Person]) -> None:
+    assert mira.get("/benchmarks/shops?q=%00").status_code == 400
+    assert mira.get("/benchmarks/shops/tasks/%00").status_code == 400
+
+
+@pytest.mark.django_db(transaction=True)  # the message is sent after the commit
+def test_an_upload_is_taken_while_the_broker_is_away(mira: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*arguments: Any) -> None:
+        raise ConnectionError("no broker")
+
+    monkeypatch.setattr(jobs.import_upload, "delay", away)
+    form = {"agent_name": "Agent", "benchmark": Benchmark.objects.get().pk}
+    package = SimpleUploadedFile("package.zip", b"no zip", "application/zip")
+    answer = mira.post(reverse("upload-package"), form | {"package": package})
+    assert answer["Location"] == reverse("upload-status", args=[Upload.objects.get().pk])
+
+
 def test_key_points_are_pasted_accepted_and_retired(mira: Client, people: dict[str, Person]) -> None:
     task = Task.objects.order_by("pk").first()
     proposed = propose_key_point(task, "free delivery", people["alice"])

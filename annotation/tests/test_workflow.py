@@ -163,6 +163,16 @@ def test_a_label_cannot_be_revised_once_an_adjudication_was_opened(submission, p
         workflow.revise(people["alice"], first(submission), testing.content(first(submission)), "Changed my mind.")
 
 
+def test_labels_that_an_adjudicator_has_seen_stay_as_they_are_when_the_adjudication_is_left(submission, people):
+    testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
+    workflow.open_adjudication(people["carol"], first(submission))
+    workflow.leave_adjudication(people["carol"], first(submission))
+    assert not access.may_see_labels(people["carol"], first(submission))
+    with pytest.raises(Conflict, match="no longer be revised"):
+        workflow.revise(people["alice"], first(submission), testing.content(first(submission)), "Changed my mind.")
+    assert not workflow.open_adjudication(people["carol"], first(submission)).blind
+
+
 # --- states and final verdicts -------------------------------------------------------------------------------------
 
 
@@ -190,7 +200,7 @@ def test_a_spot_check_is_judged_blind_and_a_dispute_is_not(submission, people):
     testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
     dispute, agreed = submission.trajectories.all()
     workflow.draw_spot_checks(people["mira"], submission)
-    assert access.may_see_labels(people["carol"], dispute)
+    assert not access.may_see_labels(people["carol"], dispute)  # not before she has opened it
     assert not access.may_see_labels(people["carol"], agreed)
     assert workflow.open_adjudication(people["carol"], agreed).blind
     assert not access.may_see_labels(people["carol"], agreed)
@@ -198,6 +208,7 @@ def test_a_spot_check_is_judged_blind_and_a_dispute_is_not(submission, people):
     assert access.may_see_labels(people["carol"], agreed)
     assert final(submission, "task_0001") is Verdict.FAILURE
     assert not workflow.open_adjudication(people["carol"], dispute).blind
+    assert access.may_see_labels(people["carol"], dispute)
 
 
 def test_a_flag_sends_a_unanimous_trajectory_to_the_adjudicator(submission, people):

@@ -110,7 +110,7 @@ def _desk(
         "changeable": state is State.ADJUDICATED,
         "decisions": [(names[a.adjudicator_id], named(a)) for a in reversed(decided)],
         "comparison": compared(access.labels_for(request.user, trajectory), trajectory) if seen else None,
-        "blind": not seen,
+        "blind": not seen and access.judged_blind(trajectory),
         "final": trajectory.submission.frozen_at is not None,
     }
     kept = Draft.objects.filter(trajectory=trajectory, author=request.user).first()

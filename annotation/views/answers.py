@@ -7,9 +7,11 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import BadRequest
 from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.cache import patch_cache_control
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
@@ -43,15 +45,26 @@ def _explained(view: View) -> View:
 
     @wraps(view)
     def explained(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        _storable(request, *kwargs.values())
         try:
-            return view(request, *args, **kwargs)
+            response = view(request, *args, **kwargs)
         except Conflict as conflict:
-            return render(request, "409.html", {"message": str(conflict), "back": way_back(request)}, status=409)
+            response = render(request, "409.html", {"message": str(conflict), "back": way_back(request)}, status=409)
         except Incomplete as incomplete:
             context = {"problems": incomplete.problems, "back": way_back(request)}
-            return render(request, "400.html", context, status=400)
+            response = render(request, "400.html", context, status=400)
+        # What somebody has said must not be left in a cache, or behind the back button after signing out.
+        patch_cache_control(response, private=True, no_store=True)
+        return response
 
     return explained  # type: ignore[return-value]
+
+
+def _storable(request: HttpRequest, *parts: Any) -> None:
+    """Refuse (400) NUL characters, which PostgreSQL cannot store and answers with an error."""
+    given = [value for data in (request.GET, request.POST) for _, values in data.lists() for value in values]
+    if any("\x00" in str(value) for value in (*given, *parts)):
+        raise BadRequest("A NUL character is no text.")
 
 
 def way_back(request: HttpRequest) -> str:

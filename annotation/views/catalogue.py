@@ -11,8 +11,9 @@ from django.shortcuts import redirect, render
 from django.utils.text import slugify
 
 from annotation import access, catalogue
-from annotation.forms import KeyPointsForm, TasksForm
-from annotation.models import Benchmark, Label, Task
+from annotation.forms import KeyPointsForm, LabelsForm, TasksForm
+from annotation.models import Benchmark, ImportedLabel, Label, Task
+from annotation.records import ImportReport
 from annotation.views.answers import Request, act, page, paged
 
 
@@ -54,7 +55,24 @@ def _benchmarks(request: Request, form: TasksForm, status: int = 200) -> HttpRes
 @page
 def benchmark(request: Request, slug: str) -> HttpResponse:
     """The latest version of every task; ?q= searches ids and texts, ?proposed=1 shows those with proposals."""
+    return _benchmark(request, access.benchmark_for(request.user, slug), LabelsForm())
+
+
+@act
+def import_labels(request: Request, slug: str) -> HttpResponse:
+    """Load labels made elsewhere; answers with the whole report, since a file of labels seldom has only one problem."""
     found = access.benchmark_for(request.user, slug)
+    form = LabelsForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _benchmark(request, found, form, status=400)
+    file = form.cleaned_data["labels"]
+    report = catalogue.import_labels(file.read(), file.name, benchmark=found)
+    return _benchmark(request, found, LabelsForm(), report, 400 if report.rejected else 200)
+
+
+def _benchmark(
+    request: Request, found: Benchmark, form: LabelsForm, report: ImportReport | None = None, status: int = 200
+) -> HttpResponse:
     words = request.GET.get("q", "").strip()
     newest = Task.objects.filter(benchmark=found, external_id=OuterRef("external_id")).order_by("-version")
     tasks = (
@@ -68,8 +86,15 @@ def benchmark(request: Request, slug: str) -> HttpResponse:
     )
     if "proposed" in request.GET:
         tasks = tasks.filter(proposals__gt=0)
-    context = {"benchmark": found, "page": paged(request, tasks, 100), "q": words}
-    return render(request, "annotation/benchmark.html", context)
+    context = {
+        "benchmark": found,
+        "page": paged(request, tasks, 100),
+        "q": words,
+        "form": form,
+        "report": report.as_json() if report else None,
+        "imported_labels": ImportedLabel.objects.filter(benchmark=found).count(),
+    }
+    return render(request, "annotation/benchmark.html", context, status=status)
 
 
 @page

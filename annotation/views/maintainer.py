@@ -28,7 +28,7 @@ from annotation.views.viewer import viewer
 
 Role = Membership.Role
 # What a maintainer may read of an event before the freeze: an annotator's note can give a label away.
-HIDDEN_BEFORE_FREEZE = frozenset({"note"})
+HIDDEN_BEFORE_FREEZE = frozenset({"note", "reason"})
 
 
 @page

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
-from django.core.files.storage import default_storage
-from django.db import transaction
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.text import slugify
 
-from annotation import access, catalogue, jobs
+from annotation import access, catalogue, uploads
 from annotation.forms import UploadForm
+from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Upload
 from annotation.views.answers import Request, act, page, paged
 
@@ -36,18 +36,19 @@ def upload(request: Request) -> HttpResponse:
     benchmark = _benchmark(form)
     if benchmark is None:
         return _form(request, form, 400)
-    pk, given = uuid.uuid4(), form.cleaned_data
-    made = Upload.objects.create(
-        id=pk,
-        uploaded_by=request.user,
-        benchmark=benchmark,
-        agent_name=given["agent_name"],
-        file_name=given["package"].name[:255],
-        stored_as=default_storage.save(f"uploads/{pk}", given["package"]),
-        keep_valid=given["keep_valid"],
-        dry_run=given["dry_run"],
-    )
-    transaction.on_commit(lambda: jobs.import_upload.delay(str(made.pk)))
+    given = form.cleaned_data
+    try:
+        made = uploads.receive(
+            request.user,
+            benchmark=benchmark,
+            agent=given["agent_name"],
+            file=given["package"],
+            keep_valid=given["keep_valid"],
+            dry_run=given["dry_run"],
+        )
+    except ImportStopped as error:
+        form.add_error("package", str(error))
+        return _form(request, form, HTTPStatus.INSUFFICIENT_STORAGE)
     return redirect("upload-status", made.pk)
 
 

@@ -13,6 +13,7 @@ from annotation import queue
 from annotation.models import (
     Assignment,
     Draft,
+    Event,
     Flag,
     KeyPointFinding,
     Label,
@@ -147,7 +148,7 @@ def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: s
         latest = assignment.labels.order_by("-revision").first()
         if latest is None:
             raise Conflict("There is no label of yours to revise yet.")
-        if row.adjudications.exists():
+        if was_opened(row):
             raise Conflict("This label can no longer be revised.")
         label = _write_label(assignment, content, latest.revision + 1, given_reason(reason, "a revision"))
         Draft.objects.filter(trajectory=row, author=person).delete()
@@ -160,6 +161,13 @@ def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: s
             label=digest(label_facts(label)),
         )
         return label
+
+
+def was_opened(trajectory: Trajectory) -> bool:
+    """Whether an adjudication was ever opened, and perhaps left again: labels may have been seen, so they stay."""
+    return Event.objects.filter(
+        submission=trajectory.submission, kind="adjudication_opened", payload__task_id=trajectory.task.external_id
+    ).exists()
 
 
 def release(person: Any, trajectory: Trajectory, reason: str) -> None:
@@ -198,7 +206,7 @@ def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
     began = Draft.objects.filter(trajectory=trajectory, author=member.person).exists()
     given_back = trajectory.releases.filter(annotator=member.person).exists()
     if trajectory.open_slots == 0 or not began or given_back:
-        raise Conflict("You no longer hold this trajectory, and it has no free slot; your draft is kept.")
+        raise Conflict("You no longer hold this trajectory; your draft is kept.")
     return _assign(member, trajectory)
 
 

@@ -265,3 +265,17 @@ def test_nothing_that_an_annotator_sees_changes_when_others_submit_or_adjudicate
 def test_the_walk_covers_the_whole_resolver():
     assert settings.ROOT_URLCONF == "config.urls"
     assert len([name for _, name, _ in patterns() if name]) > 60
+
+
+def test_the_admin_does_not_list_what_hangs_on_a_person(protocol):
+    submission, people, _ = protocol
+    root = Person.objects.create_superuser("root", "root@people.example", "a long password")
+    workflow.add_member(people["mira"], submission, root, "annotator")
+    client = client_of({"root": root}, "root")
+    things = (("person", people["bob"].pk), ("benchmark", submission.benchmark_id), ("agent", submission.agent_id))
+    for model, pk in things:
+        assert client.get(reverse(f"admin:annotation_{model}_change", args=[pk])).status_code == 200
+        answer = client.get(reverse(f"admin:annotation_{model}_delete", args=[pk]))
+        assert (answer.status_code, "MARK-" in body(answer)) == (403, False)
+        chosen = {"action": "delete_selected", "_selected_action": [pk]}
+        assert "MARK-" not in body(client.post(reverse(f"admin:annotation_{model}_changelist"), chosen, follow=True))

@@ -62,16 +62,21 @@ def test_an_export_streams_as_what_it_is(
     assert response.getvalue()
 
 
-def test_a_partial_export_is_asked_for(submission: Submission, people: People) -> None:
-    response = get(people["mira"], f"/submissions/{submission.pk}/exports/human-label", partial="true")
+def test_a_partial_export_is_asked_for(frozen: Submission, people: People) -> None:
+    testing.benchmark(3)  # a task that the submission does not cover
+    problem(get(people["mira"], f"/submissions/{frozen.pk}/exports/human-label"), 409)
+    response = get(people["mira"], f"/submissions/{frozen.pk}/exports/human-label", partial="true")
     assert json.loads(response.getvalue())["partial"] is True
-    problem(get(people["mira"], f"/submissions/{submission.pk}/exports/human-label", partial="maybe"), 400)
+    problem(get(people["mira"], f"/submissions/{frozen.pk}/exports/human-label", partial="maybe"), 400)
 
 
-def test_partial_labels_are_withheld_until_the_freeze(submission: Submission, people: People) -> None:
+@pytest.mark.parametrize("name", ["human-label", "labels"])
+def test_partial_labels_and_verdicts_are_withheld_until_the_freeze(
+    submission: Submission, people: People, name: str
+) -> None:
     testing.label_all(people, submission, {"task_0000": [1, 0, 1]})
     testing.adjudicate_all(people["carol"], submission)
-    body = problem(get(people["mira"], f"/submissions/{submission.pk}/exports/labels", partial="true"), 409)
+    body = problem(get(people["mira"], f"/submissions/{submission.pk}/exports/{name}", partial="true"), 409)
     assert body["errors"][0]["code"] == "labels_blind"
 
 

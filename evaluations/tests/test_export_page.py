@@ -68,18 +68,20 @@ def test_the_zip_of_trajectories_is_a_download(frozen: Submission, people: Peopl
     assert response.getvalue().startswith(b"PK")
 
 
-def test_a_partial_download_is_asked_for(submission: Submission, people: People) -> None:
-    response = get(people["mira"], "export-file", submission, "human-label", partial="1")
+def test_a_partial_download_is_asked_for(frozen: Submission, people: People) -> None:
+    testing.benchmark(3)  # a task that the submission does not cover
+    response = get(people["mira"], "export-file", frozen, "human-label", partial="1")
     assert response["Content-Disposition"].endswith('human-label.partial.json"')
     assert json.loads(response.getvalue())["partial"] is True
 
 
-def test_labels_of_single_annotators_are_not_downloaded_before_the_freeze(
-    submission: Submission, people: People
+@pytest.mark.parametrize("name", ["human-label", "labels"])
+def test_labels_and_verdicts_are_not_downloaded_before_the_freeze(
+    submission: Submission, people: People, name: str
 ) -> None:
     testing.label_all(people, submission, {"task_0000": [1, 0, 1]})
     testing.adjudicate_all(people["carol"], submission)
-    response = get(people["mira"], "export-file", submission, "labels", partial="1")
+    response = get(people["mira"], "export-file", submission, name, partial="1")
     assert response.status_code == 409
     assert "until then people work independently" in response.content.decode()
 

@@ -36,7 +36,7 @@ class Command(BaseCommand):
                 maintainer=find_person(options["maintainer"]) if options["maintainer"] else None,
                 keep_valid=options["keep_valid"],
                 dry_run=options["dry_run"],
-                progress=self._show if sys.stderr.isatty() else None,
+                progress=self._show if sys.stderr.isatty() else _silent,
             )
         except ingest.ImportStopped as error:
             raise CommandError(str(error)) from error
@@ -49,3 +49,7 @@ class Command(BaseCommand):
     def _show(self, done: int, total: int) -> None:
         self.stderr.write(f"\rchecked {done} of {total}", ending="" if done < total else "\n")
         self.stderr.flush()
+
+
+def _silent(done: int, total: int) -> None:
+    """In a pipe nobody watches."""

@@ -1,0 +1,161 @@
+"""A submission whose images are in a bucket, with the options of the settings; and a store that is gone."""
+
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from django.conf import settings as django_settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from moto.server import ThreadedMotoServer
+
+from annotation import ingest, jobs, screenshots, testing
+from annotation.models import Agent, ApiToken, Benchmark, Screenshot, Submission, Trajectory, Upload
+from config import s3
+from config.bucket import make_bucket
+from config.tests.test_settings import setting
+
+pytestmark = pytest.mark.django_db
+PATIENCE = 20  # seconds until an import must have noticed that the store is gone
+
+
+@pytest.fixture
+def server():
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def bucket(server, settings):
+    """The default storage is a new bucket of ``server``, as with S3_BUCKET and its companions in the environment."""
+    host, port = server.get_host_and_port()
+    options = s3.s3_options(
+        bucket=f"images-{uuid.uuid4().hex}",  # all servers of a process share their buckets
+        endpoint_url=f"http://{host}:{port}",
+        access_key="a",
+        secret_key="b",
+        region="us-east-1",
+    )
+    settings.STORAGES = {**django_settings.STORAGES, "default": {"BACKEND": s3.BACKEND, "OPTIONS": options}}
+    make_bucket(default_storage)
+    return default_storage
+
+
+@pytest.fixture
+def package(tmp_path):
+    return testing.write_submission(tmp_path / "package", trajectories=2)
+
+
+@pytest.fixture
+def upload(bucket, package, tmp_path):
+    zipped = Path(shutil.make_archive(str(tmp_path / "zipped"), "zip", package))
+    return Upload.objects.create(
+        uploaded_by=testing.person("mira", is_staff=True),
+        benchmark=testing.benchmark(2),
+        agent_name="Careful Agent",
+        file_name="package.zip",
+        stored_as=bucket.save("uploads/one", ContentFile(zipped.read_bytes())),
+    )
+
+
+def nothing_is_kept():
+    return not any(model.objects.exists() for model in (Submission, Trajectory, Screenshot, Agent))
+
+
+def test_the_settings_use_the_options_that_are_tested_here(tmp_path):
+    given = {
+        "bucket": "images",
+        "endpoint_url": "http://store:8333",
+        "access_key": "a",
+        "secret_key": "b",
+        "region": "us-east-1",
+    }
+    shown = setting(
+        tmp_path,
+        "{k: v for k, v in s.STORAGES['default']['OPTIONS'].items() if k != 'client_config'},"
+        " s.STORAGES['default']['OPTIONS']['client_config']._user_provided_options",
+        **{f"S3_{name.upper()}": value for name, value in given.items()},
+    )
+    options = s3.s3_options(**given)
+    config = options.pop("client_config")
+    assert shown == f"{options} {config._user_provided_options}"
+
+
+def test_originals_and_pictures_go_into_the_bucket_and_come_back(bucket, package, client):
+    report, submission = ingest.import_submission(package, benchmark=testing.benchmark(2), agent_name="Careful Agent")
+    assert (report.rejected, Screenshot.objects.count()) == ({}, 6)
+    for step in submission.trajectories.get(task__external_id="task_0001").steps.all():
+        assert screenshots.original(step.screenshot.sha256) == testing.png(100 + step.index)
+        for kind in screenshots.Rendition:
+            made = screenshots.rendition(step.screenshot, kind)
+            assert made == screenshots.rendition(step.screenshot, kind)  # once made, once fetched
+            assert screenshots.inspect(made[0]).media_type == made[1]
+    assert sorted(bucket.listdir("")[0]) == ["originals", "renditions"]
+
+    people = testing.cast(submission)
+    held = testing.workflow.claim(people["alice"], submission).trajectory
+    client.force_login(people["alice"])
+    picture = client.get(reverse("picture", args=[held.pk, 0, "thumbnail"]))
+    assert (picture.status_code, picture["Content-Type"]) == (200, "image/webp")
+
+
+def test_the_worker_imports_a_package_from_the_bucket_and_removes_it(upload, bucket, package):
+    jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    assert upload.report["accepted"] == ["task_0000", "task_0001"]
+    assert not bucket.exists(upload.stored_as)
+
+
+def test_a_store_that_is_gone_stops_the_import_with_one_line_and_no_rows(bucket, server, package):
+    shops = testing.benchmark(2)
+    server.stop()
+    started = time.monotonic()
+    with pytest.raises(ingest.ImportStopped) as stopped:
+        ingest.import_submission(package, benchmark=shops, agent_name="Careful Agent")
+    assert time.monotonic() - started < PATIENCE
+    assert str(stopped.value).startswith("The import stopped and kept nothing: Could not connect")
+    assert len(str(stopped.value).splitlines()) == 1
+    assert nothing_is_kept()
+
+
+def test_a_bucket_that_is_gone_stops_the_import_too(bucket, package):
+    shops = testing.benchmark(2)
+    bucket.connection.meta.client.delete_bucket(Bucket=bucket.bucket_name)
+    with pytest.raises(ingest.ImportStopped, match="NoSuchBucket"):
+        ingest.import_submission(package, benchmark=shops, agent_name="Careful Agent")
+    assert nothing_is_kept()
+
+
+def test_the_upload_of_a_worker_without_a_store_ends_with_a_report(upload, server):
+    server.stop()
+    jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    (refusal,) = upload.report["rejected"]
+    (problem,) = refusal["problems"]
+    assert problem["code"] == "import_stopped"
+    assert "\n" not in problem["message"]
+    assert upload.finished_at is not None
+    assert nothing_is_kept()
+
+
+def test_a_package_that_cannot_be_stored_is_refused_in_words(bucket, server, client):
+    mira, shops = testing.person("mira", is_staff=True), testing.benchmark(2)
+    server.stop()
+    client.force_login(mira)
+    form = {"agent_name": "Agent", "benchmark": shops.pk, "package": SimpleUploadedFile("p.zip", b"PK")}
+    page = client.post(reverse("upload-package"), form)
+    assert (page.status_code, "The package could not be stored" in page.content.decode()) == (507, True)
+
+    token = {"Authorization": f"Bearer {ApiToken.issue(mira, 'test')[1]}"}
+    sent = {"benchmark": "shops", "agent": "Agent", "file": SimpleUploadedFile("p.zip", b"PK")}
+    answer = Client().post("/api/v1/uploads", sent, headers=token)
+    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (507, "import_stopped")
+    assert not Upload.objects.exists()
+    assert Benchmark.objects.get() == shops
