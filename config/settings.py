@@ -138,6 +138,7 @@ else:
 
 # --- Files ---------------------------------------------------------------------------------------------------
 
+MEDIA_URL = "/never-served/"  # originals are not for browsers, whatever serves this
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]

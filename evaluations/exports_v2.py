@@ -6,7 +6,7 @@ A v1 submission does not say all that v2 asks for. What is missing is said, neve
 - A step without a screenshot makes its trajectory unconvertible; so does a v1 step before the last without an action.
 - The address in a NAVIGATE text is the step's ``url`` since the import; the text itself stays as the agent wrote it.
 - A last observation, after which nothing was done, becomes the TASK_COMPLETE step with the final answer.
-- Where there is no such observation but the last action is itself the answer (``stop [...]``,
+- Where there is no such observation but the last action only ends the run (``Finish``, or ``stop [...]``,
   ``send_msg_to_user("...")`` and the like, holding the final answer), that action acts on no page: it is the
   completion, and is written as TASK_COMPLETE with a warning that quotes it. Any other last action would need an
   observation that nobody has made, so the trajectory is unconvertible.
@@ -38,6 +38,7 @@ LAST_WORDS = re.compile(
     r"\s*(?:stop|finish(?:ed)?|done|answer|final_answer|terminate|respond|send_msg_to_user|report_infeasible)\b",
     re.IGNORECASE,
 )
+THE_END = re.compile(r"\s*(?:stop|finish(?:ed)?|done|terminate)\s*(?:\(\s*\)|\[\s*\])?[.!\s]*", re.IGNORECASE)
 AT_ONCE = 20  # trajectories in memory with their steps
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state
 PARTIAL = "partial.json"
@@ -152,9 +153,9 @@ def _last_action(trajectory: Trajectory, last: Step, problems: list[Problem], wa
         return last.action
     if not last.action.strip():
         return _completion(answer)
-    if _gives_answer(last.action, answer):
+    if THE_END.fullmatch(last.action) or _gives_answer(last.action, answer):
         quoted = printable(last.action, 200)
-        warnings.append(_problem("answer_as_completion", task_id, last, f"is the answer, now TASK_COMPLETE: {quoted}"))
+        warnings.append(_problem("answer_as_completion", task_id, last, f"is the end, now TASK_COMPLETE: {quoted}"))
         return _completion(answer)
     says = f"acts ({printable(last.action, 80)}), and there is no observation after it to complete the task at"
     problems.append(_problem("no_last_observation", task_id, last, says))

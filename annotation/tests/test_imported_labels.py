@@ -113,7 +113,7 @@ def test_the_api_refuses_with_every_problem_and_keeps_nothing(mira: Person) -> N
 
 def test_only_the_first_unknown_tasks_are_looked_up(mira: Person) -> None:
     """The hint is the part that costs: a file for another benchmark has thousands of unknown tasks."""
-    rows = "".join(f"p1,task_00{number:03d},A,1\n" for number in range(catalogue.MOST_HINTS + 50))
+    rows = "".join(f"p1,task_0000{chr(0x4E00 + number)},A,1\n" for number in range(catalogue.MOST_HINTS + 50))
     errors = problem(by_api(mira, HEADER + rows), 400)["errors"]
     assert len(errors) == catalogue.MOST_HINTS + 50
     assert ["nearest known id" in errors[n]["message"] for n in (0, -1)] == [True, False]

@@ -153,6 +153,14 @@ def test_a_last_action_that_is_the_answer_is_the_completion(imported_v1: MakeV1,
     assert "Laptop" in warnings[0].message
 
 
+@pytest.mark.parametrize("action", ["Finish", "stop", "terminate()", "Done."])
+def test_a_last_action_that_only_ends_the_run_is_the_completion(imported_v1: MakeV1, action: str) -> None:
+    submission = imported_v1({f"{n}.png": testing.png(n) for n in range(2)}, action_history=["Click at (1, 2)", action])
+    document, problems, _ = exports_v2.convert(submission.trajectories.get())
+    assert problems == []
+    assert document["action_history"][-1]["action"] == "TASK_COMPLETE -> ANSWER: Laptop added."
+
+
 def test_a_last_action_that_only_looks_like_an_answer_is_none(imported_v1: MakeV1) -> None:
     _, problems, _ = only_v2(
         imported_v1({f"{n}.png": testing.png(n) for n in range(2)}, action_history=["a", "stop [something else]"])
