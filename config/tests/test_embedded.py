@@ -127,21 +127,23 @@ def test_kill_9_leaves_no_process_behind_and_the_next_start_keeps_the_data(tmp_p
 
 
 @pytest.mark.skipif(not LINUX, reason="the processes are found in /proc, which is Linux")
-def test_when_the_worker_dies_the_rest_stops_and_the_log_is_shown(tmp_path):
+@pytest.mark.parametrize(("name", "word"), [("worker", b"worker"), ("scheduler", b"beat")])
+def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(tmp_path, name, word):
+    log = tmp_path / "var" / "log" / f"{name}.log"
     with running(tmp_path) as (process, _):
-        wait_until(lambda: "ready" in (tmp_path / "var" / "log" / "worker.log").read_text(), "the worker is ready")
-        (worker,) = [pid for pid in relatives(tmp_path) if is_worker_of(pid, process.pid)]
-        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: "ready" in log.read_text() or "Starting" in log.read_text(), f"the {name} is ready")
+        (child,) = [pid for pid in relatives(tmp_path) if is_child_of(pid, process.pid, word)]
+        os.kill(child, signal.SIGKILL)
         wait_until(lambda: gone(process, tmp_path), "all processes are gone")
         output = output_of(tmp_path)
     assert process.returncode == 1
-    assert "The worker died (exit code -9)" in output
-    assert "celery" in output.split("The worker died")[1]
+    assert f"The {name} died (exit code -9)" in output
+    assert "celery" in output.split(f"The {name} died")[1]
 
 
-def is_worker_of(pid, parent):
+def is_child_of(pid, parent, word):
     status = Path(f"/proc/{pid}/status").read_text()
-    return f"PPid:\t{parent}\n" in status and b"celery" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return f"PPid:\t{parent}\n" in status and word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
 def test_a_second_one_on_the_same_data_is_refused_in_one_line(tmp_path):
