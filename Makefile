@@ -17,10 +17,12 @@ test:
 	@config/install.sh test
 	@exec $(PY) -m config.checks
 
-# Measures queries, times and memory, and prints a table.
+# Measures queries, times and memory, the desk in a browser, judge runs against a fake endpoint; prints tables.
 bench:
 	@config/install.sh test
-	@exec $(PY) manage.py bench
+	@$(PY) manage.py bench
+	@$(PY) -m config.desk_bench
+	@exec $(PY) -m config.judge_bench
 
 # Drives the demo shop in Chromium again and rewrites the recordings.
 demo-data:

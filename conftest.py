@@ -15,6 +15,7 @@ import redis
 from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
+from playwright.sync_api import expect
 
 from annotation.models import triggers
 
@@ -32,6 +33,10 @@ def find_chromium() -> str | None:
     """The program named by CHROMIUM, else the first one on the PATH."""
     names = [given] if (given := os.environ.get("CHROMIUM")) else CHROMIUM_NAMES
     return next((found for name in names if (found := shutil.which(name))), None)
+
+
+# How long a browser may take to show something before that is a failure: a busy machine needs more than the usual 5 s.
+expect.set_options(timeout=15_000)
 
 
 def in_ci() -> bool:
@@ -75,7 +80,16 @@ def _forget_redis_keys(url: str) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of PostgreSQL belong to the run on PostgreSQL (DATABASE_URL); elsewhere they are left out, and counted."""
+    """Tests of PostgreSQL belong to the run on PostgreSQL (DATABASE_URL); elsewhere they are left out, and counted.
+
+    A test in a browser that fails is tried once more: a loaded machine can be slower than any bound. Each second
+    try is named in the last lines; one that comes up again and again is a fault to look for.
+    """
+    # Playwright keeps an event loop running in the thread of its tests, and no other can be started there afterwards.
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
     if connection.vendor == "postgresql":
         return
     foreign = [item for item in items if item.get_closest_marker("postgresql")]
@@ -91,7 +105,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Every reason of a skip, once, in the last lines."""
+    """Every reason of a skip, once, and every test that was tried twice, in the last lines."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_line(f"tried twice: {report.nodeid}")
     counts: dict[str, int] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else "?"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from annotation.models import (
@@ -21,7 +21,8 @@ from annotation.models import (
     KeyPoint,
     Label,
     Membership,
-    Person,
+    Phrase,
+    Report,
     Screenshot,
     Step,
     Submission,
@@ -107,19 +108,24 @@ def upload_for(person: Any, pk: Any) -> Upload:
 def trajectory_for(person: Any, pk: int, *roles: Membership.Role) -> Trajectory:
     """A trajectory for a member with one of ``roles``.
 
-    An annotator sees only trajectories that they hold, have labelled or have a draft of: anything more would let
-    them prepare a verdict outside an assignment.
+    An annotator sees only trajectories that they hold, have labelled, have a draft of or have worked on (a hold that
+    ran out must not shut out what is typed next): anything more would let them prepare a verdict outside an assignment.
     """
-    trajectory = (
-        Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task").filter(pk=pk).first()
+    mine = Q(assignments__annotator=person) | Q(drafts__author=person) | Q(activities__person=person)
+    # Asked for in the same query, since every picture and every step begins here.
+    trajectory: Any = (
+        Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task")
+        .annotate(mine=Exists(Trajectory.objects.filter(mine, pk=OuterRef("pk"))))
+        .filter(pk=pk)
+        .first()
     )
     if trajectory is None:
         raise Http404("No such trajectory.")
     role = require(person, trajectory.submission, *roles)
-    mine = Q(assignments__annotator=person) | Q(drafts__author=person)
-    if role is Role.ANNOTATOR and not Trajectory.objects.filter(mine, pk=pk).exists():
+    if role is Role.ANNOTATOR and not trajectory.mine:
         raise Http404("You hold no assignment for this trajectory.")
-    return trajectory
+    found: Trajectory = trajectory
+    return found
 
 
 def own_labels(person: Any, trajectory: Trajectory) -> QuerySet[Label]:
@@ -156,21 +162,76 @@ def labels_for(person: Any, trajectory: Trajectory) -> QuerySet[Label]:
     return Label.objects.filter(assignment__trajectory=trajectory)
 
 
+def practice_for(person: Any, pk: int) -> Submission:
+    """A submission that has a practice set, for its annotators."""
+    found = submission_for(person, pk, Role.ANNOTATOR)
+    if found.practice_set_id is None:
+        raise Http404("This submission has no practice set.")
+    return found
+
+
+def practice_trajectory_for(person: Any, pk: int, trajectory_pk: int) -> tuple[Submission, Trajectory]:
+    """A submission with its practice set and an item of that set, for the submission's annotators.
+
+    An item has a known answer; whatever else the practice submission holds stays unknown to them.
+    """
+    submission = practice_for(person, pk)
+    item = _practice_items().filter(pk=trajectory_pk, submission=submission.practice_set_id).first()
+    if item is None:
+        raise Http404("No such trajectory in the practice set.")
+    return submission, item
+
+
+def _practice_items() -> QuerySet[Trajectory]:
+    items = Trajectory.objects.filter(submission__practice=True, known_answer__isnull=False)
+    return items.select_related("submission__agent", "submission__benchmark", "task")
+
+
+def visible_trajectory_for(person: Any, pk: int) -> Trajectory:
+    """A trajectory whose steps, pictures and files the person may look at: as a member, or to practise on it.
+
+    For what the agent did and nothing else; what people said, known answers included, has ways of its own.
+    """
+    try:
+        return trajectory_for(person, pk, Role.ANNOTATOR, Role.ADJUDICATOR, Role.MAINTAINER)
+    except Http404:
+        practised = memberships_of(person).filter(role=Role.ANNOTATOR, submission__practice_set__isnull=False)
+        item = _practice_items().filter(pk=pk, submission__in=practised.values("submission__practice_set")).first()
+        if item is None:
+            raise
+        return item
+
+
 def screenshot_for(person: Any, trajectory_pk: int, step: int) -> Screenshot:
-    trajectory = trajectory_for(person, trajectory_pk, Role.ANNOTATOR, Role.ADJUDICATOR, Role.MAINTAINER)
+    trajectory = visible_trajectory_for(person, trajectory_pk)
     found = Step.objects.select_related("screenshot").filter(trajectory=trajectory, index=step).first()
     if found is None or found.screenshot is None:
         raise Http404("This step has no screenshot.")
     return found.screenshot
 
 
-def people() -> QuerySet[Person]:
-    return Person.objects.filter(is_active=True).order_by("username")
+def screenshots_for(person: Any, trajectory_pk: int, first: int, count: int) -> list[Screenshot | None]:
+    """The screenshots of ``count`` steps from ``first``, None where one has none; fewer at the trajectory's end."""
+    trajectory = visible_trajectory_for(person, trajectory_pk)
+    steps = trajectory.steps.filter(index__gte=first, index__lt=first + count).select_related("screenshot")
+    shown = [step.screenshot for step in steps.order_by("index")]
+    if not shown:
+        raise Http404("There is no such step.")
+    return shown
 
 
 def may_edit_catalogue(person: Any, benchmark: Benchmark) -> bool:
     """Whether the person may change a benchmark's tasks and key points: its maintainers, and those of the instance."""
     return may_create_submissions(person) or submissions_maintained_by(person).filter(benchmark=benchmark).exists()
+
+
+def annotates(person: Any, benchmark: Benchmark) -> bool:
+    """Whether the person annotates a submission of the benchmark that is not frozen: they work blind there."""
+    return (
+        memberships_of(person)
+        .filter(role=Role.ANNOTATOR, submission__benchmark=benchmark, submission__frozen_at__isnull=True)
+        .exists()
+    )
 
 
 def benchmark_for(person: Any, slug: str) -> Benchmark:
@@ -195,7 +256,7 @@ def key_point_for(person: Any, pk: int) -> KeyPoint:
 
 
 def attachment_for(person: Any, trajectory_pk: int, pk: int) -> Attachment:
-    trajectory = trajectory_for(person, trajectory_pk, Role.ANNOTATOR, Role.ADJUDICATOR, Role.MAINTAINER)
+    trajectory = visible_trajectory_for(person, trajectory_pk)
     found = trajectory.attachments.filter(pk=pk).first()
     if found is None:
         raise Http404("No such attachment.")
@@ -247,4 +308,32 @@ def token_for(person: Any, pk: int) -> ApiToken:
     found = tokens_of(person).filter(pk=pk).first()
     if found is None:
         raise Http404("No such token.")
+    return found
+
+
+def phrases_of(person: Any) -> QuerySet[Phrase]:
+    """The person's own phrases; nobody reads those of another."""
+    return Phrase.objects.filter(person=person)
+
+
+def phrase_for(person: Any, pk: int) -> Phrase:
+    found = phrases_of(person).filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such phrase.")
+    return found
+
+
+def reports_of(person: Any, submission: Submission) -> QuerySet[Report]:
+    """All reports about a submission, for its maintainers; nothing for anybody else."""
+    if role_in(person, submission) is not Role.MAINTAINER:
+        return Report.objects.none()
+    return Report.objects.filter(trajectory__submission=submission)
+
+
+def report_for(person: Any, pk: int) -> Report:
+    """A report, for the maintainers of its submission."""
+    found = Report.objects.select_related("trajectory__submission__agent").filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such report.")
+    require(person, found.trajectory.submission, Role.MAINTAINER)
     return found

@@ -17,6 +17,7 @@ urlpatterns = [
     path("submissions/<int:pk>/trajectories", submissions.Trajectories.as_view(), name="api-trajectories"),
     path("submissions/<int:pk>/labels", submissions.Labels.as_view(), name="api-labels"),
     path("submissions/<int:pk>/adjudications", submissions.Adjudications.as_view(), name="api-adjudications"),
+    path("submissions/<int:pk>/reports", submissions.Reports.as_view(), name="api-reports"),
     path("submissions/<int:pk>/verdicts", submissions.Verdicts.as_view(), name="api-verdicts"),
     path("trajectories/<int:pk>", submissions.TrajectoryDetail.as_view(), name="api-trajectory"),
     path("tokens", account.Tokens.as_view(), name="api-tokens"),

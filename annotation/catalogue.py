@@ -58,13 +58,17 @@ def _version(benchmark: Benchmark, record: TaskRecord, latest: Task | None, repo
 
 
 def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPoint]:
-    """Append the key points that the task does not have yet; returns the new ones."""
-    known = set(task.key_points.filter(retired_at__isnull=True).values_list("text", flat=True))
-    fresh = [text for text in dict.fromkeys(t.strip()[:500] for t in texts) if text and text not in known]
-    position, now = task.key_points.count(), timezone.now()
-    return KeyPoint.objects.bulk_create(
-        KeyPoint(task=task, position=position + n, text=text, accepted_at=now) for n, text in enumerate(fresh)
-    )
+    """Append the key points that the task lacks; returns the new ones. Proposals of the same are settled."""
+    with transaction.atomic():
+        Task.objects.select_for_update().get(pk=task.pk)
+        current, now = task.key_points.filter(retired_at__isnull=True), timezone.now()
+        known = set(current.filter(accepted_at__isnull=False).values_list("text", flat=True))
+        fresh = [text for text in dict.fromkeys(t.strip()[:500] for t in texts) if text and text not in known]
+        current.filter(accepted_at__isnull=True, text__in=fresh).update(retired_at=now)
+        position = task.key_points.count()
+        return KeyPoint.objects.bulk_create(
+            KeyPoint(task=task, position=position + n, text=text, accepted_at=now) for n, text in enumerate(fresh)
+        )
 
 
 def propose_key_point(task: Task, text: str, person: Any) -> KeyPoint | None:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
+from django.utils.html import format_html
 from django.utils.text import slugify
 
 from annotation.catalogue import LARGEST_LABEL_FILE
-from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person
-from annotation.protocol import CAUSES, FAILURE_TYPES, VERDICT_RULES, Term, missing
-from annotation.records import Finding, FindingContent, LabelContent, Problem, Verdict
+from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person, Submission
+from annotation.protocol import (
+    CAUSES,
+    DECIDING,
+    FAILURE_TYPES,
+    MINIMUM_LABELS,
+    PATHS,
+    VERDICT_RULES,
+    Asked,
+    Term,
+    missing,
+)
+from annotation.records import AttemptContent, Finding, FindingContent, LabelContent, Problem, Verdict
 
 VERDICT_NAMES = {Verdict.FAILURE: "Failure", Verdict.SUCCESS: "Success", Verdict.NOT_EXECUTABLE: "Not executable"}
 VERDICT_KEYS = {Verdict.FAILURE: "f", Verdict.SUCCESS: "s", Verdict.NOT_EXECUTABLE: "n"}
+FINDING_SIGNS = {Finding.MET: "✓", Finding.UNMET: "✕", Finding.UNCLEAR: "?"}
 FINDING_FIELD = re.compile(r"finding_([1-9][0-9]{0,17})")  # one spelling a number, or one finding comes twice
 MAX_STEP = 1_000_000  # more than any trajectory has; the verb knows how many there are
 
@@ -27,16 +39,35 @@ def terms(choices: Iterable[Term]) -> list[tuple[str, str]]:
     return [("", "Choose…"), *((term.code, term.name) for term in choices)]
 
 
-def posted_key_points(data: Mapping[str, Any]) -> list[int]:
-    """The key points that a posted form speaks about; the verb compares them with those of the task."""
-    return [int(match[1]) for name in data if (match := FINDING_FIELD.fullmatch(name))]
+def as_posted(data: Mapping[str, Any], *, attempt: bool = False, criterion: bool = False) -> Asked:
+    """What a posted form speaks about: its key points are compared with those of the task by the verb, not here."""
+    key_points = tuple(int(match[1]) for name in data if (match := FINDING_FIELD.fullmatch(name)))
+    return Asked(key_points, attempt=attempt, criterion=criterion)
+
+
+class Codes(forms.TextInput):
+    """Several checkboxes of one name as one text, the codes with blanks between; a draft keeps them like this."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
+        values = data.getlist(name) if hasattr(data, "getlist") else [data.get(name)]
+        return " ".join(str(value) for value in values if value)
+
+
+class StepsField(forms.CharField):
+    """Step numbers with commas or blanks between them."""
+
+    def to_python(self, value: Any) -> tuple[int, ...]:  # type: ignore[override]
+        numbers = re.split(r"[\s,;]+", super().to_python(value) or "")
+        if not all(n.isascii() and n.isdigit() and len(n) < 10 and int(n) <= MAX_STEP for n in numbers if n):
+            raise ValidationError("Give step numbers with commas between them, such as 3, 7.")
+        return tuple(sorted({int(n) for n in numbers if n}))
 
 
 class LabelForm(forms.Form):
     """Everything a person enters for a label or an adjudication. Nothing is required here, so a draft is valid.
 
-    Always bound: ``data`` is a POST, a draft's content, or `values_of` a decision. ``key_points`` are the ids that
-    it may speak about.
+    Always bound: ``data`` is a POST, a draft's content, or `values_of` a decision. ``asked`` says which parts there
+    are beside those of every label: findings on key points, an own attempt, the criterion of an adjudication.
     """
 
     verdict = forms.TypedChoiceField(
@@ -47,20 +78,29 @@ class LabelForm(forms.Form):
     )
     failure_step = forms.IntegerField(required=False, min_value=0, max_value=MAX_STEP)
     failure_type = forms.ChoiceField(choices=terms(FAILURE_TYPES), required=False)
+    further_failure_types = forms.CharField(required=False, max_length=500, widget=Codes)
     cause = forms.ChoiceField(choices=terms(CAUSES), required=False)
     exception_reason = forms.CharField(required=False)
+    evidence_missing = StepsField(required=False, max_length=2000)
     reasoning = forms.CharField(required=False)
     flag = forms.BooleanField(required=False)
     flag_note = forms.CharField(required=False, max_length=2000)
     reason = forms.CharField(required=False, max_length=2000)
 
-    def __init__(self, data: Mapping[str, Any] | None, key_points: Collection[int]) -> None:
+    def __init__(self, data: Mapping[str, Any] | None, asked: Asked) -> None:
         super().__init__(data if data is not None else {})
-        self.key_points = list(key_points)
+        self.asked = asked
         choices = [("", ""), *((finding.value, finding.value) for finding in Finding)]
-        for pk in self.key_points:
+        for pk in asked.key_points:
             self.fields[f"finding_{pk}"] = forms.ChoiceField(choices=choices, required=False)
             self.fields[f"finding_{pk}_step"] = forms.IntegerField(required=False, min_value=0, max_value=MAX_STEP)
+        if asked.attempt:
+            self.fields["attempt_steps"] = forms.IntegerField(required=False, min_value=0, max_value=MAX_STEP)
+            self.fields["attempt_notes"] = forms.CharField(required=False)
+            self.fields["attempt_link"] = forms.URLField(required=False, max_length=500, assume_scheme="https")
+            self.fields["attempt_path"] = forms.ChoiceField(choices=terms(PATHS), required=False)
+        if asked.criterion:
+            self.fields["criterion"] = forms.ChoiceField(choices=terms(DECIDING), required=False)
         self.is_valid()
 
     def content(self) -> LabelContent:
@@ -71,28 +111,47 @@ class LabelForm(forms.Form):
             reasoning=given.get("reasoning", ""),
             failure_step=given.get("failure_step"),
             failure_type=given.get("failure_type", ""),
+            further_failure_types=tuple(given.get("further_failure_types", "").split()),
             cause=given.get("cause", ""),
             exception_reason=given.get("exception_reason", ""),
-            findings=tuple(self._finding(pk) for pk in self.key_points),
+            findings=tuple(self._finding(pk) for pk in self.asked.key_points),
+            evidence_missing=given.get("evidence_missing", ()),
+            criterion=given.get("criterion", ""),
+            attempt=self._attempt() if self.asked.attempt else None,
         )
 
     def _finding(self, pk: int) -> FindingContent:
         value = self.cleaned_data.get(f"finding_{pk}")
         return FindingContent(pk, Finding(value) if value else None, self.cleaned_data.get(f"finding_{pk}_step"))
 
+    def _attempt(self) -> AttemptContent:
+        given = {name: self.cleaned_data.get(f"attempt_{name}") for name in ("steps", "notes", "link", "path")}
+        return AttemptContent(given["steps"], given["notes"] or "", given["link"] or "", given["path"] or "")
+
     def typed(self) -> dict[str, str]:
         """What a draft keeps: every field that is not empty, as it was typed."""
-        return {name: str(self.data[name]) for name in self.fields if self.data.get(name) not in (None, "")}
+        typed = {name: self.data.get(name) for name in self.fields} | {"further_failure_types": self._further()}
+        return {name: str(value) for name, value in typed.items() if value not in (None, "")}
 
-    def missing(self, steps: int) -> list[Problem]:
-        """What a label of a trajectory with ``steps`` steps still lacks, malformed values included."""
+    def attempt_complete(self) -> bool:
+        """Whether the own attempt lacks nothing, as far as this form can tell."""
+        return not any(problem.where.startswith("attempt_") for problem in self.missing())
+
+    def _further(self) -> str:
+        return Codes().value_from_datadict(self.data, {}, "further_failure_types")
+
+    def missing(self) -> list[Problem]:
+        """What is still lacking to be complete, malformed values included."""
         malformed = [
             Problem("malformed", " ".join(map(str, errors)), name)
             for name, errors in self.errors.items()
             if name != "__all__"
         ]
         named = {problem.where for problem in malformed}
-        return malformed + [p for p in missing(self.content(), self.key_points, steps) if p.where not in named]
+        problems = malformed + [p for p in missing(self.content(), self.asked) if p.where not in named]
+        if self.asked.reason and not self.cleaned_data.get("reason", "").strip() and "reason" not in named:
+            problems.append(Problem("reason_missing", "Say why you revise it.", "reason"))
+        return problems
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
         for problem in problems:
@@ -113,14 +172,25 @@ class LabelForm(forms.Form):
             for verdict, rule in VERDICT_RULES.items()
         ]
 
-    def findings(self) -> list[str]:
-        return [finding.value for finding in Finding]
+    def findings(self) -> list[tuple[str, str]]:
+        """Each finding with its sign."""
+        return [(finding.value, FINDING_SIGNS[finding]) for finding in Finding]
 
     def failure_types(self) -> list[tuple[Term, bool]]:
         return [(term, self.data.get("failure_type") == term.code) for term in FAILURE_TYPES]
 
+    def further_types(self) -> list[tuple[Term, bool]]:
+        chosen = self._further().split()
+        return [(term, term.code in chosen) for term in FAILURE_TYPES]
+
     def causes(self) -> list[tuple[Term, bool]]:
         return [(term, self.data.get("cause") == term.code) for term in CAUSES]
+
+    def paths(self) -> list[tuple[Term, bool]]:
+        return [(term, self.data.get("attempt_path") == term.code) for term in PATHS]
+
+    def criteria(self) -> list[tuple[Term, bool]]:
+        return [(term, self.data.get("criterion") == term.code) for term in DECIDING]
 
     def rows(self, key_points: Iterable[KeyPoint]) -> list[dict[str, Any]]:
         """One row a key point: its field's name, what is chosen, the step as typed, and the errors of both."""
@@ -149,19 +219,37 @@ def values_of(decision: Label | Adjudication | None) -> dict[str, str]:
         "reasoning": decision.reasoning,
         "failure_step": decision.failure_step,
         "failure_type": decision.failure_type,
+        "further_failure_types": " ".join(decision.further_failure_types),
         "cause": decision.cause,
         "exception_reason": decision.exception_reason,
+        "evidence_missing": ", ".join(map(str, decision.evidence_missing)),
+        "criterion": getattr(decision, "criterion", ""),
     }
+    if attempt := getattr(decision, "attempt", None):
+        values |= {f"attempt_{name}": getattr(attempt, name) for name in ("steps", "notes", "link", "path")}
     for finding in decision.findings.all():
         values[f"finding_{finding.key_point_id}"] = finding.finding
         values[f"finding_{finding.key_point_id}_step"] = finding.step
     return {name: str(value) for name, value in values.items() if value not in (None, "")}
 
 
-class ReasonForm(forms.Form):
-    """A reason; whether one is needed is the verb's business."""
+class InformedForm(forms.Form):
+    """What an annotator says after seeing the judges' evidence; without a reason only their own verdict is kept."""
 
+    verdict = forms.TypedChoiceField(
+        choices=[(str(v.value), name) for v, name in VERDICT_NAMES.items()],
+        coerce=lambda value: Verdict(int(value)),
+        error_messages={"required": "Say whether you keep your verdict.", "invalid_choice": "This is no verdict."},
+    )
     reason = forms.CharField(required=False, max_length=2000)
+
+
+class ActivityForm(forms.Form):
+    """What a desk reports: active seconds, and the steps that were opened, since its last report."""
+
+    seconds = forms.FloatField(min_value=0)
+    steps = StepsField(required=False, max_length=20_000)
+    revising = forms.BooleanField(required=False)
 
 
 class KeyPointsForm(forms.Form):
@@ -275,3 +363,104 @@ class InvitationForm(forms.Form):
 
 class TokenForm(forms.Form):
     name = forms.CharField(label="What it is for", max_length=100)
+
+
+class PhraseForm(forms.Form):
+    """A wording for a person's own use; blanks at its ends are theirs to add."""
+
+    text = forms.CharField(
+        label="New phrase", max_length=500, error_messages={"required": "Select or write the words first."}
+    )
+
+
+class MatrixForm(forms.Form):
+    """What the maintainer's matrix is narrowed to; from the address, so what is unusable is left out."""
+
+    q = forms.CharField(label="Task", required=False, max_length=200)
+    state = forms.ChoiceField(required=False)
+    slot = forms.ChoiceField(label="Slots", required=False)
+    who = forms.ChoiceField(label="Annotator", required=False)
+
+    def __init__(self, data: Mapping[str, Any], states: Iterable[str], slots: Iterable[str], names: Iterable[str]):
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        for name, values in (("state", states), ("slot", slots), ("who", names)):
+            self.fields[name].choices = [("", "any"), *((value, value) for value in values)]  # type: ignore[attr-defined]
+        self.is_valid()
+
+    def chosen(self) -> dict[str, str]:
+        return {name: value for name, value in self.cleaned_data.items() if value}
+
+
+class SettingsForm(forms.Form):
+    """The settings of a submission; shares are percentages here. ``fixed`` names what is shown only, and why."""
+
+    protocol_version = forms.TypedChoiceField(
+        choices=[(1, "1: judge the agent's steps"), (2, "2: do the task yourself first, then judge")],
+        coerce=int,
+        help_text="Version 2 asks for the annotator's own steps and notes, and takes longer.",
+    )
+    required_labels = forms.IntegerField(
+        min_value=MINIMUM_LABELS, max_value=9, help_text="How many people label every trajectory, on their own."
+    )
+    spot_check_rate = forms.FloatField(
+        label="Spot check rate in percent",
+        min_value=0,
+        max_value=100,
+        help_text="The share of the unanimous trajectories that an adjudicator judges once more, drawn by chance.",
+    )
+    practice = forms.BooleanField(
+        label="Practice submission",
+        required=False,
+        help_text="It takes no labels. Newcomers of other submissions answer it and see what is right.",
+    )
+    practice_set = forms.ModelChoiceField(
+        Submission.objects.none(),
+        required=False,
+        empty_label="none",
+        help_text="A practice submission that you maintain. Newcomers of this submission practise on it.",
+    )
+    pass_mark = forms.FloatField(
+        label="Pass mark in percent",
+        required=False,
+        min_value=0,
+        max_value=100,
+        help_text="The share of right verdicts that a newcomer needs before getting real work. Empty: none is needed.",
+    )
+    second_stage = forms.BooleanField(
+        label="Informed second stage",
+        required=False,
+        help_text="Annotators may look at the judges' evidence once their own label is in. It stays as it is; what "
+        "they say then is kept beside it and decides nothing.",
+    )
+
+    def __init__(self, data: Any, submission: Submission, practice_sets: Any, fixed: Mapping[str, str]) -> None:
+        mark = submission.pass_mark
+        now = {
+            "protocol_version": submission.protocol_version,
+            "required_labels": submission.required_labels,
+            "spot_check_rate": _percent(submission.spot_check_rate),
+            "practice": submission.practice,
+            "practice_set": submission.practice_set_id,
+            "pass_mark": None if mark is None else _percent(mark),
+            "second_stage": submission.second_stage,
+        }
+        super().__init__(data, initial=now)
+        own = Submission.objects.filter(pk=submission.practice_set_id or 0)  # stays, if somebody else has chosen it
+        choices = (practice_sets | own).select_related("agent", "benchmark").distinct()
+        self.fields["practice_set"].queryset = choices  # type: ignore[attr-defined]
+        for name, reason in fixed.items():
+            self.fields[name].disabled = True
+            says = self.fields[name].help_text
+            self.fields[name].help_text = format_html("{}<br><b>Fixed.</b> {}", says, reason)
+
+    def changes(self) -> dict[str, Any]:
+        """What `workflow.configure` takes: the settings that differ from those of now, shares as fractions."""
+        given = {name: self.cleaned_data[name] for name in self.changed_data}
+        for name in {"spot_check_rate", "pass_mark"} & set(given):
+            given[name] = None if given[name] is None else round(given[name] / 100, 6)
+        return given
+
+
+def _percent(share: float) -> float:
+    percent = round(share * 100, 4)
+    return int(percent) if percent == int(percent) else percent

@@ -24,6 +24,7 @@ from annotation.formats.online_mind2web import read_trajectories
 from annotation.formats.tasks import nearest
 from annotation.models import Agent, Attachment, Benchmark, Screenshot, Step, Submission, Task, Trajectory
 from annotation.models.events import append, digest
+from annotation.models.trajectories import seed_hash
 from annotation.records import AttachmentKind, AttachmentRecord, ImportReport, Problem, StepRecord, TrajectoryRecord
 from annotation.workflow import found
 
@@ -239,6 +240,7 @@ def _take(
             attempt=submission.attempt,
             trajectories={c.record.task_id: c.digest for c in checked},
             report=digest(report.as_json()),
+            next_seed=seed_hash(submission.spot_check_seed),
         )
         if maintainer is not None:
             found(submission, maintainer)
@@ -311,7 +313,8 @@ def _write_trajectories(submission: Submission, checked: list[Checked]) -> None:
 
 def _screenshot_rows(checked: list[Checked]) -> dict[str, int]:
     """The primary keys of the screenshots by SHA-256, made where they are new."""
-    facts = {image.sha256: image for c in checked for image in c.images.values()}
+    # In one order: two imports that share new screenshots would otherwise wait for each other's rows.
+    facts = dict(sorted({image.sha256: image for c in checked for image in c.images.values()}.items()))
     Screenshot.objects.bulk_create(
         (
             Screenshot(sha256=f.sha256, media_type=f.media_type, width=f.width, height=f.height, size=f.size)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from celery import shared_task
 from django.core.files.storage import default_storage
+from django.db import InterfaceError, OperationalError
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation import ingest, screenshots, workflow
+from annotation import changes, ingest, screenshots, workflow
 from annotation.models import Screenshot, Submission, Upload
 from annotation.records import ImportReport, Problem
 
@@ -41,6 +42,9 @@ def _import(upload: Upload) -> None:
     except (ingest.ImportStopped, *screenshots.STORE_ERRORS) as failure:
         error = failure if isinstance(failure, ingest.ImportStopped) else ingest.stopped(failure)
         report, submission = _refusal("import_stopped", f"{error} Upload the package again."), None
+    except (OperationalError, InterfaceError):
+        # The database was away for a moment: the row stays unfinished, and `resume_uploads` begins again.
+        raise
     except Exception:
         # Our own mistake: it is in the log, and the upload ends instead of failing again every few minutes.
         logger.exception("The import of upload %s failed", upload.pk)
@@ -48,7 +52,7 @@ def _import(upload: Upload) -> None:
     ingest.finish_upload(upload, report, submission)
     _forget(upload.stored_as)
     if submission is not None:
-        make_thumbnails.delay(submission.pk)
+        prepare_pictures.delay(submission.pk)
 
 
 def _read(upload: Upload, progress: ingest.Progress) -> tuple[ImportReport, Submission | None]:
@@ -87,12 +91,12 @@ def _forget(name: str) -> None:
 
 
 @shared_task
-def make_thumbnails(submission_id: int) -> None:
-    """Make the pictures of a new submission before anybody waits for them."""
+def prepare_pictures(submission_id: int) -> None:
+    """Make the pictures of a new submission, and compare neighbours, before anybody waits for them."""
     shown = Screenshot.objects.filter(steps__trajectory__submission=submission_id).distinct()
     for screenshot in shown.order_by("pk").iterator():
-        for kind in (screenshots.Rendition.THUMBNAIL, screenshots.Rendition.DISPLAY):
-            screenshots.rendition(screenshot, kind)
+        screenshots.prepare(screenshot)
+    changes.make(submission_id)
 
 
 @shared_task

@@ -31,6 +31,8 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
         return problem(status.HTTP_400_BAD_REQUEST, str(error), [p.as_json() for p in error.problems])
     if isinstance(error, Refused):
         return problem(error.code, str(error), [p.as_json() for p in error.problems])
+    if isinstance(error, RecursionError):  # of the JSON parser, which says so in no other way
+        return problem(status.HTTP_400_BAD_REQUEST, "What was sent is nested too deeply.")
     response = exception_handler(error, context)
     if response is None:
         return None

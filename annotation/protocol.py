@@ -1,15 +1,16 @@
 """The rules of the human protocol: criteria, failure types, causes, and what a complete label needs. No Django.
 
-Source: the human evaluation protocol of Online-Mind2Web, version 1 (the one enforced by default); the wording
-here is our own.
+Source: the human evaluation protocol of Online-Mind2Web, version 1 (the one enforced by default) and version 2 (in
+which annotators do the task themselves first); the wording here is our own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from annotation.records import Finding, LabelContent, Problem, Verdict
+from annotation.records import AttemptContent, Finding, LabelContent, Problem, Verdict
 
 MINIMUM_LABELS = 3
 REASONING_LIMIT = 10_000  # characters; longer than any honest reasoning, short enough for a page
@@ -17,11 +18,33 @@ REASONING_LIMIT = 10_000  # characters; longer than any honest reasoning, short 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of the protocol with its definition, as it is shown beside the choice."""
+    """A word of the protocol with its definition, as it is shown beside the choice.
+
+    Criteria have an example of what ``counts`` and of what ``fails``, and the ``wording`` of tasks that they touch.
+    """
 
     code: str
     name: str
     definition: str
+    counts: str = ""
+    fails: str = ""
+    wording: re.Pattern[str] | None = None
+
+
+def words(*alternatives: str) -> re.Pattern[str]:
+    """Any of the ``alternatives`` (patterns) as whole words, in any case."""
+    return re.compile(rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)", re.IGNORECASE)
+
+
+# Parts of what a task may say, for the patterns below. They are narrow: a hint that is always lit is none.
+_NUMBER = r"(?:[$€£]\s?)?\d[\w.,/]*"
+_COUNT = rf"(?:{_NUMBER}|one|two|three|four|five|six|seven|eight|nine|ten|an? (?:day|week|month|year|hour|mile))"
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
+    "nov(?:ember)?|dec(?:ember)?)"
+)
+_MEASURE = r"\d+(?:\.\d+)?\s?(?:GB|TB|MP|inch(?:es)?|mm|cm)"
+_COLOUR = r"black|white|red|blue|green|gr[ae]y|pink|brown|beige|yellow|purple|silver"
 
 
 VERDICT_RULES: dict[Verdict, str] = {
@@ -36,45 +59,133 @@ CRITERIA: tuple[Term, ...] = (
         "Filters are applied and confirmed",
         "A requested filter counts only when its effect is visible: selected and applied, with the results or the "
         "page showing it. Ticking a box without applying it does not count.",
+        counts="“4 stars and up” is ticked, Apply is pressed, and the list shows 4 stars and more.",
+        fails="The box is ticked, but the agent leaves the page before the list has changed.",
+        wording=words(
+            r"filter(?:s|ed|ing)?",
+            "only",
+            "in stock",
+            "available",
+            r"that (?:are|is|have|has|offer|include|ship|allow|accept)s?",
+            r"with (?:a |an |at least |free )?(?:rating|reviews?|memory|shipping|delivery)",
+            r"\d(?:\.\d)?[ -]stars?|rated",
+            _MEASURE,
+        ),
     ),
     Term(
         "exact_range",
         "Ranges are exact",
         "Price, date, size and similar bounds must be those of the task. A wider or narrower range is a failure, "
         "even when the item that was found happens to fit.",
+        counts="The task says under $500; the maximum price is set to 500 and nothing else.",
+        fails="The task says under $500; the agent picks the range $250 to $500 of the list.",
+        wording=words(
+            rf"(?:under|over|below|above|within|up to|at least|at most|exactly) {_COUNT}",
+            rf"(?:no )?(?:less|more|fewer|later|earlier) than {_COUNT}",
+            rf"between {_COUNT}|between .{{1,30}} and {_COUNT}",
+            rf"from (?:\w+ )?\d[\w ,:]{{0,20}} (?:to|until|through) (?:\w+ )?{_NUMBER}",
+            rf"{_NUMBER}\s?[-–]\s?{_NUMBER}",
+            rf"{_NUMBER} (?:\w+ )?(?:or|and) (?:more|less|fewer|higher|lower|up|above|below|later|earlier|older|newer)",
+            rf"(?:before|after|since|until|by) (?:the )?(?:\d[\w:]*|{_MONTH})",
+            "(?:price|age|date|size|salary|year) range",
+            "maximum|minimum",
+        ),
     ),
     Term(
         "superlative",
         "Superlatives come from sorting or filtering",
         "Cheapest, newest, best rated and the like must be established with the sort order or a filter of the site, "
         "not with a word typed into the search box.",
+        counts="The list is sorted by price, lowest first, and the first item that qualifies is taken.",
+        fails="“cheapest laptop” is typed into the search box and the first hit is taken.",
+        wording=words(
+            "cheapest|lowest|highest|newest|latest|oldest|earliest|nearest|closest|shortest|longest|fastest|quickest",
+            "largest|smallest|biggest|lightest|heaviest",
+            r"best(?! (?:buy|western)\b)",
+            r"(?<!at )(?:most|least) (?!of\b)\w+",
+            r"top[ -](?:rated|selling|ranked|\d+)",
+            r"low(?:est)? to high(?:est)?|high(?:est)? to low(?:est)?",
+            "(?:sort|rank)(?:ed)? by",
+        ),
     ),
     Term(
         "filter_required",
         "Some requirements only count as a filter",
         "Where the site offers a filter for a requirement, typing the requirement into the search box is not enough.",
+        counts="The site has a filter for memory, and “16 GB” is chosen there.",
+        fails="The site has a filter for memory, but “laptop 16 GB” is typed as search words.",
+        wording=words(
+            r"filter(?:s|ed|ing)?",
+            _MEASURE,
+            "size|colou?r|brand|material|category|genre",
+            _COLOUR,
+            r"\d(?:\.\d)?[ -]stars?",
+            "refurbished|wireless|vegan|vegetarian|gluten[ -]free|full[ -]time|part[ -]time|remote|electric|hybrid",
+        ),
     ),
     Term(
         "submission",
         "Submit or show the result where the task asks for it",
         "A filled form that was never submitted, or a result that was never displayed, is not done.",
+        counts="The request is sent, and the page confirms it.",
+        fails="Every field is filled, and the agent stops in front of the button.",
+        wording=words(
+            "submit|send|reserve|buy|subscribe|register|sign (?:me )?up|enrol{1,2}|cancel|fill (?:in|out)",
+            r"(?<!the )(?<!a )(?:order|book|schedule|request|rate|review|draft|post|save|download|create|write|leave)"
+            r"(?= (?:an?|the|my|me|our|it|this|one|two|three|\d))",
+            r"(?:add|put|move|save)(?= .*\b(?:to|in|into) .*(?:cart|bag|basket|list|favou?rites|calendar|registry))",
+            r"apply for|get (?:an? )?(?:\w+ )?quote|make an? (?:\w+ )?(?:appointment|reservation|booking|purchase)",
+        ),
     ),
     Term(
         "empty_result",
         "An empty result can be a success",
         "When every action was right and nothing matches, the empty list is the correct answer.",
+        counts="All filters are as asked, and the page says that nothing was found.",
+        fails="The list is empty because a filter was set that the task does not ask for.",
     ),
     Term(
         "already_satisfied",
         "No filter is needed when everything shown already qualifies",
         "If all displayed items satisfy the requirement, a filter for it need not be set.",
+        counts="The task asks for free entry, and every museum in the list is free.",
+        fails="The first page happens to qualify, but the list goes on with items that do not.",
     ),
     Term(
         "hallucination",
         "Claims must be visible",
         "An action that is claimed but was not done, or an answer that no screenshot shows, is a failure.",
+        counts="The price in the answer can be read in the screenshot of step 12.",
+        fails="The answer names a price, and no screenshot shows it.",
+        wording=words(
+            r"(?:^|(?<=[.?!;:,] )|(?<=and )|(?<=until ))(?:what|which|who|when|where)",
+            "how (?:many|much|long|far|often|old|big|tall)|tell me|find out|whether|(?:may|can|do|is it) (?:i|we|it)",
+            "(?:number|count|amount|name|price|cost|rate|address|phone number|opening hours|weight|score) (?:of|for)",
+        ),
     ),
 )
+
+
+QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”")  # what is quoted is to be typed or found, and asks for nothing
+
+
+def wording(task: str) -> dict[str, tuple[str, ...]]:
+    """The criteria that the wording of a task touches, with the words that do, each once and in their order.
+
+    A hint for the reader, no rule: every criterion applies to every task.
+    """
+    said, found = QUOTED.sub("", task), {}
+    for term in CRITERIA:
+        hits = [match[0].strip().rstrip(".,") for match in term.wording.finditer(said)] if term.wording else []
+        if hits:
+            found[term.code] = tuple(dict.fromkeys(hits))
+    return found
+
+
+def touched(task: str) -> frozenset[str]:
+    """The codes of the criteria that the wording of a task touches, such as a range or a superlative."""
+    return frozenset(wording(task))
+
 
 FAILURE_TYPES: tuple[Term, ...] = (
     Term(
@@ -126,21 +237,56 @@ CAUSES: tuple[Term, ...] = (
     Term("system_error", "System error", "The recording is broken: screenshots missing or of something else."),
 )
 
+# What an adjudication may rest on: the criteria, and what lies beside them.
+DECIDING: tuple[Term, ...] = (
+    *CRITERIA,
+    Term("key_point", "A key point of the task", "A requirement that the task states was met, or was not."),
+    Term("not_executable", "Nobody could have done it", "The site, the task or the recording was broken."),
+    Term("other", "Another reason", "None of the criteria; the reasoning says which."),
+)
+
+# How the agent's way compares with the annotator's own attempt (version 2 of the protocol).
+PATHS: tuple[Term, ...] = (
+    Term("as_short", "As short as mine", "It needed no more steps than I did."),
+    Term("longer", "Longer than mine", "It got there with detours or repeated steps."),
+    Term("hack", "A way around", "It got the result in a way that the task does not intend, as by a guessed address."),
+    Term("not_solved", "Not fully solved", "It did not get as far as I did."),
+    Term("not_comparable", "Not comparable", "I could not do the task, or the site has changed since."),
+)
+
 FAILURE_TYPE_CODES = frozenset(term.code for term in FAILURE_TYPES)
 CAUSE_CODES = frozenset(term.code for term in CAUSES)
+DECIDING_CODES = frozenset(term.code for term in DECIDING)
+PATH_CODES = frozenset(term.code for term in PATHS)
 
 
-def missing(content: LabelContent, key_points: Collection[int], steps: int) -> list[Problem]:
-    """What ``content`` still lacks to be a label, in the order of the form; empty when it is complete.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a complete decision about one trajectory has to say.
 
-    ``key_points`` are the ids of the task's key points, ``steps`` the number of steps of the trajectory.
+    ``key_points`` are the ids of the task's key points, ``steps`` the number of steps of the trajectory. ``attempt``:
+    version 2 of the protocol, in which annotators do the task themselves first. ``criterion``: an adjudication, which
+    names what decided it. ``reason``: a revision, which says why.
+    """
+
+    key_points: tuple[int, ...] = ()
+    steps: int = 0
+    attempt: bool = False
+    criterion: bool = False
+    reason: bool = False
+
+
+def missing(content: LabelContent, asked: Asked) -> list[Problem]:
+    """What ``content`` still lacks to be complete, in the order of the form; empty when nothing is.
+
     Each problem's ``where`` is the name of the form field that mends it.
     """
-    problems = _missing_findings(content, key_points, steps)
+    problems = _missing_attempt(content) if asked.attempt else []
+    problems += _missing_findings(content, asked.key_points, asked.steps)
     if content.verdict is None:
         problems.append(Problem("verdict_missing", "Choose a verdict.", "verdict"))
     elif content.verdict is Verdict.FAILURE:
-        problems += _missing_failure(content, steps)
+        problems += _missing_failure(content, asked.steps)
     elif content.verdict is Verdict.NOT_EXECUTABLE and content.cause not in CAUSE_CODES:
         problems.append(Problem("cause_missing", "Say why nobody could have done the task.", "cause"))
     elif content.verdict is Verdict.SUCCESS and _has_unmet(content) and not content.exception_reason.strip():
@@ -151,7 +297,29 @@ def missing(content: LabelContent, key_points: Collection[int], steps: int) -> l
                 "exception_reason",
             )
         )
+    problems += _unknown_steps(content, asked.steps)
+    if asked.criterion and content.criterion not in DECIDING_CODES:
+        problems.append(Problem("criterion_missing", "Name the criterion that decides.", "criterion"))
     return problems + _reasoning_problems(content)
+
+
+def _missing_attempt(content: LabelContent) -> list[Problem]:
+    attempt, problems = content.attempt or AttemptContent(), []
+    if attempt.steps is None and content.verdict is not Verdict.NOT_EXECUTABLE:
+        problems.append(Problem("attempt_steps_missing", "Say how many steps you needed yourself.", "attempt_steps"))
+    if not attempt.notes.strip():
+        problems.append(Problem("attempt_notes_missing", "Note the way you did the task.", "attempt_notes"))
+    if attempt.path not in PATH_CODES:
+        problems.append(Problem("attempt_path_missing", "Compare the agent's way with yours.", "attempt_path"))
+    return problems
+
+
+def _unknown_steps(content: LabelContent, steps: int) -> list[Problem]:
+    unknown = [step for step in content.evidence_missing if not 0 <= step < steps]
+    if not unknown:
+        return []
+    named = ", ".join(map(str, unknown[:5]))
+    return [Problem("evidence_step_unknown", f"Evidence missing: there is no step {named}.", "evidence_missing")]
 
 
 def _missing_findings(content: LabelContent, key_points: Collection[int], steps: int) -> list[Problem]:
@@ -182,6 +350,10 @@ def _missing_failure(content: LabelContent, steps: int) -> list[Problem]:
         problems.append(Problem("failure_step_unknown", f"There is no step {content.failure_step}.", "failure_step"))
     if content.failure_type not in FAILURE_TYPE_CODES:
         problems.append(Problem("failure_type_missing", "Choose the type of the failure.", "failure_type"))
+    if not FAILURE_TYPE_CODES.issuperset(content.further_failure_types):
+        problems.append(
+            Problem("failure_type_unknown", "A further failure type is not of the protocol.", "further_failure_types")
+        )
     return problems
 
 
@@ -194,6 +366,10 @@ def _reasoning_problems(content: LabelContent) -> list[Problem]:
         return [Problem("reasoning_missing", "Write the reasoning, referring to the criteria.", "reasoning")]
     return [
         Problem("text_too_long", f"Shorten it to {REASONING_LIMIT} characters; it has {len(text)}.", field)
-        for field, text in (("reasoning", content.reasoning), ("exception_reason", content.exception_reason))
+        for field, text in (
+            ("reasoning", content.reasoning),
+            ("exception_reason", content.exception_reason),
+            ("attempt_notes", content.attempt.notes if content.attempt else ""),
+        )
         if len(text) > REASONING_LIMIT
     ]

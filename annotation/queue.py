@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, QuerySet, TextChoices
 from django.utils import timezone
 
 from annotation.models import Assignment, Label, Release, Submission, Trajectory
-from annotation.models.states import TO_ADJUDICATE, State, with_state
+from annotation.models.states import TO_ADJUDICATE, State, with_waiting
+from annotation.records import Verdict
 
-# Hardest first: three-way splits and plain disputes before checks of what people agreed on.
-HARDEST_FIRST = [State.REOPENED, State.DISPUTE, State.FLAGGED, State.SPOT_CHECK]
+PRESSED_TWICE = timedelta(seconds=3)
 
 
 def candidates(person: Any, submission: Submission) -> QuerySet[Trajectory]:
@@ -21,7 +22,7 @@ def candidates(person: Any, submission: Submission) -> QuerySet[Trajectory]:
     Started trajectories come first (fewest open slots), then the order of the submission.
     """
     mine = Assignment.objects.filter(trajectory=OuterRef("pk"), annotator=person)
-    given_back = Release.objects.filter(trajectory=OuterRef("pk"), annotator=person)
+    given_back = Release.objects.filter(trajectory=OuterRef("pk"), annotator=person, lifted_at__isnull=True)
     return (
         Trajectory.objects.filter(submission=submission, open_slots__gt=0)
         .filter(~Exists(mine), ~Exists(given_back))
@@ -38,24 +39,26 @@ def lock_next(person: Any, submission: Submission) -> Trajectory | None:
     open_to_me = candidates(person, submission).select_related("task")
     if not connection.features.has_select_for_update_skip_locked:
         return open_to_me.select_for_update().first()
-    while True:
-        chosen = open_to_me.select_for_update(skip_locked=True, of=("self",)).first()
-        if chosen is None and open_to_me.exists():
-            chosen = open_to_me.select_for_update(of=("self",)).first()
-        if chosen is not None or not open_to_me.exists():
-            return chosen
+    chosen = open_to_me.select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
+    while chosen is None and (waited_for := open_to_me.values_list("pk", flat=True).first()) is not None:
+        # One row at a time, and let go of when its last slot is gone: two who held such rows could wait for each other.
+        with transaction.atomic():
+            chosen = open_to_me.select_for_update(no_key=True, of=("self",)).filter(pk=waited_for).first()
+            transaction.set_rollback(chosen is None)
+    return chosen
 
 
 def held_by(person: Any, submission: Submission) -> Assignment | None:
     """The trajectory that the person is working on: an assignment with a lease and no label, the oldest first."""
-    return (
-        Assignment.objects.filter(
-            annotator=person, trajectory__submission=submission, lease_expires_at__gt=timezone.now()
-        )
-        .select_related("trajectory")
-        .order_by("claimed_at")
-        .first()
+    return all_held_by(person, submission).first()
+
+
+def all_held_by(person: Any, submission: Submission) -> QuerySet[Assignment]:
+    """Assignments of the person with a running lease and no label, the oldest first."""
+    held = Assignment.objects.filter(
+        annotator=person, trajectory__submission=submission, lease_expires_at__gt=timezone.now()
     )
+    return held.select_related("trajectory").order_by("claimed_at", "pk")
 
 
 def own_progress(person: Any, submission: Submission) -> tuple[int, int]:
@@ -66,13 +69,75 @@ def own_progress(person: Any, submission: Submission) -> tuple[int, int]:
     return done, submission.trajectories.count()
 
 
+class Kind(TextChoices):
+    """Why a trajectory waits for an adjudicator, hardest first; the text is what the queue says.
+
+    Of what is judged blind it says nothing about the labels but that they agree.
+    """
+
+    REOPENED = "reopened", "reopened"
+    THREE_WAY = "three-way", "three-way split"
+    OPPOSED = "opposed", "failure against success"
+    NOT_EXECUTABLE = "not-executable", "not executable involved"
+    FLAGGED = "flagged", "flagged"
+    SPOT_CHECK = "spot-check", "spot check"
+
+
+HARDEST_FIRST = list(Kind)
+_OF_STATE = {State.REOPENED: Kind.REOPENED, State.FLAGGED: Kind.FLAGGED, State.SPOT_CHECK: Kind.SPOT_CHECK}
+
+
+def kind_of(waiting: Any) -> Kind | None:
+    """The kind of a trajectory from `with_waiting`; None when it does not wait."""
+    state = State(waiting.state)
+    if state is not State.DISPUTE:
+        return _OF_STATE.get(state)
+    if waiting.different > 2:
+        return Kind.THREE_WAY
+    return Kind.NOT_EXECUTABLE if waiting.highest == Verdict.NOT_EXECUTABLE else Kind.OPPOSED
+
+
+def since(waiting: Any) -> datetime:
+    """From when a trajectory of `with_waiting` has been waiting."""
+    last_label: datetime = waiting.labelled_at
+    match State(waiting.state):
+        case State.REOPENED:
+            return waiting.reopened_at or last_label
+        case State.FLAGGED:
+            return max(waiting.flagged_at, last_label)
+        case State.SPOT_CHECK:
+            return waiting.drawn_at or last_label
+    return last_label
+
+
 def to_adjudicate(submission: Submission) -> list[Any]:
-    """Trajectories that wait for an adjudicator, hardest first, with their state (see `with_state`)."""
-    waiting = with_state(submission.trajectories.select_related("task")).filter(
-        state__in=[state.value for state in TO_ADJUDICATE]
+    """Trajectories that wait for an adjudicator with their ``kind`` and ``since``: hardest first, then oldest.
+
+    Opened ones are among them, until they are decided; see `with_waiting` for the other columns.
+    """
+    waiting = list(
+        with_waiting(submission.trajectories.select_related("task")).filter(
+            state__in=[state.value for state in TO_ADJUDICATE]
+        )
     )
-    return sorted(waiting, key=lambda t: (HARDEST_FIRST.index(State(t.state)), -_spread(t), t.position))
+    for trajectory in waiting:
+        trajectory.kind, trajectory.since = kind_of(trajectory), since(trajectory)
+    return sorted(waiting, key=lambda t: (HARDEST_FIRST.index(t.kind), t.since, t.position))
 
 
-def _spread(trajectory: Any) -> int:
-    return int(trajectory.highest) - int(trajectory.lowest)
+def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> list[Any]:
+    """What an adjudicator may be given next, best first, of ``kind`` if that is given; somebody may open it by then.
+
+    First what nobody has opened, then what they have opened themselves, and last what others hold: whose time has run
+    out can be taken over. What they opened this very moment comes before all, so that a button pressed twice opens one.
+    """
+    just_now = timezone.now() - PRESSED_TWICE
+
+    def turn(trajectory: Any) -> int:
+        if trajectory.opened_by == person.pk:
+            return 0 if trajectory.opened_at > just_now else 2
+        return 1 if trajectory.opened_by is None else 3
+
+    waiting = to_adjudicate(submission)
+    # The sort is stable: within a turn it stays hardest first.
+    return sorted((t for t in waiting if turn(t) == 0 or not kind or t.kind == kind), key=turn)

@@ -144,16 +144,39 @@ class FindingContent:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptContent:
+    """How the annotator did the task themselves before judging, as version 2 of the protocol asks.
+
+    ``steps`` counts the actions they needed, None when it could not be done; ``path`` compares the agent's way with
+    theirs (a code of `protocol.PATHS`).
+    """
+
+    steps: int | None = None
+    notes: str = ""
+    link: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LabelContent:
-    """Everything that a person enters for a verdict, complete or not; `protocol.missing` tells which it is."""
+    """Everything that a person enters for a verdict, complete or not; `protocol.missing` tells which it is.
+
+    ``failure_type`` is the main one, ``further_failure_types`` are the others. ``evidence_missing`` are the steps
+    whose screenshot does not show what is needed. ``criterion`` decides an adjudication, ``attempt`` belongs to
+    labels under version 2 of the protocol; both are empty elsewhere.
+    """
 
     verdict: Verdict | None = None
     reasoning: str = ""
     failure_step: int | None = None
     failure_type: str = ""
+    further_failure_types: tuple[str, ...] = ()
     cause: str = ""
     exception_reason: str = ""
     findings: tuple[FindingContent, ...] = ()
+    evidence_missing: tuple[int, ...] = ()
+    criterion: str = ""
+    attempt: AttemptContent | None = None
 
 
 @dataclass(slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -25,6 +27,7 @@ from annotation.records import Problem
 MAX_PIXELS = 40_000_000  # a full page of 1280 x 31,250; four bytes a pixel keep a decode under 160 MB
 MAX_BYTES = 64 * 1024 * 1024
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+RENEWED_AFTER = timedelta(hours=6)  # well below the day that `prune` leaves to an import
 WEBP_MAX_SIDE = 16_383  # a limit of the WebP format
 LFS_POINTER = b"version https://git-lfs"
 
@@ -32,6 +35,8 @@ LFS_POINTER = b"version https://git-lfs"
 STORE_ERRORS = (OSError, BotoCoreError, ClientError, Boto3Error, RetriesExceededError)
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+
+Decode = Callable[[], Image.Image]  # so that several pictures can be made from one decoding
 
 
 class Rendition(StrEnum):
@@ -43,6 +48,10 @@ class Rendition(StrEnum):
 
 
 WIDTHS = {Rendition.THUMBNAIL: 240, Rendition.DISPLAY: 1600}
+TILE = (200, 108)  # of a sheet: twice what the strip shows, for screens with small pixels
+SHEET_STEPS = 20
+JUDGE_BOX = (2048, 8000)  # no endpoint uses more pixels a side; what is larger is scaled to fit
+JUDGE_QUALITY = 75  # Pillow's default, which the published judges were given
 THUMBNAIL_HEIGHT = 180  # thumbnails show the top of a tall page
 
 
@@ -133,9 +142,21 @@ def store(data: bytes, facts: ImageFacts) -> Screenshot:
 
 
 def keep_bytes(sha256: str, data: bytes) -> None:
-    """Write ``data`` under its digest unless it is there already."""
+    """Write ``data`` under its digest unless it is there already; an old file is made young again.
+
+    What a stopped import has left is as old as that import: `prune` would take it from under the next one.
+    """
     name = _original_name(sha256)
     if not default_storage.exists(name):
+        default_storage.save(name, ContentFile(data))
+    elif default_storage.get_modified_time(name) < timezone.now() - RENEWED_AFTER:
+        _renew(name, data)
+
+
+def _renew(name: str, data: bytes) -> None:
+    try:
+        os.utime(default_storage.path(name))
+    except NotImplementedError:  # an object store knows no paths; writing the same bytes again makes it young
         default_storage.save(name, ContentFile(data))
 
 
@@ -145,18 +166,79 @@ def original(sha256: str) -> bytes:
         return bytes(stream.read())
 
 
-def rendition(screenshot: Screenshot, kind: Rendition) -> tuple[bytes, str]:
+def rendition(screenshot: Screenshot, kind: Rendition, decode: Decode | None = None) -> tuple[bytes, str]:
     """The picture to serve and its media type; made when first asked for, and kept unless it is the full one."""
+    decode = decode or (lambda: decoded(screenshot.sha256))
     if kind is Rendition.FULL:
-        return _encode(_as_rgb(_decode(original(screenshot.sha256))), "PNG"), "image/png"
+        return _encode(decode(), "PNG"), "image/png"
     media_type = "image/webp" if _fits_webp(screenshot, kind) else "image/jpeg"
     name = f"renditions/{kind}/{screenshot.sha256[:2]}/{screenshot.sha256}"
+    return _kept(name, lambda: _encode(_resize(decode(), kind), media_type.split("/")[1].upper())), media_type
+
+
+def judge_ready(sha256: str, decode: Decode | None = None) -> bytes:
+    """What models are shown of a screenshot: a JPEG within `JUDGE_BOX`, made after its import and the same ever after.
+
+    Made here where that has not happened yet. Never served to a browser.
+    """
+    decode = decode or (lambda: decoded(sha256))
+    return _kept(f"renditions/judge/{sha256[:2]}/{sha256}", lambda: _for_judges(decode()))
+
+
+def _for_judges(image: Image.Image) -> bytes:
+    fitting = image.copy() if image.width > JUDGE_BOX[0] or image.height > JUDGE_BOX[1] else image
+    fitting.thumbnail(JUDGE_BOX, Image.Resampling.LANCZOS, reducing_gap=2.0)
+    made = io.BytesIO()
+    fitting.save(made, "JPEG", quality=JUDGE_QUALITY)
+    return made.getvalue()
+
+
+def prepare(screenshot: Screenshot) -> None:
+    """Make what is kept of a screenshot and not there yet, from one decoding."""
+    decode = functools.cache(lambda: decoded(screenshot.sha256))
+    for kind in (Rendition.THUMBNAIL, Rendition.DISPLAY):
+        rendition(screenshot, kind, decode)
+    judge_ready(screenshot.sha256, decode)
+
+
+def _kept(name: str, make: Callable[[], bytes]) -> bytes:
+    """What the store has under a name, made and stored when it has nothing."""
     if default_storage.exists(name):
         with default_storage.open(name) as stream:
-            return bytes(stream.read()), media_type
-    data = _encode(_resize(_as_rgb(_decode(original(screenshot.sha256))), kind), media_type.split("/")[1].upper())
+            return bytes(stream.read())
+    data = make()
     default_storage.save(name, ContentFile(data))
-    return data, media_type
+    return data
+
+
+def decoded(sha256: str) -> Image.Image:
+    """Every pixel of the original, as RGB; raises one of `STORE_ERRORS` when the store has lost it."""
+    return _as_rgb(_decode(original(sha256)))
+
+
+def sheet(shown: Sequence[Screenshot | None]) -> bytes:
+    """The thumbnails of neighbouring steps below one another in one WebP, `TILE` each: one request instead of twenty.
+
+    What has no picture stays empty; at most `SHEET_STEPS`. Raises FileNotFoundError when the store has lost one: a
+    sheet with a hole would be kept for ever, and the picture may come back.
+    """
+    key = hashlib.sha256(" ".join(s.sha256 if s else "-" for s in shown).encode()).hexdigest()
+    return _kept(f"renditions/sheet/{key[:2]}/{key}", lambda: _sheet(shown))
+
+
+def _sheet(shown: Sequence[Screenshot | None]) -> bytes:
+    paper = Image.new("RGB", (TILE[0], TILE[1] * max(len(shown), 1)), "white")
+    for row, screenshot in enumerate(shown):
+        if screenshot is not None:
+            paper.paste(_tile(screenshot), (0, row * TILE[1]))
+    return _encode(paper, "WEBP")
+
+
+def _tile(screenshot: Screenshot) -> Image.Image:
+    """The top of a thumbnail, as wide as a tile."""
+    image = _as_rgb(_decode(rendition(screenshot, Rendition.THUMBNAIL)[0]))
+    whole = image.resize((TILE[0], max(1, round(image.height * TILE[0] / image.width))), Image.Resampling.LANCZOS)
+    return whole.crop((0, 0, TILE[0], TILE[1])) if whole.height > TILE[1] else whole
 
 
 def attachment_bytes(attachment: Attachment) -> bytes:

@@ -147,6 +147,7 @@ def content(trajectory: Trajectory, verdict: int = Verdict.SUCCESS, **fields: An
         "verdict": Verdict(verdict),
         "reasoning": "The steps show it.",
         "findings": tuple(FindingContent(pk, met, 0) for pk in points),
+        "criterion": "key_point",  # asked of adjudications only
     }
     if verdict == Verdict.FAILURE:
         base |= {"failure_step": 1, "failure_type": "range_not_exact"}
@@ -178,6 +179,32 @@ def adjudicate_all(carol: Person, submission: Submission, verdict: int = Verdict
     for trajectory in queue.to_adjudicate(submission):
         workflow.open_adjudication(carol, trajectory)
         workflow.decide(carol, trajectory, content(trajectory, verdict))
+
+
+def practice_set(
+    people: dict[str, Person],
+    submission: Submission,
+    folder: Path,
+    answers: tuple[int, ...] = (1, 0),
+    mark: float = 0.5,
+) -> Submission:
+    """A practice set with these right verdicts, from a package written into ``folder``; newcomers of ``submission``
+    have to pass it with ``mark``."""
+    report, made = ingest.import_submission(
+        write_submission(folder, len(answers)),
+        benchmark=benchmark(max(len(answers), submission.trajectories.count())),
+        agent_name="Practice Agent",
+        maintainer=people["mira"],
+    )
+    assert made is not None, report.as_json()  # noqa: S101
+    workflow.configure(people["mira"], made, practice=True)
+    for trajectory, verdict in zip(made.trajectories.order_by("position"), answers, strict=True):
+        workflow.set_known_answer(
+            people["mira"], trajectory, content(trajectory, verdict, reasoning="As criteria say.")
+        )
+    workflow.configure(people["mira"], submission, practice_set=made, pass_mark=mark)
+    submission.refresh_from_db()
+    return Submission.objects.get(pk=made.pk)
 
 
 def bare_submission(trajectories: int, steps: int = 1, agent: str = "Bare Agent") -> Submission:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.files.storage import default_storage
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from annotation import ingest, jobs, screenshots
 from annotation.models import Benchmark, Upload
@@ -31,8 +31,12 @@ def receive(
         upload.stored_as = default_storage.save(f"uploads/{upload.pk}", file)
     except screenshots.STORE_ERRORS as error:
         raise ingest.stopped(error, "The package could not be stored") from error
-    with transaction.atomic():
-        upload.save(force_insert=True)
-        # Robust: a message that could not be sent is logged, and the person still gets their page.
-        transaction.on_commit(lambda: jobs.import_upload.delay(str(upload.pk)), robust=True)
+    try:
+        with transaction.atomic():
+            upload.save(force_insert=True)
+            # Robust: a message that could not be sent is logged, and the person still gets their page.
+            transaction.on_commit(lambda: jobs.import_upload.delay(str(upload.pk)), robust=True)
+    except DatabaseError:
+        default_storage.delete(upload.stored_as)  # without its row nobody would ever find it
+        raise
     return upload

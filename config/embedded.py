@@ -1,7 +1,8 @@
 """`make run`: everything on one machine, in one terminal, and nothing left behind.
 
-Prepares the database, the static files and the demo, then watches over two child processes, the web server and
-the Celery worker. The project's settings and apps are imported after the first checks, so that those answer at once.
+Prepares the database, the static files and the demo, then watches over four child processes: the web server, two
+Celery workers and their scheduler. The project's settings and apps are imported after the first checks, so that those
+answer at once.
 """
 
 from __future__ import annotations
@@ -162,9 +163,10 @@ def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn
     return_taken(data / "broker")
     children: list[Child] = []
     try:
-        with step("Web server and worker"):
+        with step("Web server and workers"):
             start_children(children, data, port)
             wait_until(lambda: answers(port), children)
+            start_judge_worker(children, data)
         welcome(port, time.monotonic() - started)
         while True:
             time.sleep(0.2)
@@ -176,19 +178,37 @@ def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn
 
 
 def start_children(children: list[Child], data: Path, port: int) -> None:
-    environment = {**os.environ, "TMPDIR": str(data / "tmp"), "PYTHONUNBUFFERED": "1"}
+    environment = environment_of_children(data)
     module = [sys.executable, "-m"]
     web = [*module, "gunicorn", "config.wsgi", "--bind", f"{HOST}:{port}", "--workers", "2"]
     web += ["--worker-class", "gthread", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
     web += ["--worker-tmp-dir", str(data / "tmp"), "--access-logfile", "-"]
     children.append(Child("The web server", web, data / "log" / "web.log", environment))
-    celery = [*module, "celery", "--app", "config"]
-    worker = [*celery, "worker", "--concurrency", "1"]
-    worker += ["--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    children.append(Child("The worker", worker, data / "log" / "worker.log", environment))
+    children.append(Child("The worker", worker("webverdict"), data / "log" / "worker.log", environment))
     # On its own, not inside the worker, where nobody would notice its death.
-    beat = [*celery, "beat", "--pidfile", "", "--loglevel", "INFO"]
+    beat = [*module, "celery", "--app", "config", "beat", "--pidfile", "", "--loglevel", "INFO"]
     children.append(Child("The scheduler", beat, data / "log" / "scheduler.log", environment))
+
+
+def start_judge_worker(children: list[Child], data: Path) -> None:
+    """After the web server answers, since nobody waits for it.
+
+    A slice of a judge run takes minutes, and the worker would wait for its end. Told to quit, it waits for the replies
+    to the calls on their way only, and the rows tell the next one what is left.
+    """
+    environment = environment_of_children(data) | {"REMAP_SIGTERM": "SIGQUIT"}
+    command = worker("webverdict-judges")
+    children.append(Child("The judge worker", command, data / "log" / "judge-worker.log", environment))
+
+
+def environment_of_children(data: Path) -> dict[str, str]:
+    return {**os.environ, "TMPDIR": str(data / "tmp"), "PYTHONUNBUFFERED": "1"}
+
+
+def worker(queue: str) -> list[str]:
+    command = [sys.executable, "-m", "celery", "--app", "config", "worker", "--concurrency", "1", "--queues", queue]
+    command += ["--hostname", f"{queue}@%h", "--loglevel", "INFO"]
+    return [*command, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 def answers(port: int) -> bool:

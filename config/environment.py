@@ -6,6 +6,7 @@ import os
 import secrets
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -37,6 +38,24 @@ def number(name: str, default: int) -> int:
 def words(name: str) -> list[str]:
     """The parts between commas, without empty ones."""
     return [part.strip() for part in text(name).split(",") if part.strip()]
+
+
+def endpoints(name: str) -> dict[str, str]:
+    """Pairs ``name=address`` between commas, as a mapping; a single address without a name is ``default``."""
+    found: dict[str, str] = {}
+    for word in words(name):
+        key, _, address = word.partition("=") if "=" in word.partition("://")[0] else ("default", "", word)
+        parts = urlsplit(address)
+        # The address is shown on pages: a key in it would be shown as well.
+        if not key.isidentifier() or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            raise ImproperlyConfigured(
+                f"{name} must be an address without a name and password in it, or name=address with commas between "
+                f"them; the part for {key!r} is not."
+            )
+        if key in found:
+            raise ImproperlyConfigured(f"{name} has {key!r} twice.")
+        found[key] = address
+    return found
 
 
 def secret_key(given: str, file: str, *, kept_in: Path | None) -> str:

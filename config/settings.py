@@ -146,7 +146,7 @@ MEDIA_ROOT = DATA / "images"
 
 STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "annotation.screenshots.AtomicFileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "config.static_files.HashedStaticFiles"},
 }
 if S3_BUCKET:
     STORAGES["default"] = {
@@ -277,6 +277,8 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_LOST_WAIT = 3.0  # seconds for the last words of a killed pool process, before its job is sent again
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "webverdict"
+# A judge run may take hours, and mostly waits: it must not keep imports waiting, so it has a worker of its own.
+CELERY_TASK_ROUTES = {"judges.jobs.work_on": {"queue": "webverdict-judges"}}
 CELERY_TIMEZONE = TIME_ZONE
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = bool(REDIS_URL)  # the broker of files has no broadcast
@@ -285,6 +287,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "resume-uploads": {"task": "annotation.jobs.resume_uploads", "schedule": 60.0},
     "prune-images": {"task": "annotation.jobs.prune_images", "schedule": 86_400.0},
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
+    "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
 }
 
 # --- Log -----------------------------------------------------------------------------------------------------
@@ -314,3 +317,9 @@ LOGGING = {
 
 LEASE_MINUTES = environment.number("LEASE_MINUTES", 60)  # how long a slot is held without any activity
 ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240)  # after that a colleague may take over
+
+# --- Judges --------------------------------------------------------------------------------------------------
+
+# Where models are asked, by name; nothing is asked, and no key is looked for, where none is set.
+JUDGE_ENDPOINTS = environment.endpoints("JUDGE_ENDPOINTS")
+JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)  # after that a worker counts as dead

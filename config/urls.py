@@ -6,8 +6,10 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 urlpatterns = [
     path("", include("annotation.urls")),
+    path("", include("judges.urls")),
     path("", include("evaluations.urls")),
     path("api/v1/", include("annotation.api_urls")),
+    path("api/v1/", include("judges.api_urls")),
     path("api/v1/", include("evaluations.api_urls")),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),

@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from annotation import screenshots
 from annotation.formats.tasks import base_task_id
 from annotation.models import Submission, Task
 from annotation.models.states import FINAL, State, with_state
@@ -163,7 +164,9 @@ def write(export: Export, output: Path) -> None:
     as_folder = export.format is ExportFormat.TRAJECTORIES_V2 and output.suffix.lower() != ".zip"
     try:
         (_write_folder if as_folder else _write_file)(export, output)
-    except OSError as error:
+    except screenshots.STORE_ERRORS as error:
+        if not isinstance(error, OSError):
+            raise ExportStopped(f"{output} was not written: the image store does not answer ({error}).") from error
         cause = f"{error.strerror} ({error.filename})" if error.strerror and error.filename else error.strerror or error
         raise ExportStopped(f"{output} was not written: {cause}.") from error
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_safe
 
 from annotation import access
@@ -35,8 +35,10 @@ def export(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def export_check(request: HttpRequest, pk: int) -> HttpResponse:
-    """The part of the page that says what is missing, looked up again."""
+    """The part of the page that says what is missing, looked up again; followed as a link, the page itself."""
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
+    if request.headers.get("HX-Request") != "true":
+        return redirect("export", pk)
     return render(request, "evaluations/_export_check.html", _what_is_missing(submission))
 
 

@@ -47,7 +47,7 @@ class OwnLabels(Listing):
         self.chosen()
         return (
             access.labels_by(self.request.user)
-            .select_related("assignment__trajectory__task")
+            .select_related("assignment__trajectory__task", "attempt")
             .prefetch_related("findings__key_point")
             .order_by("created_at", "pk")
         )

@@ -11,8 +11,10 @@ from annotation.models import (
     Adjudication,
     ApiToken,
     Benchmark,
+    HumanAttempt,
     Label,
     Membership,
+    Report,
     Screenshot,
     Step,
     Submission,
@@ -23,7 +25,10 @@ from annotation.models import (
 from annotation.models.reviews import FINDINGS, VERDICTS
 from annotation.models.states import State
 
-DECISION = ["verdict", "reasoning", "failure_step", "failure_type", "cause", "exception_reason"]
+DECISION = [
+    "verdict", "reasoning", "failure_step", "failure_type", "further_failure_types", "cause", "exception_reason",
+    "evidence_missing", "active_seconds", "steps_seen", "revision_reason", "findings",
+]  # fmt: skip
 
 
 class ProblemSerializer(serializers.Serializer):
@@ -170,37 +175,59 @@ class FindingSerializer(serializers.Serializer):
     step = serializers.IntegerField(allow_null=True)
 
 
-class LabelSerializer(serializers.ModelSerializer):
-    """One revision of a label, under the annotator's pseudonym."""
+class StepNumbers(serializers.ListField):
+    child = serializers.IntegerField(min_value=0)
+
+
+class DecisionSerializer(serializers.ModelSerializer):
+    """What a label and an adjudication have in common, to be named by `DECISION`."""
+
+    further_failure_types = serializers.ListField(
+        child=serializers.CharField(), help_text="Codes beside the main failure type."
+    )
+    evidence_missing = StepNumbers(help_text="Steps whose screenshot does not show what is needed.")
+    active_seconds = serializers.IntegerField(
+        allow_null=True, min_value=0, help_text="Active time on the desk; null when it was not measured."
+    )
+    steps_seen = StepNumbers(allow_null=True, help_text="Steps that were opened; null when it was not measured.")
+    findings = FindingSerializer(many=True)
+
+
+class AttemptSerializer(serializers.ModelSerializer):
+    """How the annotator did the task themselves; ``steps`` is null where they could not."""
+
+    class Meta:
+        model = HumanAttempt
+        fields = ["steps", "notes", "link", "path"]
+
+
+class LabelSerializer(DecisionSerializer):
+    """One revision of a label, under the annotator's pseudonym. Only version 2 of the protocol has an attempt."""
 
     task_id = serializers.CharField(source="assignment.trajectory.task.external_id")
     annotator = serializers.SerializerMethodField()
     slot = serializers.IntegerField(source="assignment.slot")
-    findings = FindingSerializer(many=True)
+    attempt = AttemptSerializer(read_only=True, allow_null=True)
 
     class Meta:
         model = Label
-        fields = [
-            "task_id", "annotator", "slot", "revision", *DECISION, "revision_reason", "findings", "created_at",
-        ]  # fmt: skip
+        fields = ["task_id", "annotator", "slot", "revision", *DECISION, "attempt", "created_at"]
 
     @extend_schema_field(serializers.CharField())
     def get_annotator(self, label: Label) -> str:
         return str(self.context["pseudonyms"][label.assignment.annotator_id])
 
 
-class AdjudicationSerializer(serializers.ModelSerializer):
+class AdjudicationSerializer(DecisionSerializer):
     """One decided revision of an adjudication, under the adjudicator's pseudonym."""
 
     task_id = serializers.CharField(source="trajectory.task.external_id")
     adjudicator = serializers.SerializerMethodField()
-    findings = FindingSerializer(many=True)
 
     class Meta:
         model = Adjudication
         fields = [
-            "task_id", "adjudicator", "revision", "blind", *DECISION, "revision_reason", "findings", "opened_at",
-            "decided_at",
+            "task_id", "adjudicator", "revision", "blind", "criterion", *DECISION, "opened_at", "decided_at",
         ]  # fmt: skip
 
     @extend_schema_field(serializers.CharField())
@@ -208,16 +235,31 @@ class AdjudicationSerializer(serializers.ModelSerializer):
         return str(self.context["pseudonyms"][adjudication.adjudicator_id])
 
 
-class OwnLabelSerializer(serializers.ModelSerializer):
+class OwnLabelSerializer(DecisionSerializer):
     """A label of the caller. No slot and no number: both would tell how many others were there before."""
 
     submission = serializers.IntegerField(source="assignment.trajectory.submission_id")
     task_id = serializers.CharField(source="assignment.trajectory.task.external_id")
-    findings = FindingSerializer(many=True)
+    attempt = AttemptSerializer(read_only=True, allow_null=True)
 
     class Meta:
         model = Label
-        fields = ["submission", "task_id", "revision", *DECISION, "revision_reason", "findings", "created_at"]
+        fields = ["submission", "task_id", "revision", *DECISION, "attempt", "created_at"]
+
+
+class ReportToMaintainerSerializer(serializers.ModelSerializer):
+    """Something that only a maintainer can mend, under the reporter's pseudonym; ``answer`` is empty until settled."""
+
+    task_id = serializers.CharField(source="trajectory.task.external_id")
+    reporter = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Report
+        fields = ["task_id", "reporter", "kind", "note", "reported_at", "settled_at", "answer"]
+
+    @extend_schema_field(serializers.CharField())
+    def get_reporter(self, report: Report) -> str:
+        return str(self.context["pseudonyms"][report.reporter_id])
 
 
 class TokenSerializer(serializers.ModelSerializer):

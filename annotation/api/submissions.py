@@ -17,6 +17,7 @@ from annotation.api.serializers import (
     LabelSerializer,
     MemberSerializer,
     ProgressSerializer,
+    ReportToMaintainerSerializer,
     SubmissionSerializer,
     TrajectoryDetailSerializer,
     TrajectorySerializer,
@@ -149,7 +150,9 @@ class Labels(OfSubmission):
 
     def get_queryset(self) -> QuerySet[Any]:
         labels = access.labels_of(self.request.user, self.frozen("labels"))
-        labels = labels.select_related("assignment__trajectory__task").prefetch_related("findings__key_point")
+        labels = labels.select_related("assignment__trajectory__task", "attempt").prefetch_related(
+            "findings__key_point"
+        )
         labels = self.of_task(labels, "assignment__trajectory__task__external_id")
         return labels.order_by("assignment__trajectory__position", "assignment__slot", "revision")
 
@@ -163,6 +166,16 @@ class Adjudications(OfSubmission):
         made = access.adjudications_of(self.request.user, self.frozen("adjudications"))
         made = made.select_related("trajectory__task").prefetch_related("findings__key_point")
         return self.of_task(made, "trajectory__task__external_id").order_by("trajectory__position", "revision")
+
+
+class Reports(OfSubmission):
+    """What annotators and adjudicators have reported to the maintainer, oldest first, after the freeze."""
+
+    serializer_class = ReportToMaintainerSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        made = access.reports_of(self.request.user, self.frozen("reports")).select_related("trajectory__task")
+        return self.of_task(made, "trajectory__task__external_id").order_by("reported_at", "pk")
 
 
 class Verdicts(OfSubmission):

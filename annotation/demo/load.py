@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from django.db import transaction
 
 from annotation import catalogue, ingest, queue, workflow
 from annotation.demo import LOGINS, PASSWORD
@@ -16,6 +20,8 @@ from annotation.records import Finding, FindingContent, LabelContent, Verdict
 DATA = Path(__file__).parent / "data"
 SLUG = "demo"
 AGENTS = {"careful": "Careful", "hasty": "Hasty"}
+PRACTICE = "Practice"
+PASS_MARK = 0.6
 ANNOTATORS = ("alice", "bob", "chen")
 
 
@@ -33,6 +39,10 @@ def everything() -> Iterator[str]:
             _review(submission, reviews[folder], people)
         yield f"submission {submission.pk}: {submission}, {submission.trajectories.count()} trajectories"
     _finish(Submission.objects.get(benchmark__slug=SLUG, agent__name="Careful"), reviews["careful"], people)
+    practice = Submission.objects.filter(benchmark__slug=SLUG, agent__name=PRACTICE).first()
+    if practice is None:
+        practice = _practice(reviews["practice"], people)
+    yield f"submission {practice.pk}: {practice}, {practice.trajectories.count()} trajectories to practise on"
 
 
 def _person(name: str) -> Person:
@@ -76,6 +86,32 @@ def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, P
         review = reviews[trajectory.task.external_id]
         workflow.decide(people["carol"], trajectory, content(trajectory, review["adjudication"]))
     workflow.freeze(people["mira"], submission)
+
+
+@transaction.atomic
+def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
+    """A practice set of what other agents did, for newcomers of Hasty; its annotators have labels there already.
+
+    Of Hasty it takes only what nobody is given any more, because all labels are in.
+    """
+    with TemporaryDirectory() as package:
+        for task_id, item in items.items():
+            shutil.copytree(DATA / "submissions" / item["agent"] / task_id, Path(package) / task_id)
+        report, practice = ingest.import_submission(
+            Path(package),
+            benchmark=Benchmark.objects.get(slug=SLUG),
+            agent_name=PRACTICE,
+            maintainer=people["mira"],
+        )
+    if practice is None:
+        raise RuntimeError(f"The practice set was refused: {report.as_json()['rejected']}")
+    workflow.configure(people["mira"], practice, practice=True)
+    for trajectory in practice.trajectories.select_related("task"):
+        answer = items[trajectory.task.external_id]["known_answer"]
+        workflow.set_known_answer(people["mira"], trajectory, content(trajectory, answer))
+    hasty = Submission.objects.get(benchmark__slug=SLUG, agent__name="Hasty")
+    workflow.configure(people["mira"], hasty, practice_set=practice, pass_mark=PASS_MARK)
+    return practice
 
 
 def content(trajectory: Trajectory, fields: dict[str, Any]) -> LabelContent:

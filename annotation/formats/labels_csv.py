@@ -28,7 +28,7 @@ def read_labels(data: bytes, name: str) -> Labels:
     """
     name = printable(name)
     try:
-        rows = list(_rows(decode_text(data, name), name))
+        rows = list(csv_rows(decode_text(data, name), name))
     except FormatError as error:
         return [], error.problems, []
     reader = _LabelReader(name)
@@ -44,7 +44,7 @@ def read_labels(data: bytes, name: str) -> Labels:
     return list(reader.labels.values()), reader.problems, reader.warnings
 
 
-def _rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank, each with the line it starts on."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1

@@ -14,6 +14,7 @@ from annotation.records import Problem, TaskRecord
 TASK_ID = re.compile(r"[A-Za-z0-9_-]+")
 LONGEST_TASK_ID = 128
 LONGEST_TEXT = 1_000_000
+LONGEST = {"website": 500, "level": 40}  # what the columns hold; anything else is a long text
 LARGEST_LENGTH = 2**31 - 1
 DATE_SUFFIX = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
@@ -113,8 +114,8 @@ def _text_problem(entry: dict[str, object], key: str, *, required: bool = False)
         return None
     if not isinstance(value, str):
         return f"{key} must be text, not {kind_of(value)}" if key in entry else f"{key} is missing"
-    if len(value) > LONGEST_TEXT:
-        return f"{key} is longer than {LONGEST_TEXT:,} characters"
+    if len(value) > LONGEST.get(key, LONGEST_TEXT):
+        return f"{key} is longer than {LONGEST.get(key, LONGEST_TEXT):,} characters"
     return f"{key} is empty" if required and not value.strip() else None
 
 

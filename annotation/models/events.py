@@ -82,6 +82,7 @@ def digest(value: Any) -> str:
 def append(
     submission: Submission | None,
     kind: str,
+    /,
     *,
     actor: Any = None,
     pseudonym: str = "",

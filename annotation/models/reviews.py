@@ -82,42 +82,36 @@ class Release(models.Model):
     annotator = person(related_name="releases")
     reason = models.TextField()
     released_at = models.DateTimeField()
+    lifted_at = models.DateTimeField(null=True, blank=True)  # when a maintainer let it be offered to them again
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["trajectory", "annotator"], name="released_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["trajectory", "annotator"], condition=Q(lifted_at__isnull=True), name="released_once"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.reason
 
 
-class Draft(models.Model):
-    """What a person has entered but not submitted. It stays theirs when the lease ends.
-
-    ``version`` counts the saves, so that a second tab that saves over the first is noticed.
-    """
-
-    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="drafts")
-    author = person(related_name="drafts")
-    content = models.JSONField(default=dict)
-    version = models.PositiveIntegerField(default=1)
-    saved_at = models.DateTimeField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["trajectory", "author"], name="one_draft_per_author")]
-
-    def __str__(self) -> str:
-        return f"draft {self.version}"
-
-
 class Decision(models.Model):
-    """The fields that a label and an adjudication have in common, with what makes them complete."""
+    """The fields that a label and an adjudication have in common, with what makes them complete.
+
+    ``further_failure_types`` are codes beside the main one, ``evidence_missing`` step numbers. ``active_seconds`` and
+    ``steps_seen`` are what the desk measured (see `Activity`), null where it could not, as without script.
+    """
 
     verdict = models.PositiveSmallIntegerField(choices=VERDICTS)
     reasoning = models.TextField()
     failure_step = models.PositiveIntegerField(null=True, blank=True)
     failure_type = models.CharField(max_length=40, blank=True)
+    further_failure_types = models.JSONField(default=list, blank=True)
     cause = models.CharField(max_length=40, blank=True)
     exception_reason = models.TextField(blank=True)
+    evidence_missing = models.JSONField(default=list, blank=True)
+    active_seconds = models.PositiveIntegerField(null=True, blank=True)
+    steps_seen = models.JSONField(null=True, blank=True)
 
     class Meta:
         abstract = True
@@ -159,6 +153,55 @@ class Label(Decision):
         return f"{self.get_verdict_display()} (revision {self.revision})"
 
 
+class InformedRevision(models.Model):
+    """What an annotator said of their own blind label after seeing the judges' evidence; it never replaces the label.
+
+    ``label`` is the blind revision it follows, which is not revised any more from ``shown_at`` on. ``judgments`` is
+    what was shown, in its order: objects with judge, fingerprint, judgment (its number here) and verdict (null for
+    unscored). Kept or changed in ``verdict``, once; a change has a ``reason``.
+    """
+
+    label = models.OneToOneField(Label, on_delete=models.PROTECT, related_name="informed")
+    judgments = models.JSONField()
+    shown_at = models.DateTimeField()
+    verdict = models.PositiveSmallIntegerField(choices=VERDICTS, null=True, blank=True)
+    reason = models.TextField(blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(decided_at__isnull=True, verdict__isnull=True, reason="")
+                | Q(decided_at__isnull=False, verdict__isnull=False, verdict__in=[v.value for v in Verdict]),
+                name="informed_decided_with_a_verdict",
+            )
+        ]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the annotator would now say something else than blind."""
+        return self.verdict is not None and self.verdict != self.label.verdict
+
+    def __str__(self) -> str:
+        return f"informed revision of {self.label}"
+
+
+class HumanAttempt(models.Model):
+    """How the annotator did the task themselves before judging; see `records.AttemptContent`."""
+
+    label = models.OneToOneField(Label, on_delete=models.PROTECT, related_name="attempt")
+    steps = models.PositiveIntegerField(null=True, blank=True)
+    notes = models.TextField()
+    link = models.CharField(max_length=500, blank=True)
+    path = models.CharField(max_length=20)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=~Q(notes=""), name="attempt_noted")]
+
+    def __str__(self) -> str:
+        return f"{self.steps} steps"
+
+
 class KeyPointFinding(models.Model):
     """What a label says about one key point, with the step that proves it."""
 
@@ -188,6 +231,32 @@ class Flag(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trajectory", "annotator"], name="flagged_once")]
+
+    def __str__(self) -> str:
+        return self.note
+
+
+class Report(models.Model):
+    """Something that only a maintainer can mend: a task that is outdated, a guideline that is unclear."""
+
+    class Kind(models.TextChoices):
+        TASK_OUTDATED = "task_outdated", "task outdated"
+        GUIDELINE_UNCLEAR = "guideline_unclear", "guideline unclear"
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="reports")
+    reporter = person(related_name="reports")
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    note = models.TextField()
+    reported_at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True, blank=True)
+    settled_by = person(null=True, blank=True, related_name="+")
+    answer = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["trajectory", "reporter", "kind"], name="reported_once"),
+            models.CheckConstraint(condition=~Q(note=""), name="report_has_a_note"),
+        ]
 
     def __str__(self) -> str:
         return self.note
@@ -231,6 +300,7 @@ class Reopening(models.Model):
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="reopenings")
     reopened_by = person(related_name="+")
     reason = models.TextField()
+    revision = models.PositiveIntegerField()
     reopened_at = models.DateTimeField()
 
     def __str__(self) -> str:
@@ -255,6 +325,7 @@ class Adjudication(Decision):
         choices=VERDICTS, null=True, blank=True
     )
     reasoning = models.TextField(blank=True)
+    criterion = models.CharField(max_length=40, blank=True)  # a code of protocol.DECIDING
 
     class Meta:
         ordering = ["revision"]

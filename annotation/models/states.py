@@ -22,7 +22,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from annotation.models.reviews import Adjudication, Assignment, Flag, Label, Reopening, SpotCheck
+from annotation.models.reviews import Adjudication, Flag, Label, Reopening, SpotCheck
 from annotation.models.trajectories import Trajectory
 from annotation.records import Verdict
 
@@ -51,32 +51,52 @@ def current_labels() -> QuerySet[Label]:
 
 
 def with_state(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
-    """Add `label_count`, `lowest`, `highest`, `held_count`, `flagged`, `decided`, `adjudicating` and `state`."""
+    """Add `label_count`, `lowest`, `highest`, `flagged`, `decided`, `adjudicating` and `state`."""
     here = Q(trajectory=OuterRef("pk"))
     per_trajectory = (
         current_labels().filter(assignment__trajectory=OuterRef("pk")).order_by().values("assignment__trajectory")
     )
     decided = Adjudication.objects.filter(here, decided_at__isnull=False).order_by("-revision")
-    held = Assignment.objects.filter(here).order_by().values("trajectory").annotate(n=Count("pk")).values("n")
     return trajectories.annotate(
         label_count=Coalesce(Subquery(per_trajectory.annotate(n=Count("pk")).values("n")), 0),
-        held_count=Coalesce(Subquery(held), 0),
         lowest=Subquery(per_trajectory.annotate(v=Min("verdict")).values("v")),
         highest=Subquery(per_trajectory.annotate(v=Max("verdict")).values("v")),
         flagged=Exists(Flag.objects.filter(here)),
         selected=Subquery(SpotCheck.objects.filter(here).values("selected")),
         decided=Subquery(decided.values("verdict")[:1]),
         adjudicating=Exists(Adjudication.objects.filter(here, decided_at__isnull=True)),
-        reopened_at=Subquery(Reopening.objects.filter(here).order_by("-reopened_at").values("reopened_at")[:1]),
-        decided_at=Subquery(decided.values("decided_at")[:1]),
+        # The number of the decision that was asked for, and of the last one that was made.
+        asked_for=Coalesce(Subquery(Reopening.objects.filter(here).order_by("-revision").values("revision")[:1]), 0),
+        answered=Coalesce(Subquery(decided.values("revision")[:1]), 0),
     ).annotate(state=_state())
+
+
+def with_waiting(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
+    """Add to `with_state` what the adjudicators' queue orders by.
+
+    `different` is how many verdicts the labels have; `opened_by` is the key of the adjudicator who has it open, from
+    `opened_at`. `labelled_at`, `flagged_at`, `drawn_at` and `reopened_at` say when it last was. All null for none.
+    """
+    here = Q(trajectory=OuterRef("pk"))
+    current = current_labels().filter(assignment__trajectory=OuterRef("pk")).order_by()
+    verdicts = current.values("assignment__trajectory").annotate(n=Count("verdict", distinct=True)).values("n")
+    labels = Label.objects.filter(assignment__trajectory=OuterRef("pk")).order_by("-created_at")
+    undecided = Adjudication.objects.filter(here, decided_at__isnull=True)
+    return with_state(trajectories).annotate(
+        different=Subquery(verdicts),
+        labelled_at=Subquery(labels.values("created_at")[:1]),
+        flagged_at=Subquery(Flag.objects.filter(here).order_by("flagged_at").values("flagged_at")[:1]),
+        drawn_at=Subquery(SpotCheck.objects.filter(here, selected=True).values("draw__drawn_at")[:1]),
+        reopened_at=Subquery(Reopening.objects.filter(here).order_by("-revision").values("reopened_at")[:1]),
+        opened_by=Subquery(undecided.values("adjudicator")[:1]),
+        opened_at=Subquery(undecided.values("opened_at")[:1]),
+    )
 
 
 def _state() -> Case:
     return Case(
         When(label_count__lt=F("submission__required_labels"), then=Value(State.IN_REVIEW.value)),
-        When(reopened_at__gt=F("decided_at"), then=Value(State.REOPENED.value)),
-        When(reopened_at__isnull=False, decided_at__isnull=True, then=Value(State.REOPENED.value)),
+        When(asked_for__gt=F("answered"), then=Value(State.REOPENED.value)),
         When(decided__isnull=False, then=Value(State.ADJUDICATED.value)),
         When(lowest__lt=F("highest"), then=Value(State.DISPUTE.value)),
         When(flagged=True, then=Value(State.FLAGGED.value)),

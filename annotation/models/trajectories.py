@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import uuid
 
@@ -15,8 +16,13 @@ from annotation.records import AttachmentKind, SourceFormat
 
 
 def new_seed() -> str:
-    """A seed for the draw of the spot checks, unknown to everybody until it is recorded with the first draw."""
+    """A seed for the next draw of the spot checks, unknown to everybody until it is recorded with that draw."""
     return secrets.token_hex(16)
+
+
+def seed_hash(seed: str) -> str:
+    """What is recorded before a draw, so that its seed cannot be another one afterwards: SHA-256, hex."""
+    return hashlib.sha256(seed.encode()).hexdigest()
 
 
 class Agent(models.Model):
@@ -32,6 +38,10 @@ class Submission(models.Model):
     """One agent's trajectories for one benchmark; attempts of the same agent are numbered.
 
     ``digest`` is the SHA-256 over the trajectories' digests: the same bytes uploaded twice are the same submission.
+    A submission for ``practice`` takes no labels: its trajectories have known answers and train the annotators of the
+    submissions that name it as their ``practice_set``. ``pass_mark`` is the share of right verdicts that a newcomer
+    needs there before getting real work; null turns that off. With a ``second_stage`` annotators may see what judges
+    say once their own label stands; see `InformedRevision`.
     """
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="submissions")
@@ -42,6 +52,10 @@ class Submission(models.Model):
     required_labels = models.PositiveSmallIntegerField(default=MINIMUM_LABELS)
     spot_check_rate = models.FloatField(default=0.10)
     spot_check_seed = models.CharField(max_length=64, default=new_seed)
+    practice = models.BooleanField(default=False)
+    practice_set = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    pass_mark = models.FloatField(null=True, blank=True)
+    second_stage = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
     opened_at = models.DateTimeField(null=True, blank=True)
@@ -59,7 +73,21 @@ class Submission(models.Model):
                 condition=Q(opened_at__isnull=True) | Q(frozen_at__isnull=False),
                 name="opened_only_when_frozen",
             ),
+            models.CheckConstraint(
+                condition=Q(pass_mark__isnull=True) | Q(pass_mark__gte=0, pass_mark__lte=1),
+                name="pass_mark_is_a_fraction",
+            ),
+            models.CheckConstraint(condition=Q(protocol_version__in=[1, 2]), name="protocol_version_known"),
         ]
+
+    @property
+    def asks_attempt(self) -> bool:
+        """Whether annotators do the task themselves before they judge: version 2 of the protocol."""
+        return self.protocol_version >= 2
+
+    def open_reports(self) -> int:
+        """How many reports wait for the maintainer."""
+        return self.trajectories.filter(reports__isnull=False, reports__settled_at__isnull=True).count()
 
     def __str__(self) -> str:
         suffix = f" (attempt {self.attempt})" if self.attempt > 1 else ""
@@ -118,6 +146,25 @@ class Screenshot(models.Model):
 
     def __str__(self) -> str:
         return self.sha256[:12]
+
+
+class PictureChange(models.Model):
+    """Where a screenshot differs from the one before it: ``boxes`` are [x, y, width, height] in pixels of ``after``.
+
+    Made when first asked for; the pictures never change, so neither does this. ``share`` is the part of the picture
+    that changed, 0 to 1. Null boxes: the two cannot be compared (their sizes differ too much).
+    """
+
+    before = models.ForeignKey(Screenshot, on_delete=models.CASCADE, related_name="+")
+    after = models.ForeignKey(Screenshot, on_delete=models.CASCADE, related_name="+")
+    boxes = models.JSONField(null=True)
+    share = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["before", "after"], name="change_once_per_pair")]
+
+    def __str__(self) -> str:
+        return f"{self.share}"
 
 
 class Step(models.Model):

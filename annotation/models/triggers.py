@@ -11,10 +11,15 @@ from typing import Any
 APPEND_ONLY = {
     "annotation_event": "",
     "annotation_label": "",
+    "annotation_humanattempt": "",
     "annotation_keypointfinding": "",
     "annotation_adjudicationfinding": "",
     "annotation_spotcheckdraw": "",
+    "annotation_spotcheck": "",
+    "annotation_flag": "",
+    "annotation_reopening": "",
     "annotation_adjudication": "OLD.decided_at IS NOT NULL",  # an open one may still be decided, or left
+    "annotation_informedrevision": "OLD.decided_at IS NOT NULL",
 }
 
 SLOTS = {
@@ -39,11 +44,11 @@ def _append_only() -> dict[str, str]:
 
 
 def install(apps: Any, schema_editor: Any) -> None:
-    """Create every trigger; safe to call when they exist."""
+    """Create every trigger whose table exists already; safe to call again, as every migration that adds one does."""
     remove(apps, schema_editor)
     make = _postgresql if schema_editor.connection.vendor == "postgresql" else _sqlite
     with schema_editor.connection.cursor() as cursor:
-        for statement in make():
+        for statement in make(set(schema_editor.connection.introspection.table_names(cursor))):
             cursor.execute(statement)
 
 
@@ -51,15 +56,19 @@ def remove(apps: Any, schema_editor: Any) -> None:
     postgresql = schema_editor.connection.vendor == "postgresql"
     tables = _append_only() | dict.fromkeys(SLOTS, "annotation_assignment")
     with schema_editor.connection.cursor() as cursor:
+        present = set(schema_editor.connection.introspection.table_names(cursor))
         for name, table in tables.items():
+            if table not in present:
+                continue
             cursor.execute(f"DROP TRIGGER IF EXISTS {name}" + (f" ON {table}" if postgresql else ""))
 
 
-def _sqlite() -> list[str]:
+def _sqlite(present: set[str]) -> list[str]:
     statements = [
         f"CREATE TRIGGER {table}_append_only_{verb} BEFORE {verb.upper()} ON {table} "
         f"{'WHEN ' + when if when else ''} BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
         for table, when in APPEND_ONLY.items()
+        if table in present
         for verb in ("update", "delete")
     ]
     return statements + [
@@ -84,12 +93,13 @@ CREATE TRIGGER {name} AFTER {verb} ON annotation_assignment FOR EACH ROW EXECUTE
 """
 
 
-def _postgresql() -> list[str]:
+def _postgresql(present: set[str]) -> list[str]:
     statements = [APPEND_ONLY_FUNCTION]
     statements += [
         f"CREATE TRIGGER {table}_append_only_{verb} BEFORE {verb.upper()} ON {table} FOR EACH ROW "
         f"{'WHEN (' + when + ')' if when else ''} EXECUTE FUNCTION webverdict_append_only()"
         for table, when in APPEND_ONLY.items()
+        if table in present
         for verb in ("update", "delete")
     ]
     for name, (verb, statement) in SLOTS.items():

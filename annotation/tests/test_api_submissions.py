@@ -8,10 +8,13 @@ import pytest
 from rest_framework.test import APIClient
 
 from annotation import testing, workflow
-from annotation.models import ApiToken, Label, Person, Submission
+from annotation.models import ApiToken, Label, Person, Report, Submission
+from annotation.records import AttemptContent
 
 People = dict[str, Person]
-OF_SUBMISSION = ["", "/progress", "/members", "/trajectories", "/labels", "/adjudications", "/verdicts"]
+OF_SUBMISSION = [
+    "", "/progress", "/members", "/trajectories", "/labels", "/adjudications", "/verdicts", "/reports",
+]  # fmt: skip
 FOR_MAINTAINERS = ["/benchmarks", "/benchmarks/shops/tasks", "/submissions"]
 
 
@@ -196,7 +199,7 @@ def test_a_trajectory_has_its_steps(submission: Submission, people: People) -> N
     assert len(detail["steps"]) == 3
 
 
-@pytest.mark.parametrize("what", ["labels", "adjudications", "verdicts"])
+@pytest.mark.parametrize("what", ["labels", "adjudications", "verdicts", "reports"])
 def test_what_people_said_is_withheld_until_the_freeze(submission: Submission, people: People, what: str) -> None:
     testing.label_all(people, submission, {"task_0000": [1, 0, 1]})
     testing.adjudicate_all(people["carol"], submission)
@@ -227,6 +230,54 @@ def test_adjudications_and_verdicts_come_after_the_freeze(frozen: Submission, pe
         {"task_id": "task_0000", "verdict": 0, "state": "adjudicated"},
         {"task_id": "task_0001", "verdict": 0, "state": "adjudicated"},
     ]
+
+
+def test_a_label_says_what_was_measured_and_null_where_nothing_was(submission: Submission, people: People) -> None:
+    held = workflow.claim(people["alice"], submission)
+    assert held is not None
+    workflow.record_activity(people["alice"], held.trajectory, 30, [2, 0])
+    entered = testing.content(held.trajectory, 0, further_failure_types=("loop",), evidence_missing=(1,))
+    workflow.submit(people["alice"], held.trajectory, entered)
+    testing.label_all(people, submission, {"task_0000": [1, 1, 1], "task_0001": [1, 0, 1]})
+    testing.adjudicate_all(people["carol"], submission)
+    workflow.freeze(people["mira"], submission)
+    alice, bob, _ = results(people["mira"], f"/submissions/{submission.pk}/labels", task_id="task_0000")
+    names = ("further_failure_types", "evidence_missing", "active_seconds", "steps_seen", "attempt")
+    assert [alice[name] for name in names] == [["loop"], [1], 30, [0, 2], None]
+    assert [bob[name] for name in names] == [[], [], None, None, None]
+    assert [results(people["alice"], "/my/labels")[0][name] for name in names] == [alice[name] for name in names]
+    decided = results(people["mira"], f"/submissions/{submission.pk}/adjudications")
+    assert {(row["criterion"], row["steps_seen"]) for row in decided} == {("key_point", None)}
+
+
+def test_a_label_under_version_2_has_the_own_attempt(submission: Submission, people: People) -> None:
+    Submission.objects.update(protocol_version=2)
+    for trajectory in submission.trajectories.all():
+        for name in ("alice", "bob", "chen"):
+            held = workflow.claim_this(people[name], trajectory)
+            attempt = AttemptContent(4, f"Notes of {name}.", "", "as_short")
+            workflow.submit(people[name], held.trajectory, testing.content(trajectory, attempt=attempt))
+    workflow.draw_spot_checks(people["mira"], submission)
+    testing.adjudicate_all(people["carol"], submission)
+    workflow.freeze(people["mira"], submission)
+    first = results(people["mira"], f"/submissions/{submission.pk}/labels")[0]
+    assert first["attempt"] == {"steps": 4, "notes": "Notes of alice.", "link": "", "path": "as_short"}
+    own = results(people["bob"], "/my/labels")
+    assert {row["attempt"]["notes"] for row in own} == {"Notes of bob."}
+
+
+def test_reports_come_under_pseudonyms_after_the_freeze(submission: Submission, people: People) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 0, 1], "task_0001": [1, 0, 1]})
+    trajectory = submission.trajectories.get(position=1)
+    made = workflow.report(people["bob"], trajectory, Report.Kind.TASK_OUTDATED, "The shop has closed.")
+    workflow.settle_report(people["mira"], made, "The task is replaced.")
+    testing.adjudicate_all(people["carol"], submission)
+    workflow.freeze(people["mira"], submission)
+    path = f"/submissions/{submission.pk}/reports"
+    (only,) = results(people["mira"], path, task_id="task_0001")
+    assert (only["reporter"], only["kind"], only["note"]) == ("A2", "task_outdated", "The shop has closed.")
+    assert (only["answer"], only["settled_at"] is None) == ("The task is replaced.", False)
+    assert results(people["mira"], path, task_id="task_0000") == []
 
 
 def test_members_have_pseudonyms_and_their_names_are_for_maintainers(submission: Submission, people: People) -> None:

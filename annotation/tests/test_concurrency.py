@@ -6,12 +6,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
-from annotation import testing, workflow
-from annotation.models import Assignment, Event, Label, Membership, Submission, Trajectory
+from annotation import ingest, screenshots, testing, workflow
+from annotation.models import Assignment, Event, Label, Membership, Screenshot, SpotCheckDraw, Submission, Trajectory
 from annotation.models.events import first_broken
 from annotation.workflow import Conflict
+from annotation.workflow.ground import lock_submission
+from config.tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -125,3 +127,127 @@ def test_a_label_and_a_freeze_at_the_same_instant_never_both_go_through():
     events = list(Event.objects.filter(submission=submission).values_list("kind", flat=True))
     assert isinstance(frozen, Submission)
     assert isinstance(flagged, Conflict) or events.index("flagged") < events.index("frozen")
+
+
+# --- two who need the same rows: neither may wait for the other, whatever the order in which they came ----------------
+
+
+def just_before(wanted, act):
+    """A block in which ``act`` is called once, just before the first statement of this thread that is ``wanted``."""
+    waiting = [act]
+
+    def look(execute, sql, params, many, context):
+        if waiting and wanted(sql):
+            waiting.pop()()
+        return execute(sql, params, many, context)
+
+    return connection.execute_wrapper(look)
+
+
+def locks_the_submission(sql):
+    return 'FROM "annotation_submission"' in sql and "FOR NO KEY UPDATE" in sql
+
+
+def asks_for_a_membership(sql):
+    return sql.startswith('UPDATE "annotation_membership"') or (
+        'FROM "annotation_membership"' in sql and "FOR UPDATE" in sql
+    )
+
+
+VERBS = {
+    "flag": lambda who, trajectory: workflow.flag(who, trajectory, "Look."),
+    "revise": lambda who, trajectory: workflow.revise(who, trajectory, testing.content(trajectory), "Said better."),
+}
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_draw_and_somebody_who_holds_a_trajectory_do_not_wait_for_each_other(verb):
+    submission = testing.bare_submission(2, steps=3)
+    people = testing.cast(submission)
+    testing.label_all(people, submission, {})
+    trajectory = submission.trajectories.first()
+    meeting = threading.Barrier(2, timeout=30)
+
+    def act(number):
+        if number == 1:
+            meeting.wait()
+            with just_before(locks_the_submission, meeting.wait):
+                return VERBS[verb](people["alice"], trajectory)
+        with transaction.atomic():
+            lock_submission(submission.pk)
+            meeting.wait()  # from here on the submission is ours
+            meeting.wait()  # and the trajectory theirs
+            return workflow.draw_spot_checks(people["mira"], submission)
+
+    drawn, done = at_once(2, act)
+    assert isinstance(drawn, SpotCheckDraw), drawn
+    assert type(done).__name__ in ("Flag", "Label"), done
+    assert drawn.members.count() == 2
+
+
+@pytest.mark.postgresql
+def test_a_claim_and_the_end_of_the_membership_do_not_wait_for_each_other():
+    submission = testing.bare_submission(2)
+    people = testing.cast(submission)
+    meeting = threading.Barrier(2, timeout=30)
+
+    def both_have_begun():
+        meeting.wait()  # the claim holds the membership and a trajectory
+        meeting.wait()  # and the other one is about to ask for the membership
+
+    def act(number):
+        if number == 0:
+            with just_before(locks_the_submission, both_have_begun):
+                return workflow.claim(people["alice"], submission)
+        meeting.wait()
+        with just_before(asks_for_a_membership, meeting.wait):
+            return workflow.deactivate_member(people["mira"], submission, people["alice"])
+
+    claimed, ended = at_once(2, act)
+    assert isinstance(claimed, Assignment), claimed
+    assert isinstance(ended, Membership), ended
+    # What was given at the last moment comes back too.
+    assert not Assignment.objects.exists()
+    kinds = Event.objects.filter(submission=submission).values_list("kind", flat=True)
+    assert list(kinds)[-3:] == ["claimed", "member_deactivated", "slot_returned"]
+
+
+def connections_that_wait():
+    """How many connections of this database wait for a lock of another one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction keeps what it saw first
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.postgresql
+def test_two_imports_that_share_new_screenshots_do_not_wait_for_each_other(tmp_path, settings):
+    settings.MEDIA_ROOT = tmp_path / "images"
+    pictures = sorted((testing.png(n) for n in range(3)), key=lambda data: screenshots.inspect(data).sha256)
+    middle = screenshots.inspect(pictures[1])
+    for folder, order in (("0", pictures), ("1", pictures[::-1])):
+        images = {f"{n:04d}.png": data for n, data in enumerate(order)}
+        testing.write_trajectory(tmp_path / folder, testing.result_v2(0), images)
+    shops = [testing.benchmark(1), testing.benchmark(1, slug="others")]
+    begun = threading.Barrier(3, timeout=30)
+
+    def read(number):
+        begun.wait()
+        return ingest.import_submission(tmp_path / f"{number}", benchmark=shops[number], agent_name=f"A{number}")[1]
+
+    def hold_what_both_need_second_until_both_wait():
+        with transaction.atomic():
+            facts = {"media_type": "image/png", "width": 320, "height": 200, "size": middle.size}
+            Screenshot.objects.create(sha256=middle.sha256, **facts)
+            begun.wait()
+            wait_until(lambda: connections_that_wait() == 2, "both imports wait")
+
+    acts = [lambda: read(0), lambda: read(1), hold_what_both_need_second_until_both_wait]
+    first, second, third = at_once(3, lambda number: acts[number]())
+    assert third is None, third
+    assert isinstance(first, Submission), first
+    assert isinstance(second, Submission), second
+    assert Screenshot.objects.count() == 3

@@ -11,9 +11,13 @@ from annotation.models import (
     Adjudication,
     Assignment,
     Event,
+    Flag,
     KeyPointFinding,
     Label,
     Membership,
+    Release,
+    Reopening,
+    SpotCheck,
     SpotCheckDraw,
     Submission,
     triggers,
@@ -126,6 +130,36 @@ def test_a_draw_can_be_neither_changed_nor_deleted(submission, people):
     draws = SpotCheckDraw.objects.all()
     assert refused(lambda: draws.update(seed="another"))
     assert refused(lambda: draws._raw_delete(draws.db))
+
+
+def test_who_was_drawn_flags_and_reopenings_can_be_neither_changed_nor_deleted(submission, people):
+    testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
+    trajectory = submission.trajectories.first()
+    workflow.flag(people["alice"], trajectory, "Look.")
+    workflow.draw_spot_checks(people["mira"], submission)
+    testing.adjudicate_all(people["carol"], submission)
+    workflow.reopen(people["mira"], trajectory, "The site has changed.")
+    for rows, change in (
+        (SpotCheck.objects.all(), {"selected": False}),
+        (Flag.objects.all(), {"note": "Nothing."}),
+        (Reopening.objects.all(), {"revision": 1}),
+    ):
+        assert rows.exists()
+        assert refused(lambda rows=rows, change=change: rows.update(**change))
+        assert refused(lambda rows=rows: rows._raw_delete(rows.db))
+
+
+def test_a_trajectory_is_given_back_once_until_that_is_lifted(submission, people):
+    given = {
+        "trajectory": submission.trajectories.first(),
+        "annotator": people["alice"],
+        "reason": "I know this shop.",
+        "released_at": timezone.now(),
+    }
+    first = Release.objects.create(**given)
+    assert refused(lambda: Release.objects.create(**given))
+    Release.objects.filter(pk=first.pk).update(lifted_at=timezone.now())
+    assert Release.objects.create(**given).pk != first.pk
 
 
 def test_a_decided_adjudication_never_changes_and_an_open_one_may_be_left(submission, people):

@@ -15,19 +15,22 @@ import pytest
 from django.conf import settings
 from PIL import Image
 
+from annotation import testing, workflow
+from annotation.demo import load
 from annotation.demo.record import AGENTS, DATA, ChromiumMissingError, find_chromium
 from annotation.demo.tasks import TASKS, TASKS_BY_NAME
 from annotation.formats.archive import open_package
 from annotation.formats.online_mind2web import read_trajectories
 from annotation.formats.tasks import read_tasks
-from annotation.protocol import missing
+from annotation.models import Person, Submission
+from annotation.protocol import Asked, missing
 from annotation.records import Finding, FindingContent, LabelContent, TrajectoryRecord, Verdict
 
 ANNOTATORS = ("alice", "bob", "chen")
 V2_KEYS = {"schema_version", "task_id", "task", "reference_length", "agent_final_answer", "action_history"}
 V2_STEP_KEYS = {"step", "screenshot", "url", "thought", "action"}
 TRACES_OF_A_MACHINE = re.compile(r"127\.0\.0\.1|localhost|file:|(?<![\w.])/(?:home|root|tmp|work|usr|var|Users)/")
-KEY_POINTS = {task.task_id: range(len(task.key_points)) for task in TASKS}
+KEY_POINTS = {task.task_id: tuple(range(len(task.key_points))) for task in TASKS}
 
 
 def read_json(path: Path) -> Any:
@@ -161,7 +164,10 @@ def test_the_network_traces_know_only_the_hosts_of_the_demo() -> None:
 @pytest.mark.parametrize("agent", ["careful", "hasty"])
 def test_every_label_of_the_demo_people_is_complete(agent: str) -> None:
     steps = {task_id: len(record.steps) for task_id, record in records(agent).items()}
-    found = [(t, who, missing(label, KEY_POINTS[t], steps[t])) for t, who, label in labels(agent)]
+    found = [
+        (t, who, missing(label, Asked(KEY_POINTS[t], steps[t], criterion=who == "carol")))
+        for t, who, label in labels(agent)
+    ]
     assert found
     assert [entry for entry in found if entry[2]] == []
 
@@ -181,6 +187,38 @@ def test_hasty_leaves_work_for_everybody() -> None:
     assert set(reviews) < {task.task_id for task in TASKS}
     assert any(disputed(review) and "adjudication" not in review for review in reviews.values())
     assert any(review.get("flags") for review in reviews.values())
+
+
+def test_the_practice_set_has_every_verdict_and_complete_known_answers() -> None:
+    items = read_json(DATA / "reviews.json")["practice"]
+    answers = {task_id: content(item["known_answer"]) for task_id, item in items.items()}
+    steps = {task_id: len(records(item["agent"])[task_id].steps) for task_id, item in items.items()}
+
+    assert {answer.verdict for answer in answers.values()} == set(Verdict)
+    assert [t for t, answer in answers.items() if missing(answer, Asked(KEY_POINTS[t], steps[t]))] == []
+
+
+def test_nobody_practises_on_what_they_may_still_be_given() -> None:
+    reviews = read_json(DATA / "reviews.json")
+    practised = {task_id for task_id, item in reviews["practice"].items() if item["agent"] == "hasty"}
+    assert practised
+    assert all(set(reviews["hasty"][task_id]["labels"]) == set(ANNOTATORS) for task_id in practised)
+
+
+@pytest.mark.django_db
+def test_the_demo_people_are_given_work_at_once_and_a_newcomer_practises_first(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    first, again = list(load.everything()), list(load.everything())
+    hasty, practice = (Submission.objects.get(agent__name=name) for name in ("Hasty", load.PRACTICE))
+
+    assert first == again
+    assert (hasty.practice_set, practice.practice) == (practice, True)
+    for name in ANNOTATORS:
+        assert workflow.claim(Person.objects.get(username=name), hasty) is not None
+    nina = testing.person("nina")
+    workflow.add_member(Person.objects.get(username="mira"), hasty, nina, "annotator")
+    with pytest.raises(workflow.Conflict, match="Practise first"):
+        workflow.claim(nina, hasty)
 
 
 def disputed(review: dict[str, Any]) -> bool:

@@ -43,7 +43,9 @@ def test_only_id_and_text_are_needed_and_unknown_keys_are_let_be():
         ({"confirmed_task": 5}, "confirmed_task"),
         ({"confirmed_task": "a" * 1_000_001}, "confirmed_task"),
         ({"website": 5}, "website"),
+        ({"website": "w" * 501}, "website"),
         ({"level": 3}, "level"),
+        ({"level": "l" * 41}, "level"),
         ({"reference_length": True}, "reference_length"),
         ({"reference_length": 5.0}, "reference_length"),
         ({"reference_length": -1}, "reference_length"),
@@ -59,6 +61,13 @@ def test_a_wrong_field_is_named_with_its_place(fields, named):
     assert len(tasks) == 1
     assert [problem.where for problem in problems] == ["tasks.json: [1]"]
     assert named in problems[0].message
+
+
+def test_the_longest_texts_that_the_database_takes_are_read():
+    tasks, problems = read(task(1) | {"website": "w" * 500, "level": "l" * 40})
+
+    assert problems == []
+    assert (len(tasks[0].website), len(tasks[0].level)) == (500, 40)
 
 
 @pytest.mark.parametrize("key", ["task_id", "confirmed_task"])

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from annotation import ingest, jobs, screenshots, testing, workflow
-from annotation.models import Assignment, Screenshot, Submission, Upload
+from annotation import ingest, jobs, screenshots, testing, uploads, workflow
+from annotation.models import Assignment, Benchmark, Screenshot, Submission, Upload
 from annotation.records import ImportReport
 from config.celery import app
 
@@ -119,6 +121,37 @@ def test_a_mistake_of_our_own_ends_the_upload_and_says_so(upload, monkeypatch):
     jobs.import_upload(str(upload.pk))
     upload.refresh_from_db()
     assert upload.report["rejected"][0]["problems"][0]["code"] == "import_failed"
+
+
+@pytest.mark.parametrize("away", [OperationalError, InterfaceError])
+def test_an_import_during_which_the_database_was_away_is_finished_by_the_next_run(upload, away):
+    def fail(execute, sql, params, many, context):
+        if sql.startswith('INSERT INTO "annotation_trajectory"'):
+            raise away("the server closed the connection unexpectedly")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fail), pytest.raises(away):
+        jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    assert (upload.finished_at, upload.report, upload.submission) == (None, None, None)
+    assert default_storage.exists(upload.stored_as)
+    assert Submission.objects.count() == 0
+    Upload.objects.update(heartbeat_at=timezone.now() - jobs.SILENT - timedelta(seconds=1))
+    jobs.resume_uploads()
+    upload.refresh_from_db()
+    assert upload.report["accepted"] == ["task_0000", "task_0001"]
+    assert upload.submission.trajectories.count() == 2
+    assert not default_storage.exists(upload.stored_as)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_package_whose_row_the_database_refuses_is_not_kept():
+    gone = Benchmark(pk=999_999, slug="gone", name="Deleted meanwhile")
+    file = SimpleUploadedFile("package.zip", b"PK")
+    with pytest.raises(IntegrityError):
+        uploads.receive(testing.person("mira", is_staff=True), benchmark=gone, agent="Agent", file=file)
+    assert not Upload.objects.exists()
+    assert not default_storage.exists("uploads") or default_storage.listdir("uploads")[1] == []
 
 
 def test_the_first_outcome_of_an_upload_stays(upload):

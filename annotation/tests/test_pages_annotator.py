@@ -30,7 +30,7 @@ def held(people: dict[str, Person], submission: Submission) -> Trajectory:
 
 def filled(trajectory: Trajectory, verdict: str = "1", **fields: str) -> dict[str, str]:
     """A complete form, as a browser without script sends it."""
-    form = {"verdict": verdict, "reasoning": "The steps show it."}
+    form = {"verdict": verdict, "reasoning": "The steps show it.", "criterion": "key_point"}
     for pk in workflow.key_points_of(trajectory).values_list("pk", flat=True):
         form |= {f"finding_{pk}": "met", f"finding_{pk}_step": "0"}
     if verdict == "0":

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from annotation import jobs, testing, workflow
 from annotation.catalogue import propose_key_point
-from annotation.models import Benchmark, Event, KeyPoint, Membership, Person, Submission, Task, Upload
+from annotation.models import Benchmark, Event, KeyPoint, Membership, Person, Report, Submission, Task, Upload
 
 
 @pytest.fixture
@@ -149,6 +149,58 @@ def test_a_matrix_of_one_state_can_be_asked_for(mira: Client, finished: Submissi
     assert [row["trajectory"].state for row in response.context["matrix"]] == ["unanimous"]
 
 
+def shown(mira: Client, submission: Submission, **filters: Any) -> list[str]:
+    rows = mira.get(reverse("submission", args=[submission.pk]), filters).context["matrix"]
+    return [row["trajectory"].task.external_id for row in rows]
+
+
+def test_the_matrix_is_narrowed_by_slot_annotator_and_words(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    first, second = submission.trajectories.order_by("position")
+    for name in ("alice", "bob", "chen"):
+        workflow.claim_this(people[name], first)
+    workflow.submit(people["alice"], first, testing.content(first))
+    workflow.claim_this(people["bob"], second)
+    second.assignments.update(lease_expires_at=submission.created_at)
+
+    assert shown(mira, submission, slot="open") == ["task_0001"]
+    assert shown(mira, submission, slot="held") == ["task_0000"]
+    assert shown(mira, submission, slot="expired") == ["task_0001"]
+    assert shown(mira, submission, slot="filled", who="A1") == ["task_0000"]
+    assert shown(mira, submission, slot="filled", who="A2") == []
+    assert shown(mira, submission, who="A2") == ["task_0000", "task_0001"]
+    assert shown(mira, submission, q="TASK_0001") == ["task_0001"]
+    assert shown(mira, submission, q="shop 0", who="A3") == ["task_0000"]
+    assert shown(mira, submission, state="dispute") == []
+
+
+def test_a_filter_that_does_not_exist_is_no_filter(mira: Client, submission: Submission) -> None:
+    assert shown(mira, submission, state="nonsense", slot="-1", who="alice") == ["task_0000", "task_0001"]
+
+
+def test_the_filters_stay_in_the_address_of_the_next_part(mira: Client, people: dict[str, Person]) -> None:
+    many = testing.bare_submission(120)
+    workflow.found(many, people["mira"])
+    page = mira.get(reverse("submission", args=[many.pk]), {"slot": "open"}).content.decode()
+
+    assert 'href="?slot=open&amp;page=2"' in page
+    assert "120 of 120" in page
+
+
+def test_what_blocks_the_freeze_leads_to_the_trajectories(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 1, 0]})
+    workflow.open_adjudication(people["carol"], submission.trajectories.get(position=0))
+    page = mira.get(reverse("submission", args=[submission.pk])).content.decode()
+
+    assert '<a href="?state=dispute#matrix">1 dispute</a>: an adjudicator decides' in page
+    assert '<a href="?state=agreed#matrix">1 agreed</a>: the spot checks are drawn' in page
+    assert shown(mira, submission, state="agreed") == ["task_0001"]
+    assert shown(mira, submission, state="opened, undecided") == ["task_0000"]
+
+
 def test_freezing_too_early_is_a_conflict_that_names_what_is_missing(mira: Client, submission: Submission) -> None:
     response = mira.post(reverse("freeze", args=[submission.pk]))
 
@@ -181,6 +233,20 @@ def test_a_trajectory_and_a_submission_are_reopened_with_a_reason_only(mira: Cli
     assert "reopened" in page.content.decode()
 
 
+def test_what_was_given_back_is_offered_again_for_a_reason(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    trajectory = workflow.claim(people["alice"], submission).trajectory
+    workflow.release(people["alice"], trajectory, "I know this shop")
+    there, offer = (reverse(name, args=[trajectory.pk]) for name in ("submission-trajectory", "offer-again"))
+    assert "1 gave it back" in mira.get(there).content.decode()
+    assert mira.post(offer).status_code == 400
+    mira.post(offer, {"reason": "somebody has to"})
+
+    assert "gave it back" not in mira.get(there).content.decode()
+    assert workflow.claim(people["alice"], submission).trajectory == trajectory
+
+
 def test_people_are_added_with_one_role_and_deactivated(
     mira: Client, people: dict[str, Person], submission: Submission
 ) -> None:
@@ -195,6 +261,84 @@ def test_people_are_added_with_one_role_and_deactivated(
     assert Membership.objects.get(person=people["dave"]).deactivated_at is not None
     itself = reverse("deactivate-person", args=[submission.pk, people["mira"].pk])
     assert mira.post(itself).status_code == 409
+
+
+def test_somebody_who_left_is_let_back_in_with_their_pseudonym(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    there = [submission.pk, people["bob"].pk]
+    mira.post(reverse("deactivate-person", args=there))
+    assert reverse("reactivate-person", args=there) in mira.get(reverse("people", args=there[:1])).content.decode()
+    page = mira.post(reverse("reactivate-person", args=there), follow=True).content.decode()
+
+    assert "bob takes part again as annotator, A2." in page
+    member = Membership.objects.get(submission=submission, person=people["bob"])
+    assert (member.role, member.pseudonym, member.deactivated_at) == ("annotator", "A2", None)
+    assert Event.objects.filter(submission=submission, kind="member_reactivated").count() == 1
+
+
+def test_nobody_who_never_took_part_is_let_back_in(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    assert mira.post(reverse("reactivate-person", args=[submission.pk, people["dave"].pk])).status_code == 404
+
+
+def test_the_people_page_says_when_somebody_was_last_at_work(
+    mira: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    held = workflow.claim(people["alice"], submission)
+    workflow.record_activity(people["alice"], held.trajectory, 5, [0])
+    page = mira.get(reverse("people", args=[submission.pk])).content.decode()
+
+    assert page.count("at work <") == 1
+    assert "never" in page
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reported(people: dict[str, Person], submission: Submission) -> Report:
+    trajectory = workflow.claim(people["bob"], submission).trajectory
+    return workflow.report(people["bob"], trajectory, Report.Kind.TASK_OUTDATED, "The shop has <closed>.")
+
+
+def test_an_open_report_is_counted_at_its_tab_and_settled_with_an_answer(
+    mira: Client, submission: Submission, reported: Report
+) -> None:
+    address, settle = reverse("reports", args=[submission.pk]), reverse("settle-report", args=[reported.pk])
+    page = mira.get(address).content.decode()
+    for words in ("Task outdated", "The shop has &lt;closed&gt;.", "A2,", '1<span class="sr"> open</span>', settle):
+        assert words in page
+    assert "bob" not in page
+    assert mira.post(settle, {"answer": " "}).status_code == 400
+
+    page = mira.post(settle, {"answer": "The task is replaced."}, follow=True).content.decode()
+    assert "The task is replaced." in page
+    assert '<span class="sr"> open</span>' not in page
+    assert mira.post(settle, {"answer": "Again."}).status_code == 409
+
+
+def test_open_reports_come_first_and_the_longest_waiting_on_top(
+    mira: Client, people: dict[str, Person], submission: Submission, reported: Report
+) -> None:
+    second = workflow.report(people["carol"], reported.trajectory, Report.Kind.GUIDELINE_UNCLEAR, "Two readings.")
+    third = workflow.report(people["carol"], reported.trajectory, Report.Kind.TASK_OUTDATED, "Closed.")
+    workflow.settle_report(people["mira"], reported, "Replaced.")
+
+    entries = mira.get(reverse("reports", args=[submission.pk])).context["entries"]
+    assert [entry[0] for entry in entries] == [second, third, reported]
+
+
+@pytest.mark.parametrize(("name", "status"), [("alice", 403), ("bob", 403), ("carol", 403), ("dave", 404)])
+def test_nobody_else_settles_a_report(
+    client: Client, people: dict[str, Person], reported: Report, name: str, status: int
+) -> None:
+    client.force_login(people[name])
+
+    assert client.post(reverse("settle-report", args=[reported.pk]), {"answer": "Mine."}).status_code == status
+    reported.refresh_from_db()
+    assert reported.settled_at is None
 
 
 def test_accepting_a_key_point_settles_the_same_proposal_of_another(mira: Client, people: dict[str, Person]) -> None:
@@ -283,7 +427,7 @@ def test_the_note_of_a_flag_is_not_shown_before_the_freeze(
     assert "surely a failure" not in mira.get(reverse("events", args=[submission.pk])).content.decode()
 
 
-PAGES = ["submission", "people", "events"]
+PAGES = ["submission", "people", "events", "quality", "reports"]
 
 
 @pytest.mark.parametrize("name", PAGES)

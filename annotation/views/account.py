@@ -10,16 +10,18 @@ from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.views import LoginView, PasswordResetConfirmView
-from django.http import Http404, HttpRequest, HttpResponse
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 
 from annotation import access
-from annotation.forms import TokenForm
-from annotation.models import ApiToken, Membership
-from annotation.views.answers import Request, act, page
+from annotation.forms import PhraseForm, TokenForm
+from annotation.models import ApiToken, Membership, Person
+from annotation.views.answers import Request, act, page, scripted
 
+MOST_PHRASES = 50  # of one person: more is no menu
 START = {
     Membership.Role.ANNOTATOR: "work",
     Membership.Role.ADJUDICATOR: "adjudicate",
@@ -98,16 +100,54 @@ def make_token(request: Request) -> HttpResponse:
 
 @act
 def revoke_token(request: Request, pk: int) -> HttpResponse:
-    own = ApiToken.objects.filter(person=request.user, pk=pk)
-    if not own.exists():
-        raise Http404("No such token.")
-    own.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+    token = access.token_for(request.user, pk)
+    access.tokens_of(request.user).filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
     messages.success(request, "The token is revoked.")
     return redirect("account")
 
 
+@act
+def add_phrase(request: Request) -> HttpResponse:
+    """Keep a phrase; to a script all phrases of the person as JSON, or why it was not kept (400)."""
+    form = PhraseForm(request.POST)
+    if form.is_valid() and not _keep_phrase(request.user, form.cleaned_data["text"]):
+        form.add_error("text", f"You have {MOST_PHRASES} phrases; delete one first.")
+    if scripted(request):
+        return JsonResponse(_phrases(request, form), status=200 if form.is_valid() else 400)
+    if not form.is_valid():
+        return _account(request, phrase_form=form, status=400)
+    messages.success(request, "The phrase is kept.")
+    return redirect("account")
+
+
+def _keep_phrase(person: Person, text: str) -> bool:
+    """Whether there was room for it; the same phrase twice is one."""
+    with transaction.atomic():
+        Person.objects.select_for_update().get(pk=person.pk)
+        own = access.phrases_of(person)
+        if not own.filter(text=text).exists() and own.count() >= MOST_PHRASES:
+            return False
+        own.get_or_create(person=person, text=text)
+        return True
+
+
+def _phrases(request: Request, form: PhraseForm) -> dict[str, Any]:
+    texts = list(access.phrases_of(request.user).values_list("text", flat=True))
+    return {"phrases": texts, "problem": " ".join(map(str, form.errors.get("text", [])))}
+
+
+@act
+def delete_phrase(request: Request, pk: int) -> HttpResponse:
+    access.phrase_for(request.user, pk).delete()
+    messages.success(request, "The phrase is deleted.")
+    return redirect("account")
+
+
 def _account(request: Request, status: int = 200, **context: Any) -> HttpResponse:
-    context.setdefault("password_form", PasswordChangeForm(request.user))
+    password_form = context.setdefault("password_form", PasswordChangeForm(request.user))
+    password_form.fields["old_password"].widget.attrs.pop("autofocus", None)  # the page is about more than that
     context.setdefault("token_form", TokenForm())
-    context["tokens"] = ApiToken.objects.filter(person=request.user).order_by("revoked_at", "-created_at")
+    context.setdefault("phrase_form", PhraseForm())
+    context["phrases"] = access.phrases_of(request.user)
+    context["tokens"] = access.tokens_of(request.user).order_by("revoked_at", "-created_at")
     return render(request, "annotation/account.html", context, status=status)

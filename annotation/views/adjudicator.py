@@ -2,40 +2,94 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 
 from annotation import access, queue, workflow
-from annotation.forms import LabelForm, posted_key_points, values_of
-from annotation.models import Adjudication, Draft, Membership, Trajectory
-from annotation.models.states import State, state_of
-from annotation.records import Problem
+from annotation.forms import LabelForm, as_posted, values_of
+from annotation.models import Adjudication, Draft, Membership, Report, Submission, Trajectory
+from annotation.models.states import State, with_waiting
+from annotation.records import Problem, Verdict
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paged
-from annotation.views.comparing import compared, named, pseudonyms
+from annotation.views.agreeing import agreement, effects
+from annotation.views.answers import Request, act, act_from, page, paged
+from annotation.views.comparing import Comparison, compared, named, pseudonyms
 from annotation.views.drafts import save
-from annotation.views.viewer import viewer
+from annotation.views.viewer import number, viewer
 
 Role = Membership.Role
+TONES = {queue.Kind.FLAGGED: "warn", queue.Kind.SPOT_CHECK: ""}  # of the chips; the others are disputes
 
 
 @page
 def adjudicate(request: Request, pk: int) -> HttpResponse:
-    """What waits for an adjudicator; of trajectories to be judged blind nothing but task and state."""
+    """What waits for an adjudicator; of trajectories to be judged blind nothing but task, kind and age."""
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
-    own = Adjudication.objects.filter(adjudicator=request.user, trajectory__submission=submission)
+    everything = [_dated(row) for row in queue.to_adjudicate(submission)]
+    waiting = [row for row in everything if row.opened_by != request.user.pk]
+    kind = _kind(request.GET.get("kind"))
+    decided = Adjudication.objects.filter(
+        adjudicator=request.user, trajectory__submission=submission, decided_at__isnull=False
+    )
     context = {
         "submission": submission,
-        "waiting": paged(request, queue.to_adjudicate(submission), 50),
-        "open": own.filter(decided_at__isnull=True).select_related("trajectory__task").order_by("opened_at"),
-        "decided": own.filter(decided_at__isnull=False).select_related("trajectory__task").order_by("-decided_at")[:50],
+        "mine": _with_drafts(request, [row for row in everything if row.opened_by == request.user.pk]),
+        "waiting": paged(request, [row for row in waiting if not kind or row.kind == kind], 50),
+        "total": len(waiting),
+        "kinds": _kinds(waiting, kind),
+        "kind": kind,
+        "decided": _latest(decided),
         "draws": submission.spot_check_draws.order_by("number"),
     }
     return render(request, "annotation/adjudicate.html", context)
+
+
+def _latest(decided: Any) -> list[Adjudication]:
+    return list(decided.select_related("trajectory__task").order_by("-decided_at")[:50])
+
+
+def _kind(value: str | None) -> queue.Kind | None:
+    return queue.Kind(value) if value in queue.Kind.values else None
+
+
+def _kinds(waiting: list[Any], chosen: queue.Kind | None) -> list[tuple[queue.Kind, int, bool]]:
+    """The kinds that wait, with how many, and whether the list is narrowed to it."""
+    counts = Counter(row.kind for row in waiting)
+    return [(kind, counts[kind], kind == chosen) for kind in queue.Kind if counts[kind] or kind == chosen]
+
+
+def _dated(row: Any) -> Any:
+    """The row with how long it waits and the tone of its chip."""
+    row.age, row.tone = age(row.since, timezone.now()), TONES.get(row.kind, "bad")
+    return row
+
+
+def _with_drafts(request: Request, rows: list[Any]) -> list[Any]:
+    drafts = Draft.objects.filter(author=request.user, trajectory__in=rows)
+    saved = dict(drafts.values_list("trajectory", "saved_at"))
+    for row in rows:
+        row.draft_at = saved.get(row.pk)
+        row.draft_age = age(row.draft_at, timezone.now()) if row.draft_at else ""
+    return rows
+
+
+def age(since: datetime, now: datetime) -> str:
+    """How long ago: under 1 min, 12 min, 3 h, 2 d."""
+    minutes = int((now - since).total_seconds() // 60)
+    if minutes < 1:
+        return "under 1 min"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"
 
 
 @act
@@ -44,6 +98,22 @@ def draw(request: Request, pk: int) -> HttpResponse:
     made = workflow.draw_spot_checks(request.user, submission)
     messages.success(request, f"Drew {len(made.drawn)} of {len(made.population)} unanimous trajectories.")
     return redirect("adjudicate", pk)
+
+
+@act
+def open_next(request: Request, pk: int) -> HttpResponse:
+    """Open the hardest that waits, of ?kind= where that is posted."""
+    submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
+    return _next(request, submission, _kind(request.POST.get("kind")))
+
+
+def _next(request: Request, submission: Submission, kind: queue.Kind | None = None) -> HttpResponse:
+    for trajectory in queue.next_to_adjudicate(request.user, submission, kind or ""):
+        with suppress(workflow.Conflict):  # somebody else was faster
+            workflow.open_adjudication(request.user, trajectory)
+            return redirect("adjudication", trajectory.pk)
+    messages.info(request, "Nothing waits for you at the moment.")
+    return redirect("adjudicate", submission.pk)
 
 
 @page
@@ -61,10 +131,10 @@ def open_one(request: Request, pk: int) -> HttpResponse:
     return redirect("adjudication", pk)
 
 
-@act
+@act_from("adjudication")
 def decide(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
-    form = LabelForm(request.POST, posted_key_points(request.POST))
+    form = LabelForm(request.POST, as_posted(request.POST, criterion=True))
     try:
         if form.errors:
             raise workflow.Incomplete([])
@@ -72,6 +142,8 @@ def decide(request: Request, pk: int) -> HttpResponse:
     except workflow.Incomplete as incomplete:
         return _desk(request, found, refused=incomplete.problems, status=400)
     messages.success(request, f"{found.task.external_id} is decided.")
+    if request.POST.get("then") == "next":
+        return _next(request, found.submission)
     return redirect("adjudication", pk)
 
 
@@ -86,7 +158,30 @@ def leave(request: Request, pk: int) -> HttpResponse:
 @act
 def draft(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
-    return save(request, found, reverse("adjudication", args=[pk]))
+    return save(request, found, Role.ADJUDICATOR, reverse("adjudication", args=[pk]))
+
+
+@act
+def report(request: Request, pk: int) -> HttpResponse:
+    """Tell the maintainer; a script gets the part of the page that says so, and nothing else is reloaded."""
+    found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
+    if request.POST.get("kind") not in Report.Kind.values:
+        raise BadRequest("There is no such kind of report.")
+    workflow.report(request.user, found, Report.Kind(request.POST["kind"]), request.POST.get("note", ""))
+    if request.htmx:
+        return render(request, "annotation/_reports.html", {"trajectory": found} | _reports(request, found))
+    messages.success(request, "The maintainer is told.")
+    return redirect(f"{reverse('adjudication', args=[pk])}?step={number(request.POST.get('step')) or 0}")
+
+
+def _reports(request: Request, trajectory: Trajectory) -> dict[str, Any]:
+    """The person's own reports by kind, and the kinds with the question that each form asks."""
+    sent = {report.kind: report for report in trajectory.reports.filter(reporter=request.user)}
+    asks = [
+        (Report.Kind.GUIDELINE_UNCLEAR, "What is unclear, and which readings are possible?"),
+        (Report.Kind.TASK_OUTDATED, "What does the task ask for that no longer exists?"),
+    ]
+    return {"reports": [(kind, question, sent.get(kind)) for kind, question in asks]}
 
 
 def _desk(
@@ -95,26 +190,58 @@ def _desk(
     adjudications = list(trajectory.adjudications.prefetch_related("findings__key_point").order_by("revision"))
     undecided = next((a for a in adjudications if a.decided_at is None), None)
     decided = [a for a in adjudications if a.decided_at is not None]
-    seen = access.may_see_labels(request.user, trajectory)
-    names = pseudonyms(trajectory)
-    state = state_of(trajectory)
+    mine = undecided if undecided and undecided.adjudicator_id == request.user.pk else None
     shown = viewer(request, trajectory, address=reverse("adjudication", args=[trajectory.pk]) + "?")
+    points = list(workflow.key_points_of(trajectory))
+    asked = workflow.asked_of(trajectory, Role.ADJUDICATOR)
+    kept = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
+    start = kept.content if kept else values_of(decided[-1] if decided else None)
     context: dict[str, Any] = {
         "trajectory": trajectory,
         "submission": trajectory.submission,
         "viewer": shown,
-        "state": state,
-        "mine": undecided if undecided and undecided.adjudicator_id == request.user.pk else None,
-        "elsewhere": undecided is not None and undecided.adjudicator_id != request.user.pk,
-        "waits": state in queue.HARDEST_FIRST,
-        "changeable": state is State.ADJUDICATED,
-        "decisions": [(names[a.adjudicator_id], named(a)) for a in reversed(decided)],
-        "comparison": compared(access.labels_for(request.user, trajectory), trajectory) if seen else None,
-        "blind": not seen and access.judged_blind(trajectory),
+        "mine": mine,
+        "elsewhere": undecided is not None and mine is None,
         "final": trajectory.submission.frozen_at is not None,
+        "draft": kept,
+        "phrases": access.phrases_of(request.user),
+        "folded": request.COOKIES.get("labels") == "folded",
     }
-    kept = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
-    start = kept.content if kept else values_of(decided[-1] if decided else None)
-    points = list(workflow.key_points_of(trajectory))
-    context |= desk.form_context(request.POST if refused is not None else start, points, shown.count, refused)
-    return render(request, "annotation/adjudication.html", context | desk.rules() | {"draft": kept}, status=status)
+    context |= _standing(trajectory) | _reports(request, trajectory) | _labels(request, trajectory, mine, decided)
+    context |= desk.form_context(request.POST if refused is not None else start, points, asked, refused)
+    context |= desk.rules(trajectory.task.text)
+    return render(request, "annotation/adjudication.html", context, status=status)
+
+
+def _standing(trajectory: Trajectory) -> dict[str, Any]:
+    """Where it stands in the protocol, and why it waits."""
+    row = with_waiting(Trajectory.objects.filter(pk=trajectory.pk)).get()
+    kind = queue.kind_of(row)
+    return {"state": State(row.state), "waits": kind, "changeable": row.state == State.ADJUDICATED}
+
+
+def _labels(
+    request: Request, trajectory: Trajectory, mine: Adjudication | None, decided: list[Adjudication]
+) -> dict[str, Any]:
+    """What the labels say and what a decision does to them: only for who may see them, else that it is blind."""
+    names = pseudonyms(trajectory)
+    decisions = [(names[a.adjudicator_id], named(a)) for a in reversed(decided)]
+    if not access.may_see_labels(request.user, trajectory):
+        return {"decisions": decisions, "blind": access.judged_blind(trajectory)}
+    comparison = compared(access.labels_for(request.user, trajectory), trajectory, measured=True)
+    final = decided[-1].verdict if decided else None
+    before = None if final is None else Verdict(final)
+    return {
+        "decisions": decisions,
+        "blind": False,
+        "comparison": comparison,
+        "effects": effects(comparison, before) if mine else None,
+        "agreement": _agreement(request, comparison, decided) if not mine else None,
+        "asked_again": trajectory.reopenings.order_by("-revision").first() if decided else None,
+    }
+
+
+def _agreement(request: Request, comparison: Comparison, decided: list[Adjudication]) -> Any:
+    if not decided:
+        return None
+    return agreement(comparison, decided[-1], own=decided[-1].adjudicator_id == request.user.pk)

@@ -8,13 +8,14 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.html import format_html
 
-from annotation import access, catalogue, queue, workflow
-from annotation.forms import LabelForm, ProposalForm, posted_key_points
-from annotation.models import Membership, Release
+from annotation import access, catalogue, queue, training, workflow
+from annotation.forms import LabelForm, ProposalForm, as_posted
+from annotation.models import Membership, Release, Report
 from annotation.models.states import current_labels
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paged
+from annotation.views.answers import Request, act, act_from, page, paged, scripted
 from annotation.views.drafts import save
 
 Role = Membership.Role
@@ -35,6 +36,8 @@ def work(request: Request, pk: int) -> HttpResponse:
         "submission": submission,
         "done": done,
         "total": total,
+        "practice": training.practice(request.user, submission) if submission.practice_set_id else None,
+        "admitted": training.admitted(request.user, submission),
         "held": queue.held_by(request.user, submission),
         "history": paged(request, own.select_related("assignment__trajectory__task").order_by("-created_at"), 25),
         "releases": Release.objects.filter(annotator=request.user, trajectory__submission=submission)
@@ -66,28 +69,29 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
     return desk.render_desk(request, found)
 
 
-@act
+@act_from("trajectory")
 def submit(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
-    form = LabelForm(request.POST, posted_key_points(request.POST))
+    form = LabelForm(request.POST, as_posted(request.POST, attempt=found.submission.asks_attempt))
     try:
         if form.errors:
             raise workflow.Incomplete([])
-        workflow.submit(request.user, found, form.content())
+        note = form.cleaned_data["flag_note"] if form.cleaned_data["flag"] else None
+        workflow.submit(request.user, found, form.content(), note)
     except workflow.Incomplete as incomplete:
         return desk.render_desk(request, found, refused=incomplete.problems, status=400)
-    if form.cleaned_data["flag"]:
-        workflow.flag(request.user, found, form.cleaned_data["flag_note"])
-    messages.success(request, f"Label of {found.task.external_id} submitted.")
+    undo = reverse("trajectory", args=[pk]) + "?revise=undo"
+    said = 'Label of {} submitted. <a href="{}" data-undo>Undo <kbd>u</kbd></a>'
+    messages.success(request, format_html(said, found.task.external_id, undo))
     if request.POST.get("then") == "next":
         return _next(request, found.submission)
     return redirect("work", found.submission_id)
 
 
-@act
+@act_from("trajectory")
 def revise(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
-    form = LabelForm(request.POST, posted_key_points(request.POST))
+    form = LabelForm(request.POST, as_posted(request.POST, attempt=found.submission.asks_attempt))
     try:
         if form.errors:
             raise workflow.Incomplete([])
@@ -95,13 +99,15 @@ def revise(request: Request, pk: int) -> HttpResponse:
     except workflow.Incomplete as incomplete:
         return desk.render_desk(request, found, refused=incomplete.problems, status=400)
     messages.success(request, f"Label of {found.task.external_id} revised.")
+    if request.POST.get("then") == "next":
+        return _next(request, found.submission)
     return redirect("trajectory", pk)
 
 
 @act
 def draft(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
-    return save(request, found, reverse("trajectory", args=[pk]))
+    return save(request, found, Role.ANNOTATOR, reverse("trajectory", args=[pk]))
 
 
 @act
@@ -115,8 +121,19 @@ def release(request: Request, pk: int) -> HttpResponse:
 @act
 def flag(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
-    workflow.flag(request.user, found, request.POST.get("flag_note", "")[:2000])
+    workflow.flag(request.user, found, request.POST.get("flag_note", ""))
     messages.success(request, "Flagged for the adjudicator.")
+    return redirect("trajectory", pk)
+
+
+@act
+def report(request: Request, pk: int) -> HttpResponse:
+    """Tell the maintainer that the task is outdated; a script stays on the page and gets no page back (204)."""
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    workflow.report(request.user, found, Report.Kind.TASK_OUTDATED, request.POST.get("note", ""))
+    if scripted(request):
+        return HttpResponse(status=204)
+    messages.success(request, "The maintainer is told that the task is outdated.")
     return redirect("trajectory", pk)
 
 

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import BadRequest
 from django.core.paginator import Page, Paginator
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect, render
 from django.utils.cache import patch_cache_control
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
@@ -32,12 +33,29 @@ View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 def page(view: View) -> View:
     """A page that shows something to somebody who is signed in, and changes nothing."""
-    return login_required(require_safe(_explained(view)))
+    return gzip_page(login_required(require_safe(_explained(view))))
 
 
 def act(view: View) -> View:
     """An address that changes something for somebody who is signed in."""
-    return login_required(require_POST(_explained(view)))
+    return gzip_page(login_required(require_POST(_explained(view))))
+
+
+def act_from(desk: str) -> Callable[[View], View]:
+    """An `act` whose refusal leaves its own address in the browser: asked for as a page, it leads back to ``desk``."""
+
+    def decorated(view: View) -> View:
+        acting = act(view)
+
+        @wraps(view)
+        def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if request.method in ("GET", "HEAD"):
+                return redirect(desk, *args, **kwargs)
+            return acting(request, *args, **kwargs)
+
+        return answered  # type: ignore[return-value]
+
+    return decorated
 
 
 def _explained(view: View) -> View:
@@ -48,16 +66,29 @@ def _explained(view: View) -> View:
         _storable(request, *kwargs.values())
         try:
             response = view(request, *args, **kwargs)
-        except Conflict as conflict:
-            response = render(request, "409.html", {"message": str(conflict), "back": way_back(request)}, status=409)
-        except Incomplete as incomplete:
-            context = {"problems": incomplete.problems, "back": way_back(request)}
-            response = render(request, "400.html", context, status=400)
+        except (Conflict, Incomplete) as refusal:
+            response = _refused(request, refusal)
+        if scripted(request) and isinstance(response, HttpResponseRedirect):
+            # A script that followed would read the next page, and its messages, instead of the person.
+            response = JsonResponse({"address": response.url})
         # What somebody has said must not be left in a cache, or behind the back button after signing out.
         patch_cache_control(response, private=True, no_store=True)
         return response
 
     return explained  # type: ignore[return-value]
+
+
+def _refused(request: HttpRequest, refusal: Conflict | Incomplete) -> HttpResponse:
+    status = 409 if isinstance(refusal, Conflict) else 400
+    if scripted(request):
+        return JsonResponse({"message": str(refusal)}, status=status)
+    context = {"message": str(refusal), "problems": getattr(refusal, "problems", []), "back": way_back(request)}
+    return render(request, f"{status}.html", context, status=status)
+
+
+def scripted(request: HttpRequest) -> bool:
+    """Whether one of our scripts asks: it says that it takes JSON and no page."""
+    return request.accepts("application/json") and not request.accepts("text/html")
 
 
 def _storable(request: HttpRequest, *parts: Any) -> None:

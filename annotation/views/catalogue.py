@@ -42,7 +42,7 @@ def import_tasks(request: Request) -> HttpResponse:
 
 
 def _benchmarks(request: Request, form: TasksForm, status: int = 200) -> HttpResponse:
-    shown = [b for b in Benchmark.objects.order_by("name") if access.may_edit_catalogue(request.user, b)]
+    shown = list(access.benchmarks_for(request.user).order_by("name"))
     counts = dict(Task.objects.filter(benchmark__in=shown).values_list("benchmark").annotate(Count("pk")))
     context = {
         "form": form,
@@ -75,12 +75,15 @@ def _benchmark(
 ) -> HttpResponse:
     words = request.GET.get("q", "").strip()
     newest = Task.objects.filter(benchmark=found, external_id=OuterRef("external_id")).order_by("-version")
+    proposed = Q(key_points__accepted_at=None, key_points__retired_at=None)
+    if access.annotates(request.user, found):
+        proposed &= Q(key_points__proposed_by=request.user)
     tasks = (
         Task.objects.filter(benchmark=found, pk=Subquery(newest.values("pk")[:1]))
         .filter(Q(external_id__icontains=words) | Q(text__icontains=words))
         .annotate(
             points=Count("key_points", filter=Q(key_points__accepted_at__isnull=False, key_points__retired_at=None)),
-            proposals=Count("key_points", filter=Q(key_points__accepted_at=None, key_points__retired_at=None)),
+            proposals=Count("key_points", filter=proposed),
         )
         .order_by("pk")
     )
@@ -141,14 +144,16 @@ def _to_task(found: Task) -> HttpResponse:
 
 def _task(request: Request, found: Task, form: KeyPointsForm, status: int = 200) -> HttpResponse:
     points = list(found.key_points.all())
+    blind = access.annotates(request.user, found.benchmark)
     context: dict[str, Any] = {
         "task": found,
         "benchmark": found.benchmark,
         "versions": Task.objects.filter(benchmark=found.benchmark, external_id=found.external_id).order_by("version"),
         "current": [p for p in points if p.accepted_at and not p.retired_at],
-        "proposals": [p for p in points if not p.accepted_at and not p.retired_at],
-        "retired": [p for p in points if p.retired_at],
-        "labelled": Label.objects.filter(assignment__trajectory__task=found).exists(),
+        # Whoever annotates the benchmark themselves is not told what other annotators propose, or that they labelled.
+        "proposals": [] if blind else [p for p in points if not p.accepted_at and not p.retired_at],
+        "retired": [p for p in points if p.retired_at and (p.accepted_at or not blind)],
+        "labelled": not blind and Label.objects.filter(assignment__trajectory__task=found).exists(),
         "form": form,
     }
     return render(request, "annotation/task.html", context, status=status)

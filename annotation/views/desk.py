@@ -10,32 +10,37 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.utils.cache import patch_vary_headers
 
 from annotation import access, protocol
 from annotation.forms import VERDICT_NAMES, LabelForm, values_of
-from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Step, Trajectory
+from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Report, Step, Trajectory
+from annotation.protocol import Asked
 from annotation.records import Problem
 from annotation.views.answers import Request
 from annotation.views.comparing import compared, named
 from annotation.views.viewer import viewer
 
+UNDONE = "undone right after submitting"  # the reason that a revision begins with when a submit is undone
 
-def rules() -> dict[str, Any]:
-    """The texts of the protocol."""
+
+def rules(task: str = "") -> dict[str, Any]:
+    """The texts of the protocol; criteria are (term, words of the ``task`` that touch it), the touched ones first."""
+    touched = protocol.wording(task)
+    criteria = [(term, touched.get(term.code, ())) for term in protocol.CRITERIA]
     return {
-        "criteria": protocol.CRITERIA,
+        "criteria": sorted(criteria, key=lambda pair: not pair[1]),
+        "touched": len(touched),
         "failure_types": protocol.FAILURE_TYPES,
         "causes": protocol.CAUSES,
         "verdict_rules": [(VERDICT_NAMES[verdict], rule) for verdict, rule in protocol.VERDICT_RULES.items()],
     }
 
 
-def step_partial(request: Request, trajectory: Trajectory) -> HttpResponse:
+def step_partial(request: Request, trajectory: Trajectory, address: str | None = None) -> HttpResponse:
     """The viewer alone, at the step that is asked for; it shows nothing that anybody has said."""
-    response = render(request, "annotation/_viewer.html", {"viewer": viewer(request, trajectory)})
+    response = render(request, "annotation/_viewer.html", {"viewer": viewer(request, trajectory, address)})
     patch_vary_headers(response, ["HX-Request", "Cookie"])
-    patch_cache_control(response, private=True, no_store=True)
     return response
 
 
@@ -49,24 +54,33 @@ def render_desk(
     draft = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
     points, proposals = _key_points(request.user, trajectory)
     label = named(_own_label(request.user, trajectory)) if labelled else None
-    revising = labelled and (refused is not None or "revise" in request.GET)
-    address = reverse("trajectory", args=[trajectory.pk]) + ("?revise&" if revising else "?")
+    # Not after the second stage: from then on the label stays as it is.
+    revising = labelled and (refused is not None or "revise" in request.GET) and not hasattr(label, "informed")
+    undoing = revising and request.GET.get("revise") == "undo"
+    mode = "?revise=undo&" if undoing else "?revise&" if revising else "?"
+    address = reverse("trajectory", args=[trajectory.pk]) + mode
     context = {
         "trajectory": trajectory,
         "submission": trajectory.submission,
-        "viewer": viewer(request, trajectory, facts["count"], address),
+        "viewer": viewer(request, trajectory, address),
         "facts": facts,
         "assignment": assignment,
         "expired": _expired(assignment),
         "label": label,
         "revising": revising,
+        "undoing": undoing,
         "proposals": proposals,
         "draft": draft,
         "final": trajectory.submission.frozen_at is not None,
         "comparison": _opened(request.user, trajectory) if labelled else None,
+        "phrases": access.phrases_of(request.user),
     }
-    data = request.POST if refused is not None else (draft.content if draft else values_of(label))
-    context |= form_context(data, points, facts["count"], refused) | rules()
+    start = ({"reason": UNDONE} if undoing else {}) | (draft.content if draft else values_of(label))
+    data = request.POST if refused is not None else start
+    asked = Asked(
+        tuple(point.pk for point in points), facts["count"], trajectory.submission.asks_attempt, reason=revising
+    )
+    context |= form_context(data, points, asked, refused) | rules(trajectory.task.text)
     return render(request, "annotation/desk.html", context, status=status)
 
 
@@ -75,10 +89,12 @@ def _expired(assignment: Assignment | None) -> bool:
     return until is not None and until <= timezone.now()
 
 
-def form_context(data: Any, points: list[KeyPoint], steps: int, refused: list[Problem] | None = None) -> dict[str, Any]:
+def form_context(
+    data: Any, points: list[KeyPoint], asked: Asked, refused: list[Problem] | None = None
+) -> dict[str, Any]:
     """The form of a label with its key points, what it still lacks, and the errors when it was refused."""
-    form = LabelForm(data, [point.pk for point in points])
-    missing = form.missing(steps)
+    form = LabelForm(data, asked)
+    missing = form.missing()
     if refused is not None:
         form.add_problems(refused)
     else:
@@ -87,7 +103,7 @@ def form_context(data: Any, points: list[KeyPoint], steps: int, refused: list[Pr
 
 
 def _facts(person: Any, trajectory: Trajectory) -> dict[str, Any]:
-    """Number of steps, own flag, and own progress, in one query."""
+    """Number of steps, own flag and report, and own progress, in one query."""
     here = Q(trajectory=OuterRef("pk"))
     own = Label.objects.filter(
         assignment__annotator=person, assignment__trajectory__submission=OuterRef("submission"), revision=1
@@ -98,11 +114,12 @@ def _facts(person: Any, trajectory: Trajectory) -> dict[str, Any]:
         .annotate(
             count=_counted(Step.objects.filter(here), "trajectory"),
             flagged=Exists(Flag.objects.filter(here, annotator=person)),
+            reported=Exists(Report.objects.filter(here, reporter=person)),
             done=_counted(own, "assignment__trajectory__submission"),
             # Positions run from 0 without a hole: the last one tells the number without counting rows.
             total=Subquery(everything.order_by("-position").values("position")[:1]) + 1,
         )
-        .values("count", "flagged", "done", "total")
+        .values("count", "flagged", "reported", "done", "total")
         .get()
     )
     return dict(facts)

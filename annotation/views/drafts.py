@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -9,18 +10,18 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 
 from annotation import workflow
-from annotation.forms import LabelForm
-from annotation.models import Trajectory
-from annotation.views.answers import Request
+from annotation.forms import FINDING_FIELD, LabelForm
+from annotation.models import Membership, Trajectory
+from annotation.views.answers import Request, scripted
 from annotation.views.viewer import number
 
 
-def save(request: Request, trajectory: Trajectory, back: str) -> HttpResponse:
-    """Save the posted form as the person's draft and say what a label would still lack."""
-    key_points = list(workflow.key_points_of(trajectory).values_list("pk", flat=True))
-    form = LabelForm(request.POST, key_points)
+def save(request: Request, trajectory: Trajectory, role: Membership.Role, back: str) -> HttpResponse:
+    """Save the posted form as the person's draft and say what is still lacking for a decision in their ``role``."""
+    asked = replace(workflow.asked_of(trajectory, role), reason="reason" in request.POST)
+    form = LabelForm(request.POST, asked)
     version = number(request.POST.get("version")) or 0
-    script = request.accepts("application/json") and not request.accepts("text/html")
+    script = scripted(request)
     try:
         draft = workflow.save_draft(request.user, trajectory, form.typed(), version)
     except workflow.StaleDraft as stale:
@@ -28,7 +29,7 @@ def save(request: Request, trajectory: Trajectory, back: str) -> HttpResponse:
     if not script:
         messages.success(request, "Draft saved.")
         return redirect(f"{back}?step={number(request.POST.get('step')) or 0}")
-    missing = form.missing(trajectory.steps.count())
+    missing = form.missing()
     return JsonResponse(
         {
             "version": draft.version,
@@ -44,5 +45,15 @@ def _stale(request: Request, stale: workflow.StaleDraft, form: LabelForm, script
     if script:
         body = {"message": str(stale), "version": stale.current.version, "here": here, "there": there}
         return JsonResponse(body, status=409)
-    rows = [(name, here.get(name, ""), there.get(name, "")) for name in sorted({*here, *there})]
+    rows = [(in_words(name, form), here.get(name, ""), there.get(name, "")) for name in sorted({*here, *there})]
     return render(request, "annotation/stale_draft.html", {"rows": rows, "back": back}, status=409)
+
+
+def in_words(name: str, form: LabelForm) -> str:
+    """The name of a field as a person would say it; key points by their number on the desk."""
+    match = FINDING_FIELD.match(name)
+    if match is None:
+        return name.replace("_", " ").capitalize()
+    pk = int(match[1])
+    number = form.asked.key_points.index(pk) + 1 if pk in form.asked.key_points else "that is gone"
+    return f"Step of key point {number}" if name.endswith("_step") else f"Key point {number}"

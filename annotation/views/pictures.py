@@ -1,21 +1,45 @@
-"""Screenshots and attachments, as inert files."""
+"""Screenshots and attachments, as inert files; and where screenshots differ."""
 
 from __future__ import annotations
 
 import io
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
 
 from annotation import access, screenshots
+from annotation import changes as compared
+from annotation.views.answers import Request, page
+from annotation.views.viewer import number
 
+logger = logging.getLogger(__name__)
 INERT = "default-src 'none'; sandbox"
+MOST_STEPS = 60  # compared in one request: some 20 ms each where the job has not done it
 
 
-@login_required
-@require_safe
+def from_store(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """A file out of the store, for somebody who is signed in: 404 when the store has lost it, 503 when it is away."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return _inert(view(request, *args, **kwargs))
+        except FileNotFoundError as error:
+            raise Http404("The image store has lost this file.") from error
+        except screenshots.STORE_ERRORS:
+            logger.exception("The image store does not answer")
+            return HttpResponse("The image store does not answer; try again.", status=503, content_type="text/plain")
+
+    return login_required(require_safe(answered))
+
+
+@from_store
 def picture(request: HttpRequest, pk: int, step: int, kind: str) -> HttpResponse:
     """The screenshot of a step, re-encoded; a browser that has it is told so without reading it again."""
     screenshot = access.screenshot_for(request.user, pk, step)
@@ -23,19 +47,36 @@ def picture(request: HttpRequest, pk: int, step: int, kind: str) -> HttpResponse
     if request.headers.get("If-None-Match") == tag:
         response = HttpResponse(status=304)
     else:
-        try:
-            data, media_type = screenshots.rendition(screenshot, screenshots.Rendition(kind))
-        except FileNotFoundError as error:
-            raise Http404("The image store has lost this screenshot.") from error
+        data, media_type = screenshots.rendition(screenshot, screenshots.Rendition(kind))
         response = HttpResponse(data, content_type=media_type)
     response["ETag"] = tag
     patch_cache_control(response, private=True, max_age=31_536_000, immutable=True)
-    return _inert(response)
+    return response
 
 
-@login_required
-@require_safe
-def attachment(request: HttpRequest, pk: int, attachment_pk: int) -> HttpResponse:
+@from_store
+def sheet(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    """The thumbnails of `screenshots.SHEET_STEPS` steps as one picture; what the trajectory shows never changes."""
+    shown = access.screenshots_for(request.user, pk, number * screenshots.SHEET_STEPS, screenshots.SHEET_STEPS)
+    response = HttpResponse(screenshots.sheet(shown), content_type="image/webp")
+    patch_cache_control(response, private=True, max_age=31_536_000, immutable=True)
+    return response
+
+
+@page
+def changes(request: Request, pk: int) -> JsonResponse:
+    """What changed on the pictures of the steps ?from= to ?to=, by step; null where nothing can be compared."""
+    trajectory = access.visible_trajectory_for(request.user, pk)
+    first = number(request.GET.get("from")) or 0
+    last = number(request.GET.get("to"))
+    end = first + MOST_STEPS - 1 if last is None else min(last, first + MOST_STEPS - 1)
+    found = compared.of_steps(trajectory, first, end)
+    steps = {index: change and {"boxes": change.boxes, "share": change.share} for index, change in found.items()}
+    return JsonResponse({"from": first, "to": end, "visible": compared.VISIBLE, "steps": steps})
+
+
+@from_store
+def attachment(request: HttpRequest, pk: int, attachment_pk: int) -> FileResponse:
     """A file that came with a trajectory, to be saved and never shown."""
     found = access.attachment_for(request.user, pk, attachment_pk)
     response = FileResponse(
@@ -45,10 +86,10 @@ def attachment(request: HttpRequest, pk: int, attachment_pk: int) -> HttpRespons
         content_type="application/octet-stream",
     )
     patch_cache_control(response, private=True, no_store=True)
-    return _inert(response)
+    return response
 
 
-def _inert(response: HttpResponse | FileResponse) -> HttpResponse:
+def _inert(response: HttpResponseBase) -> HttpResponseBase:
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = INERT
-    return response  # type: ignore[return-value]
+    return response

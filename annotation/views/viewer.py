@@ -2,36 +2,108 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
 from typing import Any
 
+from django.db.models import Case, F, JSONField, OuterRef, Subquery, TextField, Value, When
+from django.db.models.functions import MD5, Concat
 from django.http import HttpRequest
 
-from annotation.models import Screenshot, Step, Trajectory
+from annotation.models import Activity, Screenshot, Step, Trajectory
+from annotation.screenshots import SHEET_STEPS, TILE
 
 AROUND = 30  # steps of the strip on each side of the current one; a page shows about a dozen
 TALL = 1.6  # height by width from which a picture is fitted by its width and scrolls
+LARGE = 2000  # width from which a screenshot may have been taken at double scale: agents' viewports are narrower
+CLICKING = re.compile(
+    r"(?:\A|->)\s*+(?:\w+\.){0,2}(?:(?:left|right|middle|double|triple|mouse|js)[_ -]?)?(?:dbl)?(?:click|tap)"
+    r"(?:p?ed|p?ing|s)?(?![a-z])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the action pointed, in the picture's pixels; ``outside`` when that is not on the picture."""
+    """Where the action pointed, in the picture's pixels; ``outside`` when that is not on the picture.
+
+    ``doubt`` says why it may be wrong: no format states the agent's viewport, nor the scale of its screenshots.
+    """
 
     x: float
     y: float
     radius: float
     outside: bool
+    doubt: str
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """What of a step is needed of all steps: ``same`` is equal for steps with the same action and address."""
+
+    index: int
+    status: str
+    same: str
+    x: float | None
+    y: float | None
+    width: int | None
+    height: int | None
+
+    @property
+    def points(self) -> bool:
+        return None not in (self.x, self.y, self.width, self.height)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """By what the coordinates of a trajectory are multiplied to be pixels of its pictures, and what is unsure of it."""
+
+    factor: int = 1
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Thumb:
+    """A step in the strip. ``first`` is the first of the ``times`` steps that do the same as this one, in a row."""
+
+    step: Step
+    seen: bool
+    first: int
+    times: int
+    count: int  # steps of the trajectory
+
+    @property
+    def again(self) -> bool:
+        return self.step.index != self.first
+
+    @property
+    def sheet(self) -> int:
+        """The sheet that has the thumbnail, and `top`: where on it, in the sheet's pixels."""
+        return self.step.index // SHEET_STEPS
+
+    @property
+    def top(self) -> int:
+        return self.step.index % SHEET_STEPS * TILE[1]
+
+    @property
+    def sheet_height(self) -> int:
+        return min(SHEET_STEPS, self.count - self.sheet * SHEET_STEPS) * TILE[1]
+
+
+@dataclass(frozen=True)
 class Viewer:
-    """What the template needs to show step ``current`` of ``count`` steps, and the strip around it."""
+    """What the template needs to show step ``current``, and the strip around it unless ``bare``."""
 
     trajectory: Trajectory
     current: Step | None
-    strip: list[Step]
-    count: int
+    strip: list[Thumb]
+    rows: list[Row]
+    seen: list[int]
     address: str  # of the page, up to where "step=3" follows
+    bare: bool
 
     @property
     def index(self) -> int:
@@ -39,7 +111,11 @@ class Viewer:
 
     @property
     def last(self) -> int:
-        return max(self.count - 1, 0)
+        return max(len(self.rows) - 1, 0)
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        return TILE
 
     @property
     def previous(self) -> int | None:
@@ -52,20 +128,43 @@ class Viewer:
     @property
     def earlier(self) -> int | None:
         """A step before the strip, to jump to."""
-        return max(self.index - 2 * AROUND, 0) if self.strip and self.strip[0].index > 0 else None
+        return max(self.index - 2 * AROUND, 0) if self.strip and self.strip[0].step.index > 0 else None
 
     @property
     def later(self) -> int | None:
-        return min(self.index + 2 * AROUND, self.last) if self.strip and self.strip[-1].index < self.last else None
+        end = self.strip[-1].step.index if self.strip else self.last
+        return min(self.index + 2 * AROUND, self.last) if end < self.last else None
+
+    @cached_property
+    def failed(self) -> list[int]:
+        return [row.index for row in self.rows if row.status == "FAILED"]
 
     @property
+    def next_failed(self) -> int | None:
+        """The next failed step, or the first one behind the last."""
+        return next((index for index in self.failed if index > self.index), self.failed[0] if self.failed else None)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any step of the trajectory does the same as the one before."""
+        return any(one.same == other.same for one, other in pairwise(self.rows))
+
+    @cached_property
     def mark(self) -> Mark | None:
         step = self.current
         if step is None or step.screenshot is None or step.click_x is None or step.click_y is None:
             return None
-        width, height = step.screenshot.width, step.screenshot.height
-        outside = not (0 <= step.click_x <= width and 0 <= step.click_y <= height)
-        return Mark(step.click_x, step.click_y, max(width, 320) / 70, outside)
+        scale, width, height = scale_of(self.rows), step.screenshot.width, step.screenshot.height
+        x, y = step.click_x * scale.factor, step.click_y * scale.factor
+        outside = not (0 <= x <= width and 0 <= y <= height)
+        whole_page = "The picture shows the whole page: the mark is right only if the page was not scrolled."
+        return Mark(x, y, max(width, 320) / 70, outside, scale.doubt or (whole_page if self.tall else ""))
+
+    @property
+    def unplaced(self) -> bool:
+        """Whether the action is a click and does not say where."""
+        step = self.current
+        return step is not None and step.click_x is None and CLICKING.search(step.action[:500]) is not None
 
     @property
     def tall(self) -> bool:
@@ -73,21 +172,63 @@ class Viewer:
         return picture is not None and picture.height > TALL * picture.width
 
 
-def viewer(
-    request: HttpRequest, trajectory: Trajectory, count: int | None = None, address: str | None = None
-) -> Viewer:
-    """The viewer at the step that ?step= names; one query when ``count`` is known.
+def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = None) -> Viewer:
+    """The viewer at the step that ?step= names; with ?bare without the strip, for a script that has it.
 
     ``address`` is that of the page, where it differs from what was asked for: a form that was refused.
     """
-    count = trajectory.steps.count() if count is None else count
-    index = min(max(_number(request), 0), max(count - 1, 0))
-    strip = list(
-        trajectory.steps.filter(index__gte=index - AROUND, index__lte=index + AROUND).select_related("screenshot")
-    )
-    current = next((step for step in strip if step.index == index), None)
-    revising = "revise&" if "revise" in request.GET else ""
-    return Viewer(trajectory, current, strip, count, address or f"{request.path}?{revising}")
+    rows = _rows(trajectory)
+    index = min(max(_number(request), 0), max(len(rows) - 1, 0))
+    bare = "bare" in request.GET
+    around = 0 if bare else AROUND
+    steps = trajectory.steps.filter(index__gte=index - around, index__lte=index + around).select_related("screenshot")
+    found = list(steps.annotate(opened=_opened(request, index)))
+    current = next((step for step in found if step.index == index), None)
+    seen = getattr(current, "opened", None) or []
+    revising = "revise=undo&" if request.GET.get("revise") == "undo" else "revise&" if "revise" in request.GET else ""
+    strip = [] if bare else _strip(found, rows, seen)
+    return Viewer(trajectory, current, strip, rows, seen, address or f"{request.path}?{revising}", bare)
+
+
+def scale_of(rows: list[Row]) -> Scale:
+    """What the clicks of a trajectory and the sizes of its pictures say about their scale; see `Mark`."""
+    clicks = [row for row in rows if row.points]
+    if any(row.x > row.width or row.y > row.height for row in clicks):  # type: ignore[operator]
+        return Scale(doubt="A click of this trajectory lies off its picture: its clicks may have another scale.")
+    if clicks and all(_may_be_double(row) for row in clicks):
+        width = max(row.width or 0 for row in clicks)
+        return Scale(
+            2,
+            f"It is assumed that the screenshots were taken at double scale: they are {width} pixels wide, and no "
+            "click lies beyond the half.",
+        )
+    return Scale()
+
+
+def _may_be_double(row: Row) -> bool:
+    assert row.x is not None and row.y is not None and row.width and row.height  # noqa: S101, PT018 - for mypy
+    return row.width >= LARGE and row.x <= row.width / 2 and row.y <= row.height / 2
+
+
+def _rows(trajectory: Trajectory) -> list[Row]:
+    same = MD5(Concat("action", Value("\x1f"), "url", output_field=TextField()))
+    fields = ("index", "status", "same", "click_x", "click_y", F("screenshot__width"), F("screenshot__height"))
+    return [Row(*values) for values in trajectory.steps.annotate(same=same).values_list(*fields)]
+
+
+def _opened(request: HttpRequest, index: int) -> Case:
+    """The steps that the person has opened so far, with step ``index`` alone: no query of its own, and sent once."""
+    opened = Activity.objects.filter(trajectory=OuterRef("trajectory"), person=request.user.pk).values("steps")
+    return Case(When(index=index, then=Subquery(opened)), default=None, output_field=JSONField())
+
+
+def _strip(steps: Sequence[Step], rows: list[Row], seen: list[int]) -> list[Thumb]:
+    groups: dict[int, tuple[int, int]] = {}
+    for _, group in groupby(rows, key=lambda row: row.same):
+        members = [row.index for row in group]
+        groups |= dict.fromkeys(members, (members[0], len(members)))
+    opened = set(seen)
+    return [Thumb(step, step.index in opened, *groups[step.index], len(rows)) for step in steps]
 
 
 def _number(request: HttpRequest) -> int:

@@ -2,7 +2,8 @@
 
 Every verb locks the row it works on and then the chain of its submission, guards (PermissionDenied for a missing
 right, `Conflict` for a wrong state, `Incomplete` for a label that lacks something), writes, and appends an event,
-in one transaction. The order of the locks is always the same: membership, trajectory, submission.
+in one transaction. Drafts and activity are no decisions: they have no event. The order of the locks is always the
+same: membership, trajectory, submission.
 """
 
 from annotation.workflow.adjudicating import (
@@ -14,48 +15,69 @@ from annotation.workflow.adjudicating import (
 )
 from annotation.workflow.annotating import (
     claim,
+    claim_ahead,
     claim_this,
     flag,
+    hold_again,
     release,
     return_expired_leases,
     revise,
-    save_draft,
     submit,
 )
-from annotation.workflow.ground import Conflict, Incomplete, StaleDraft, decision_fields, found, key_points_of
+from annotation.workflow.configuring import configure, fixed
+from annotation.workflow.ground import Conflict, Incomplete, StaleDraft, asked_of, decision_fields, found, key_points_of
+from annotation.workflow.informed import change, keep, look
 from annotation.workflow.maintaining import (
     add_member,
     deactivate_member,
     freeze,
+    offer_again,
     open_results,
     reopen,
     reopen_submission,
 )
+from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
+from annotation.workflow.working import record_activity, report, save_draft, settle_report
 
 __all__ = [
     "Conflict",
     "Incomplete",
     "StaleDraft",
     "add_member",
+    "answer_practice",
+    "asked_of",
+    "change",
     "choose",
     "claim",
+    "claim_ahead",
     "claim_this",
+    "configure",
     "deactivate_member",
     "decide",
     "decision_fields",
     "draw_spot_checks",
+    "fixed",
     "flag",
     "found",
     "freeze",
+    "hold_again",
+    "keep",
     "key_points_of",
+    "known_answer_refusal",
     "leave_adjudication",
+    "look",
+    "offer_again",
     "open_adjudication",
     "open_results",
+    "record_activity",
     "release",
     "reopen",
     "reopen_submission",
+    "report",
     "return_expired_leases",
     "revise",
     "save_draft",
+    "set_known_answer",
+    "settle_report",
     "submit",
 ]

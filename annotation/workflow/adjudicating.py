@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from annotation import access
 from annotation.models import (
+    Activity,
     Adjudication,
     AdjudicationFinding,
     Draft,
@@ -24,6 +25,7 @@ from annotation.models import (
 )
 from annotation.models.events import digest
 from annotation.models.states import TO_ADJUDICATE, State, state_of, with_state
+from annotation.models.trajectories import new_seed, seed_hash
 from annotation.records import LabelContent
 from annotation.workflow.facts import adjudication_facts, draw_facts
 from annotation.workflow.ground import (
@@ -34,6 +36,7 @@ from annotation.workflow.ground import (
     given_reason,
     lock_submission,
     locked,
+    measured,
     not_frozen,
     record_for,
 )
@@ -75,7 +78,9 @@ def _may_adjudicate(state: State, reason: str) -> None:
 
 
 def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
-    if undecided.opened_at > timezone.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES):
+    activity = Activity.objects.filter(trajectory=trajectory, person=undecided.adjudicator).first()
+    last_sign = max(undecided.opened_at, activity.last_at) if activity else undecided.opened_at
+    if last_sign > timezone.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES):
         raise Conflict("Another adjudicator is deciding this trajectory.")
     member = Membership.objects.get(submission=trajectory.submission, person=undecided.adjudicator)
     record_for(member, "adjudication_expired", trajectory, revision=undecided.revision)
@@ -97,7 +102,7 @@ def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudi
         member = active_member(person, submission, Role.ADJUDICATOR)
         not_frozen(submission)
         adjudication = _own_open_adjudication(person, row)
-        fields = complete(row, content)
+        fields = complete(row, content, Role.ADJUDICATOR) | measured(person, row) | {"criterion": content.criterion}
         for name, value in fields.items():
             setattr(adjudication, name, value)
         AdjudicationFinding.objects.bulk_create(
@@ -122,7 +127,7 @@ def _own_open_adjudication(person: Any, trajectory: Trajectory) -> Adjudication:
 
 
 def draw_spot_checks(person: Any, submission: Submission) -> SpotCheckDraw:
-    """Draw from the unanimous trajectories that took part in no draw yet; at least one, by the recorded seed."""
+    """Draw from the unanimous trajectories that took part in no draw yet, by the seed that was fixed before."""
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = active_member(person, submission, Role.MAINTAINER, Role.ADJUDICATOR)
@@ -132,7 +137,7 @@ def draw_spot_checks(person: Any, submission: Submission) -> SpotCheckDraw:
         if not population:
             raise Conflict("There is no unanimous trajectory that has not been in a draw yet.")
         number = submission.spot_check_draws.count() + 1
-        seed = f"{submission.spot_check_seed}/{number}"
+        seed = submission.spot_check_seed
         drawn = choose(sorted(population), submission.spot_check_rate, seed)
         draw = SpotCheckDraw.objects.create(
             submission=submission,
@@ -147,7 +152,18 @@ def draw_spot_checks(person: Any, submission: Submission) -> SpotCheckDraw:
             SpotCheck(trajectory=trajectory, draw=draw, selected=task_id in drawn)
             for task_id, trajectory in sorted(population.items())
         )
-        record_for(member, "spot_checks_drawn", None, draw=digest(draw_facts(draw)), number=number, seed=seed)
+        # The next draw's seed is fixed now and shown by its hash only: nobody can foresee it, nor choose another.
+        submission.spot_check_seed = new_seed()
+        submission.save(update_fields=["spot_check_seed"])
+        record_for(
+            member,
+            "spot_checks_drawn",
+            None,
+            draw=digest(draw_facts(draw)),
+            number=number,
+            seed=seed,
+            next_seed=seed_hash(submission.spot_check_seed),
+        )
         return draw
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from annotation import queue
+from annotation import queue, training
 from annotation.models import (
+    Activity,
     Assignment,
     Draft,
     Event,
     Flag,
+    HumanAttempt,
     KeyPointFinding,
     Label,
     Membership,
@@ -26,21 +28,24 @@ from annotation.models.events import digest
 from annotation.records import LabelContent
 from annotation.workflow.facts import label_facts
 from annotation.workflow.ground import (
+    LONGEST_NOTE,
     Conflict,
     Role,
-    StaleDraft,
     active_member,
     complete,
+    extend_lease,
     given_reason,
+    lease,
     lock_submission,
     locked,
+    measured,
     not_frozen,
     record_for,
 )
+from annotation.workflow.informed import STANDS, has_looked
+from annotation.workflow.training import gives_work, takes_labels
 
-
-def lease() -> timedelta:
-    return timedelta(minutes=settings.LEASE_MINUTES)
+AHEAD_LEASE = timedelta(minutes=10)  # how long the next trajectory waits for somebody who is about to submit
 
 
 def claim(person: Any, submission: Submission) -> Assignment | None:
@@ -49,27 +54,57 @@ def claim(person: Any, submission: Submission) -> Assignment | None:
     with transaction.atomic():
         member = active_member(person, submission, Role.ANNOTATOR, lock=True)
         held = queue.held_by(person, submission)
-        if held is not None:
+        if held is not None and (until := extend_lease(person, held.trajectory)) is not None:
+            held.lease_expires_at = until
             return held
         trajectory = queue.lock_next(person, submission)
         if trajectory is None:
+            gives_work(person, submission)
             return None
         submission = lock_submission(submission.pk)
         not_frozen(submission)
+        gives_work(person, submission)
         return _assign(member, trajectory)
+
+
+def claim_ahead(person: Any, trajectory: Trajectory) -> Assignment | None:
+    """The one that `claim` will give after ``trajectory``, so that its first pictures can be fetched; None if none.
+
+    Its lease is a short one until `claim` gives it: who stops here keeps it from nobody for long. Nobody holds more
+    than one ahead.
+    """
+    submission = trajectory.submission
+    with transaction.atomic():
+        member = active_member(person, submission, Role.ANNOTATOR, lock=True)
+        takes_labels(submission)
+        held = list(queue.all_held_by(person, submission))
+        if all(assignment.trajectory_id != trajectory.pk for assignment in held):
+            return None  # the lease is gone: first things first
+        ahead = next((assignment for assignment in held if assignment.trajectory_id != trajectory.pk), None)
+        if ahead is not None:
+            return ahead
+        chosen = queue.lock_next(person, submission)
+        if chosen is None or not training.admitted(person, submission):
+            return None  # who held something when practice was switched on ends that first
+        submission = lock_submission(submission.pk)
+        not_frozen(submission)
+        return _assign(member, chosen, AHEAD_LEASE)
 
 
 def claim_this(person: Any, trajectory: Trajectory) -> Assignment:
     """Give the person this very trajectory, past the queue: for scripts that enter reviews made elsewhere."""
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
-        not_frozen(submission)
-        if row.open_slots == 0 or row.assignments.filter(annotator=person).exists():
-            raise Conflict("The trajectory has no free slot for this person.")
-        return _assign(member, row)
+    with transaction.atomic():
+        member = active_member(person, trajectory.submission, Role.ANNOTATOR, lock=True)
+        with locked(trajectory) as (row, submission):
+            not_frozen(submission)
+            gives_work(person, submission)
+            given_back = row.releases.filter(annotator=person, lifted_at__isnull=True).exists()
+            if row.open_slots == 0 or given_back or row.assignments.filter(annotator=person).exists():
+                raise Conflict("The trajectory has no free slot for this person.")
+            return _assign(member, row)
 
 
-def _assign(member: Membership, trajectory: Trajectory) -> Assignment:
+def _assign(member: Membership, trajectory: Trajectory, held_for: timedelta | None = None) -> Assignment:
     now = timezone.now()
     taken = set(trajectory.assignments.values_list("slot", flat=True))
     slot = next(number for number in range(1, len(taken) + 2) if number not in taken)
@@ -78,10 +113,27 @@ def _assign(member: Membership, trajectory: Trajectory) -> Assignment:
         annotator=member.person,
         slot=slot,
         claimed_at=now,
-        lease_expires_at=now + lease(),
+        lease_expires_at=now + min(held_for or lease(), lease()),
     )
     record_for(member, "claimed", trajectory, slot=slot)
     return assignment
+
+
+def _renewed(assignment: Assignment) -> Assignment:
+    assignment.lease_expires_at = timezone.now() + lease()
+    assignment.save(update_fields=["lease_expires_at"])
+    return assignment
+
+
+def hold_again(person: Any, trajectory: Trajectory) -> Assignment:
+    """Hold a trajectory whose lease has run out once more, if its slot, or another one, is still free."""
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, Role.ANNOTATOR)
+        not_frozen(submission)
+        assignment = row.assignments.filter(annotator=person).first() or _resume(member, row)
+        if assignment.lease_expires_at is None:
+            raise Conflict("Your label is in; there is nothing to hold.")
+        return _renewed(assignment)
 
 
 def return_expired_leases(submission: Submission) -> int:
@@ -91,7 +143,7 @@ def return_expired_leases(submission: Submission) -> int:
         return 0
     with transaction.atomic():
         trajectories = Trajectory.objects.filter(pk__in=expired.values("trajectory")).order_by("pk")
-        locked = list(trajectories.select_for_update(skip_locked=True, of=("self",)))
+        locked = list(trajectories.select_for_update(skip_locked=True, no_key=True, of=("self",)))
         submission = lock_submission(submission.pk)
         returned = 0
         for assignment in expired.filter(trajectory__in=locked).select_related("trajectory__task", "annotator"):
@@ -102,29 +154,11 @@ def return_expired_leases(submission: Submission) -> int:
         return returned
 
 
-def save_draft(person: Any, trajectory: Trajectory, content: dict[str, Any], version: int) -> Draft:
-    """Keep what has been entered; ``version`` is the one the page was loaded with (0 for none). Extends the lease.
+def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note: str | None = None) -> Label:
+    """Make the person's label. It needs an assignment; a lease that ran out is no obstacle while the slot is free.
 
-    Raises StaleDraft when another window has saved in between; nothing is overwritten then.
+    ``flag_note`` (None for no flag) flags it in the same transaction: a moment later it might be final already.
     """
-    with transaction.atomic():
-        Trajectory.objects.select_for_update(of=("self",)).get(pk=trajectory.pk)
-        now = timezone.now()
-        draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
-        if draft is not None and draft.version != version and draft.content != content:
-            raise StaleDraft(draft)
-        if draft is None:
-            draft = Draft(trajectory=trajectory, author=person, version=0)
-        draft.content, draft.version, draft.saved_at = content, draft.version + 1, now
-        draft.save()
-        Assignment.objects.filter(trajectory=trajectory, annotator=person, lease_expires_at__gt=now).update(
-            lease_expires_at=now + lease()
-        )
-        return draft
-
-
-def submit(person: Any, trajectory: Trajectory, content: LabelContent) -> Label:
-    """Make the person's label. It needs an assignment; a lease that ran out is no obstacle while the slot is free."""
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ANNOTATOR)
         not_frozen(submission)
@@ -136,6 +170,8 @@ def submit(person: Any, trajectory: Trajectory, content: LabelContent) -> Label:
         assignment.save(update_fields=["lease_expires_at"])
         Draft.objects.filter(trajectory=row, author=person).delete()
         record_for(member, "label_submitted", row, slot=assignment.slot, label=digest(label_facts(label)))
+        if flag_note is not None:
+            _flag(member, row, flag_note)
         return label
 
 
@@ -148,9 +184,14 @@ def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: s
         latest = assignment.labels.order_by("-revision").first()
         if latest is None:
             raise Conflict("There is no label of yours to revise yet.")
+        if has_looked(assignment):
+            raise Conflict(STANDS)
+        # Before the state: an empty form must not tell, without any trace, whether somebody has opened the trajectory.
+        reason = given_reason(reason, "a revision")
+        complete(row, content, Role.ANNOTATOR)
         if was_opened(row):
             raise Conflict("This label can no longer be revised.")
-        label = _write_label(assignment, content, latest.revision + 1, given_reason(reason, "a revision"))
+        label = _write_label(assignment, content, latest.revision + 1, reason)
         Draft.objects.filter(trajectory=row, author=person).delete()
         record_for(
             member,
@@ -177,34 +218,49 @@ def release(person: Any, trajectory: Trajectory, reason: str) -> None:
         assignment = _own_assignment(person, row)
         if assignment.lease_expires_at is None:
             raise Conflict("Your label is in; a labelled trajectory cannot be given back.")
-        Release.objects.create(
+        given = Release.objects.create(
             trajectory=row,
             annotator=person,
             reason=given_reason(reason, "giving a trajectory back"),
             released_at=timezone.now(),
         )
         assignment.delete()
-        record_for(member, "released", row, slot=assignment.slot, reason=reason.strip())
+        record_for(member, "released", row, slot=assignment.slot, reason=given.reason)
 
 
 def flag(person: Any, trajectory: Trajectory, note: str) -> Flag:
-    """Ask the adjudicator to look at a trajectory, whatever the labels say. Flagging twice changes nothing."""
+    """Ask the adjudicator to look at a trajectory, whatever the labels say. Flagging twice changes nothing.
+
+    Refused once the person has been shown what judges say: a judge would choose, through them, what is adjudicated.
+    """
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ANNOTATOR)
         not_frozen(submission)
-        _own_assignment(person, row)
-        found, made = Flag.objects.get_or_create(
-            trajectory=row, annotator=person, defaults={"note": note.strip(), "flagged_at": timezone.now()}
-        )
-        if made:
-            record_for(member, "flagged", row, note=found.note)
-        return found
+        if has_looked(_own_assignment(person, row)):
+            raise Conflict(f"{STANDS} It is not flagged any more, either.")
+        return _flag(member, row, note)
+
+
+def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
+    found, made = Flag.objects.get_or_create(
+        trajectory=trajectory,
+        annotator=member.person,
+        defaults={"note": note.strip()[:LONGEST_NOTE], "flagged_at": timezone.now()},
+    )
+    if made:
+        record_for(member, "flagged", trajectory, note=found.note)
+    return found
 
 
 def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
     """A slot for somebody whose lease ran out while they were writing, if one is still free."""
-    began = Draft.objects.filter(trajectory=trajectory, author=member.person).exists()
-    given_back = trajectory.releases.filter(annotator=member.person).exists()
+    gives_work(member.person, trajectory.submission)
+    mine = {"trajectory": trajectory}
+    began = (
+        Draft.objects.filter(author=member.person, **mine).exists()
+        or Activity.objects.filter(person=member.person, **mine).exists()
+    )
+    given_back = trajectory.releases.filter(annotator=member.person, lifted_at__isnull=True).exists()
     if trajectory.open_slots == 0 or not began or given_back:
         raise Conflict("You no longer hold this trajectory; your draft is kept.")
     return _assign(member, trajectory)
@@ -218,10 +274,13 @@ def _own_assignment(person: Any, trajectory: Trajectory) -> Assignment:
 
 
 def _write_label(assignment: Assignment, content: LabelContent, revision: int, reason: str) -> Label:
-    fields = complete(assignment.trajectory, content)
+    fields = complete(assignment.trajectory, content, Role.ANNOTATOR)
+    fields |= measured(assignment.annotator_id, assignment.trajectory)
     label = Label.objects.create(
         assignment=assignment, revision=revision, revision_reason=reason, created_at=timezone.now(), **fields
     )
+    if content.attempt is not None:
+        HumanAttempt.objects.create(label=label, **asdict(content.attempt))
     KeyPointFinding.objects.bulk_create(
         KeyPointFinding(label=label, key_point_id=f.key_point, finding=str(f.finding), step=f.step)
         for f in content.findings

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from annotation.models import Adjudication, Label, SpotCheckDraw
+from django.db.models import Prefetch, prefetch_related_objects
+
+from annotation.models import Adjudication, InformedRevision, Label, SpotCheckDraw
 from annotation.models.events import instant
+
+# Not in the facts of rows that hold these values, so that rows made before the columns existed keep their digest.
+_UNLESS: dict[str, Any] = {
+    "further_failure_types": [],
+    "evidence_missing": [],
+    "active_seconds": None,
+    "steps_seen": None,
+    "criterion": "",
+}
 
 
 def _decision_facts(decision: Label | Adjudication) -> dict[str, Any]:
-    return {
+    findings = decision.findings.model._default_manager.select_related("key_point")
+    prefetch_related_objects([decision], Prefetch("findings", findings))  # asks nothing where they were fetched already
+    given = {name: getattr(decision, name, usual) for name, usual in _UNLESS.items()}
+    return {name: value for name, value in given.items() if value != _UNLESS[name]} | {
         "verdict": int(decision.verdict or 0),
         "reasoning": decision.reasoning,
         "failure_step": decision.failure_step,
@@ -18,18 +32,22 @@ def _decision_facts(decision: Label | Adjudication) -> dict[str, Any]:
         "exception_reason": decision.exception_reason,
         "revision": decision.revision,
         "revision_reason": decision.revision_reason,
-        "findings": [[f.key_point.text, str(f.finding), f.step] for f in decision.findings.select_related("key_point")],
+        "findings": [[f.key_point.text, str(f.finding), f.step] for f in decision.findings.all()],
     }
 
 
 def label_facts(label: Label) -> dict[str, Any]:
     """Everything a label says, in the form whose digest its event carries."""
     assignment = label.assignment
-    return _decision_facts(label) | {
+    facts = _decision_facts(label) | {
         "task_id": assignment.trajectory.task.external_id,
         "slot": assignment.slot,
         "at": instant(label.created_at),
     }
+    if assignment.trajectory.submission.asks_attempt:
+        attempt = getattr(label, "attempt", None)  # asks nothing where it was fetched already
+        facts["attempt"] = attempt and {name: getattr(attempt, name) for name in ("steps", "notes", "link", "path")}
+    return facts
 
 
 def adjudication_facts(adjudication: Adjudication) -> dict[str, Any]:
@@ -38,6 +56,28 @@ def adjudication_facts(adjudication: Adjudication) -> dict[str, Any]:
         "task_id": adjudication.trajectory.task.external_id,
         "blind": adjudication.blind,
         "at": instant(adjudication.decided_at),
+    }
+
+
+def shown_facts(informed: InformedRevision) -> dict[str, Any]:
+    """What of the judges an annotator was shown, for which label and when, as for the digest in its event."""
+    label = informed.label
+    return {
+        "task_id": label.assignment.trajectory.task.external_id,
+        "slot": label.assignment.slot,
+        "revision": label.revision,
+        "judgments": informed.judgments,
+        "at": instant(informed.shown_at),
+    }
+
+
+def informed_facts(informed: InformedRevision) -> dict[str, Any]:
+    """What the annotator said after that, in the form whose digest its event carries."""
+    return {
+        "shown": shown_facts(informed),
+        "verdict": int(informed.verdict or 0),
+        "reason": informed.reason,
+        "at": instant(informed.decided_at),
     }
 
 

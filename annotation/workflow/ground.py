@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.utils import timezone
 
-from annotation.models import Draft, KeyPoint, Membership, Submission, Trajectory
+from annotation.models import Activity, Assignment, Draft, KeyPoint, Membership, Submission, Trajectory
 from annotation.models.events import append
-from annotation.protocol import missing
+from annotation.protocol import Asked, missing
 from annotation.records import LabelContent, Problem
 
 Role = Membership.Role
+
+
+def lease() -> timedelta:
+    """How long a slot is held after the last sign of work."""
+    return timedelta(minutes=settings.LEASE_MINUTES)
+
+
+def extend_lease(person: Any, trajectory: Trajectory) -> datetime | None:
+    """Let a running lease run from now on, and return its end; None when it has run out, or the label is in.
+
+    One conditional update, so that it needs no lock: it never writes a lease onto a slot that was filled meanwhile.
+    """
+    now = timezone.now()
+    running = Assignment.objects.filter(trajectory=trajectory, annotator=person, lease_expires_at__gt=now)
+    return now + lease() if running.update(lease_expires_at=now + lease()) else None
 
 
 class Conflict(Exception):
@@ -39,9 +57,14 @@ class Incomplete(Exception):
 
 @contextmanager
 def locked(trajectory: Trajectory) -> Iterator[tuple[Trajectory, Submission]]:
-    """The trajectory and its submission, both locked, in one transaction that ends with the block."""
+    """The trajectory and its submission, both locked, in one transaction that ends with the block.
+
+    Without the key (no_key), as everywhere here: a row that refers to a trajectory can be inserted meanwhile by
+    somebody who holds the submission, such as the draw of the spot checks, and neither waits for the other.
+    """
     with transaction.atomic():
-        row = Trajectory.objects.select_for_update(of=("self",)).select_related("task").get(pk=trajectory.pk)
+        rows = Trajectory.objects.select_for_update(no_key=True, of=("self",)).select_related("task")
+        row = rows.get(pk=trajectory.pk)
         row.submission = lock_submission(row.submission_id)
         yield row, row.submission
 
@@ -67,20 +90,34 @@ def not_frozen(submission: Submission) -> None:
         raise Conflict("The submission is frozen; its maintainer would have to reopen it.")
 
 
+LONGEST_NOTE = 2000  # characters of a reason or note: the chain keeps it for ever
+
+
 def given_reason(value: str, what: str) -> str:
+    """The reason without blanks around it, cut to `LONGEST_NOTE`."""
     if not value.strip():
         raise Incomplete([Problem("reason_missing", f"Say why: {what} needs a reason.", "reason")])
-    return value.strip()
+    return value.strip()[:LONGEST_NOTE]
 
 
-def complete(trajectory: Trajectory, content: LabelContent) -> dict[str, Any]:
+def asked_of(trajectory: Trajectory, role: Membership.Role = Role.ANNOTATOR) -> Asked:
+    """What a complete label, or adjudication, of this trajectory has to say."""
+    return Asked(
+        key_points=tuple(key_points_of(trajectory).values_list("pk", flat=True)),
+        steps=trajectory.steps.count(),
+        attempt=role == Role.ANNOTATOR and trajectory.submission.asks_attempt,
+        criterion=role == Role.ADJUDICATOR,
+    )
+
+
+def complete(trajectory: Trajectory, content: LabelContent, role: Membership.Role) -> dict[str, Any]:
     """The columns of a complete decision; raises Incomplete with everything that is missing."""
-    key_points = list(key_points_of(trajectory).values_list("pk", flat=True))
-    problems = missing(content, key_points, trajectory.steps.count())
+    asked = asked_of(trajectory, role)
+    problems = missing(content, asked)
     problems += [
         Problem("finding_unknown", "This key point does not belong to the task.", f"finding_{f.key_point}")
         for f in content.findings
-        if f.key_point not in key_points
+        if f.key_point not in asked.key_points
     ]
     if problems:
         raise Incomplete(problems)
@@ -90,14 +127,25 @@ def complete(trajectory: Trajectory, content: LabelContent) -> dict[str, Any]:
 def decision_fields(content: LabelContent) -> dict[str, Any]:
     """The columns of a decision, with what does not belong to its verdict left empty."""
     failure, not_executable = content.verdict == 0, content.verdict == 2
+    further = [code for code in dict.fromkeys(content.further_failure_types) if code != content.failure_type]
     return {
         "verdict": content.verdict,
         "reasoning": content.reasoning.strip(),
         "failure_step": content.failure_step if failure else None,
         "failure_type": content.failure_type if failure else "",
+        "further_failure_types": further if failure else [],
         "cause": content.cause if not_executable else "",
         "exception_reason": content.exception_reason.strip() if content.verdict == 1 else "",
+        "evidence_missing": sorted(set(content.evidence_missing)),
     }
+
+
+def measured(person: Any, trajectory: Trajectory) -> dict[str, Any]:
+    """How long the person was active on the trajectory, and the steps they opened; nulls where nothing measured it."""
+    activity = Activity.objects.filter(trajectory=trajectory, person=person).first()
+    if activity is None:
+        return {"active_seconds": None, "steps_seen": None}
+    return {"active_seconds": round(activity.seconds), "steps_seen": activity.steps}
 
 
 def key_points_of(trajectory: Trajectory) -> Any:

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from annotation.models import Adjudication, Event, Label, SpotCheckDraw, Submission
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotation.models import (
+    Adjudication,
+    Event,
+    Flag,
+    HumanAttempt,
+    InformedRevision,
+    Label,
+    Reopening,
+    SpotCheckDraw,
+    Submission,
+)
 from annotation.models.events import digest, first_broken
 from annotation.records import Problem
-from annotation.workflow.facts import adjudication_facts, draw_facts, label_facts
+from annotation.workflow.facts import adjudication_facts, draw_facts, informed_facts, label_facts, shown_facts
+
+OF_A_SLOT = ("label_submitted", "judgments_shown", "informed_decided")
 
 
 def problems(submission: Submission) -> list[Problem]:
-    """Every way in which chain and rows disagree; a changed row is both unknown to the events and missing to them."""
+    """Every way in which chain and rows disagree; a changed row is both unknown to the events and missing to them.
+
+    Covers what a final verdict depends on: labels and who made them, adjudications, draws and who was drawn, flags,
+    reopenings; and, since they are exported, what annotators were shown of judges and said then. Known answers decide
+    nothing, and are not compared. The number of queries does not grow with the
+    submission.
+    """
     events = list(Event.objects.filter(submission=submission))
     broken = first_broken(events)
     found = [Problem("chain_broken", f"Event {broken.sequence} does not fit its chain.")] if broken else []
@@ -22,20 +46,86 @@ def problems(submission: Submission) -> list[Problem]:
         ]
         if recorded - set(present):
             found.append(Problem(f"{kind}_missing", f"An event records a {kind} that is not there any more."))
-    return found
+    names = dict(submission.memberships.values_list("person_id", "pseudonym"))
+    return found + _counted_problems(submission, events, names) + _draw_problems(submission) + _attempts(submission)
 
 
 def _digests(submission: Submission) -> dict[str, dict[str, str]]:
     """By kind of row: what the digest of each should be found in the events, and how to name it."""
     labels = Label.objects.filter(assignment__trajectory__submission=submission).select_related(
-        "assignment__trajectory__task"
+        "assignment__trajectory__task", "assignment__trajectory__submission__agent", "attempt"
     )
     adjudications = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
+    adjudications = adjudications.select_related("trajectory__task", "trajectory__submission__agent")
     draws = SpotCheckDraw.objects.filter(submission=submission)
+    informed = list(_informed(submission).select_related("label__assignment__trajectory__task"))
     return {
-        "label": {digest(label_facts(row)): f"Label {row} of {row.assignment}" for row in labels},
+        "label": {
+            digest(label_facts(row)): f"Label {row} of {row.assignment}"
+            for row in labels.prefetch_related("findings__key_point")
+        },
         "adjudication": {
-            digest(adjudication_facts(row)): str(row) for row in adjudications.select_related("trajectory__task")
+            digest(adjudication_facts(row)): str(row) for row in adjudications.prefetch_related("findings__key_point")
         },
         "draw": {digest(draw_facts(row)): f"Spot-check {row}" for row in draws},
+        "shown": {digest(shown_facts(row)): f"What was shown for the {row}" for row in informed},
+        "informed": {digest(informed_facts(row)): f"The {row}" for row in informed if row.decided_at is not None},
     }
+
+
+def _informed(submission: Submission) -> QuerySet[InformedRevision]:
+    return InformedRevision.objects.filter(label__assignment__trajectory__submission=submission)
+
+
+def _counted_problems(submission: Submission, events: list[Event], names: dict[int, str]) -> list[Problem]:
+    """Who labelled, flagged, decided and reopened what, as rows and as events: both have to be the same, as often."""
+    labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
+    labelled = labels.values_list(
+        "assignment__annotator", "assignment__trajectory__task__external_id", "assignment__slot"
+    )
+    flagged = Flag.objects.filter(trajectory__submission=submission)
+    reopened = Reopening.objects.filter(trajectory__submission=submission)
+    decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
+    informed = _informed(submission)
+    of_task, of_label = "trajectory__task__external_id", "label__assignment__"
+    looked = (f"{of_label}annotator", f"{of_label}{of_task}", f"{of_label}slot")
+    rows = {
+        "label_submitted": labelled,
+        "flagged": flagged.values_list("annotator", of_task),
+        "adjudication_decided": decided.values_list("adjudicator", of_task),
+        "reopened": reopened.values_list("reopened_by", of_task),
+        "judgments_shown": informed.values_list(*looked),
+        "informed_decided": informed.filter(decided_at__isnull=False).values_list(*looked),
+    }
+    return [problem for kind, pairs in rows.items() for problem in _differences(kind, pairs, events, names)]
+
+
+def _differences(
+    kind: str, pairs: Iterable[tuple[Any, ...]], events: list[Event], names: dict[int, str]
+) -> list[Problem]:
+    # With the slot of a label, since two annotators of one trajectory could be exchanged otherwise.
+    keys = ("task_id", "slot") if kind in OF_A_SLOT else ("task_id",)
+    present = Counter((names.get(person, "somebody else"), *what) for person, *what in pairs)
+    recorded = Counter((e.actor_pseudonym, *(e.payload[key] for key in keys)) for e in events if e.kind == kind)
+    return [
+        Problem(f"{kind}_differs", f"{task}: the rows and the events do not agree on {kind} by {who}.")
+        for who, task, *_ in sorted((present - recorded) + (recorded - present))
+    ]
+
+
+def _attempts(submission: Submission) -> list[Problem]:
+    """An own attempt where the protocol asks for none: no event covers it."""
+    made = HumanAttempt.objects.filter(label__assignment__trajectory__submission=submission)
+    if submission.asks_attempt or not made.exists():
+        return []
+    return [Problem("attempt_not_asked", "A label has an own attempt, which this version of the protocol has not.")]
+
+
+def _draw_problems(submission: Submission) -> list[Problem]:
+    found = []
+    for draw in SpotCheckDraw.objects.filter(submission=submission):
+        members = list(draw.members.values_list("trajectory__task__external_id", "selected"))
+        drawn = sorted(task for task, selected in members if selected)
+        if sorted(task for task, _ in members) != draw.population or drawn != draw.drawn:
+            found.append(Problem("draw_members_differ", f"Draw {draw.number} drew others than it recorded."))
+    return found

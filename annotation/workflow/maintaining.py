@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from annotation.models import Assignment, Membership, Reopening, Submission, Trajectory
+from annotation.models import Adjudication, Assignment, Event, Membership, Release, Reopening, Submission, Trajectory
 from annotation.models.events import digest
 from annotation.models.states import FINAL, final_verdict, state_of, with_state
+from annotation.workflow import integrity
 from annotation.workflow.ground import (
     Conflict,
     Role,
@@ -35,6 +37,7 @@ def reopen(person: Any, trajectory: Trajectory, reason: str) -> Reopening:
             trajectory=row,
             reopened_by=person,
             reason=given_reason(reason, "reopening"),
+            revision=row.adjudications.filter(decided_at__isnull=False).count() + 1,
             reopened_at=timezone.now(),
         )
         record_for(member, "reopened", row, reason=reopening.reason)
@@ -50,10 +53,13 @@ def freeze(person: Any, submission: Submission) -> Submission:
         trajectories = list(with_state(submission.trajectories.select_related("task")))
         unfinished = [t for t in trajectories if t.state not in FINAL or t.adjudicating]
         if unfinished:
+            first = unfinished[0]
             raise Conflict(
-                f"{len(unfinished)} of {len(trajectories)} trajectories have no final verdict yet, "
-                f"the first is {unfinished[0].task.external_id} ({unfinished[0].state})."
+                f"{len(unfinished)} of {len(trajectories)} trajectories have no final verdict yet, the first is "
+                f"{first.task.external_id} ({'opened by an adjudicator' if first.adjudicating else first.state})."
             )
+        if doubts := integrity.problems(submission):
+            raise Conflict(f"The rows are not what the events say: {doubts[0].message} Nothing was frozen.")
         submission.frozen_at = timezone.now()
         submission.save(update_fields=["frozen_at"])
         verdicts = {t.task.external_id: final_verdict(t) for t in trajectories}
@@ -93,9 +99,13 @@ def reopen_submission(person: Any, submission: Submission, reason: str) -> Submi
 def add_member(actor: Any, submission: Submission, person: Any, role: Membership.Role) -> Membership:
     """Give a person their one role in a submission, or let a deactivated member of the same role back in."""
     with transaction.atomic():
+        existing = Membership.objects.select_for_update().filter(submission=submission, person=person).first()
         submission = lock_submission(submission.pk)
         member = active_member(actor, submission, Role.MAINTAINER)
-        existing = Membership.objects.filter(submission=submission, person=person).first()
+        if existing is None:  # made while we waited for the lock
+            existing = Membership.objects.filter(submission=submission, person=person).first()
+        if person.is_superuser and role != Role.MAINTAINER and _could_read(submission):
+            raise Conflict(f"{person} runs the instance and could read labels or known answers here.")
         if existing is None:
             joined = join(submission, person, role)
             record(submission, member, "member_added", member=joined.pseudonym, role=joined.role)
@@ -109,21 +119,63 @@ def add_member(actor: Any, submission: Submission, person: Any, role: Membership
         return existing
 
 
+def _could_read(submission: Submission) -> bool:
+    """Whether there was ever something that a superuser without a role is shown, and an annotator must not know."""
+    events = Event.objects.filter(submission=submission, kind__in=["frozen", "known_answer_set"])
+    return events.exists() or submission.practice_set_id is not None
+
+
+def offer_again(person: Any, trajectory: Trajectory, reason: str) -> int:
+    """Let the annotators who gave a trajectory back have it again; returns how many. Their reasons stay on record."""
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, Role.MAINTAINER)
+        not_frozen(submission)
+        given = given_reason(reason, "offering a trajectory again")
+        lifted = Release.objects.filter(trajectory=row, lifted_at__isnull=True).update(lifted_at=timezone.now())
+        if lifted == 0:
+            raise Conflict("Nobody has given this trajectory back.")
+        record_for(member, "offered_again", row, reason=given, releases=lifted)
+        return lifted
+
+
 def deactivate_member(actor: Any, submission: Submission, person: Any) -> Membership:
     """End a person's part in a submission; their labels stay, their unlabelled assignments return to the queue."""
     with transaction.atomic():
+        active_member(actor, submission, Role.MAINTAINER)
+        # First the membership, as a claim does: from here on the person is given nothing more.
+        leaving = Membership.objects.select_for_update().get(submission=submission, person=person)
         held = Assignment.objects.filter(
             annotator=person, trajectory__submission=submission, lease_expires_at__isnull=False
         )
-        list(Trajectory.objects.filter(pk__in=held.values("trajectory")).order_by("pk").select_for_update())
+        undecided = Adjudication.objects.filter(
+            adjudicator=person, trajectory__submission=submission, decided_at__isnull=True
+        )
+        touched = Q(pk__in=held.values("trajectory")) | Q(pk__in=undecided.values("trajectory"))
+        rows = Trajectory.objects.filter(touched).order_by("pk").select_related("task")
+        list(rows.select_for_update(no_key=True, of=("self",)))
         submission = lock_submission(submission.pk)
         member = active_member(actor, submission, Role.MAINTAINER)
-        leaving = Membership.objects.get(submission=submission, person=person)
         if leaving == member:
             raise Conflict("You cannot deactivate yourself; another maintainer can.")
         if leaving.deactivated_at is None:
             leaving.deactivated_at = timezone.now()
             leaving.save(update_fields=["deactivated_at"])
-            held.delete()
             record(submission, member, "member_deactivated", member=leaving.pseudonym)
+            _return_all(member, leaving, [*held.select_related("trajectory__task")], [*undecided])
         return leaving
+
+
+def _return_all(member: Membership, leaving: Membership, held: list[Assignment], undecided: list[Adjudication]) -> None:
+    """What somebody who left was working on goes back into the queues; each has its event."""
+    for assignment in held:
+        assignment.delete()
+        record_for(member, "slot_returned", assignment.trajectory, slot=assignment.slot, held_by=leaving.pseudonym)
+    for adjudication in undecided:
+        adjudication.delete()
+        record_for(
+            member,
+            "adjudication_returned",
+            adjudication.trajectory,
+            revision=adjudication.revision,
+            held_by=leaving.pseudonym,
+        )

@@ -13,9 +13,17 @@ from django.core.management import call_command, get_commands
 from annotation import testing
 from annotation.demo import load
 from annotation.models import Person
+from judges.models import Judgment
+from judges.testing import fake_endpoint
 
 README = (settings.BASE_DIR / "README.md").read_text(encoding="utf-8")
 FLOORS = ("annotation", "judges", "evaluations", "config")
+
+
+@pytest.fixture
+def fake():
+    with fake_endpoint() as endpoint:
+        yield endpoint
 
 
 def shell_lines(text):
@@ -23,9 +31,10 @@ def shell_lines(text):
     return [shlex.split(line, comments=True) for block in blocks for line in block.splitlines() if line.strip()]
 
 
-@pytest.mark.django_db
-def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings):
+@pytest.mark.django_db(transaction=True)
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
     """In the order of the README, in a folder with the two files it speaks of; submission 1 is a finished one."""
+    settings.JUDGE_ENDPOINTS = {"default": fake.url}
     settings.MEDIA_ROOT = tmp_path / "images"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", testing.PASSWORD)
@@ -43,7 +52,8 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings):
         extra = ["--noinput"] if name == "createsuperuser" else []
         call_command(name, *rest, *extra)
         ran.append(name)
-    assert {"import_submission", "check_submission", "export_submission"} <= set(ran)
+    assert {"import_submission", "check_submission", "export_submission", "run_judge"} <= set(ran)
+    assert Judgment.objects.count() == 5
     assert Person.objects.get(username="root").is_superuser
     assert len(json.loads(Path("human_label.json").read_text())) == 12
 

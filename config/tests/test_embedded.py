@@ -14,7 +14,11 @@ import pytest
 from django.conf import settings
 
 from config import embedded
+from config.tests.instance import Instance
+from config.tests.judge_run import begin, check
+from config.tests.judging import CONCURRENCY
 from config.tests.waiting import wait_until
+from judges.testing import fake_endpoint
 
 LINUX = sys.platform == "linux"
 
@@ -36,9 +40,9 @@ def make_command(tmp_path, port):
     return ["make", "--file", str(tmp_path / "Makefile"), "run"]
 
 
-def start(tmp_path, command):
+def start(tmp_path, command, **further):
     """As a new user has it: no profile, an empty home, a data folder of its own."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "WEBVERDICT_DATA": str(tmp_path / "var")}
+    environment = Instance(tmp_path, further=further).environment
     with (tmp_path / "output").open("w") as output:
         return subprocess.Popen(
             command, cwd=settings.BASE_DIR, env=environment, stdout=output, stderr=subprocess.STDOUT
@@ -56,10 +60,10 @@ def refusal(tmp_path, port):
 
 
 @contextmanager
-def running(tmp_path, by_make=False):
+def running(tmp_path, by_make=False, **further):
     """A started one that answers, with its address; nothing of it is left afterwards, whatever the test did."""
     port = free_port()
-    process = start(tmp_path, make_command(tmp_path, port) if by_make else embedded_command(port))
+    process = start(tmp_path, make_command(tmp_path, port) if by_make else embedded_command(port), **further)
     try:
         wait_until(lambda: process.poll() is not None or embedded.answers(port), "the server answers", seconds=90)
         assert process.poll() is None, output_of(tmp_path)
@@ -93,8 +97,8 @@ def test_it_answers_and_a_signal_stops_everything(tmp_path, number):
     with running(tmp_path) as (process, address):
         with urllib.request.urlopen(f"{address}/readyz", timeout=10) as response:
             assert response.status == 200
-        # This one, the web server and its two processes, the worker, its pool and its beat.
-        wait_until(lambda: len(relatives(tmp_path)) >= 7, "all processes are up")
+        # This one, the web server and its two processes, the scheduler, and two workers with a pool each.
+        wait_until(lambda: len(relatives(tmp_path)) >= 9, "all processes are up")
         process.send_signal(number)
         wait_until(lambda: gone(process, tmp_path), "all processes are gone")
         output = output_of(tmp_path)
@@ -127,10 +131,14 @@ def test_kill_9_leaves_no_process_behind_and_the_next_start_keeps_the_data(tmp_p
 
 
 @pytest.mark.skipif(not LINUX, reason="the processes are found in /proc, which is Linux")
-@pytest.mark.parametrize(("name", "word"), [("worker", b"worker"), ("scheduler", b"beat")])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("worker", b"webverdict"), ("judge worker", b"webverdict-judges"), ("scheduler", b"beat")],
+)
 def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(tmp_path, name, word):
-    log = tmp_path / "var" / "log" / f"{name}.log"
+    log = tmp_path / "var" / "log" / f"{name.replace(' ', '-')}.log"
     with running(tmp_path) as (process, _):
+        wait_until(log.exists, f"the {name} is started")
         wait_until(lambda: "ready" in log.read_text() or "Starting" in log.read_text(), f"the {name} is ready")
         (child,) = [pid for pid in relatives(tmp_path) if is_child_of(pid, process.pid, word)]
         os.kill(child, signal.SIGKILL)
@@ -144,6 +152,35 @@ def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(tmp_path, nam
 def is_child_of(pid, parent, word):
     status = Path(f"/proc/{pid}/status").read_text()
     return f"PPid:\t{parent}\n" in status and word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux can tell a child that its parent was killed")
+def test_a_judge_run_goes_on_after_a_stop_which_loses_no_call_and_after_kill_9(tmp_path):
+    with fake_endpoint(latency=0.05) as model:
+        further = {"JUDGE_ENDPOINTS": model.url, "JUDGE_SILENCE_SECONDS": "4"}
+        instance = Instance(tmp_path, further=further)
+        instance.run("manage.py", "migrate", "--verbosity", "0")
+        run = begin(instance, model, "interrupted", 15, 8)
+        # The calls in flight are waited for when it stops; at this pace the others would take half a minute.
+        slow = {"after": run.calls // 10, "latency": 2.0}
+        model.says(slow)
+        with running(tmp_path, **further) as (process, _):
+            model.wait(calls=run.calls // 10 + 1)
+            process.send_signal(signal.SIGINT)
+            wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        asked = model.counts()["calls"]
+        assert asked == run.answered < run.calls
+        assert run.at_work == 0
+        model.says(slow)
+        with running(tmp_path, **further) as (process, _):
+            model.wait(calls=asked + run.calls // 10 + 1)
+            process.kill()
+            wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        assert not run.finished
+        model.says()
+        with running(tmp_path, **further):
+            run.wait_for_the_end()
+        check(run, model, lost=CONCURRENCY)
 
 
 def test_a_second_one_on_the_same_data_is_refused_in_one_line(tmp_path):

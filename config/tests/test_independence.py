@@ -13,9 +13,28 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from annotation import screenshots, testing, workflow
-from annotation.models import ApiToken, Attachment, KeyPoint, Label, Person, Task, Trajectory, Upload
+from annotation import catalogue, screenshots, testing, workflow
+from annotation.models import (
+    Agent,
+    ApiToken,
+    Attachment,
+    KeyPoint,
+    KnownAnswer,
+    Label,
+    Person,
+    Phrase,
+    Report,
+    Submission,
+    Task,
+    Trajectory,
+    Upload,
+)
 from annotation.records import Finding
+from annotation.workflow.ground import join
+from judges import defining, second_stage
+from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.prompts import builtin
+from judges.tests import rows as judged
 
 pytestmark = pytest.mark.django_db
 NAMES = ("alice", "bob", "chen", "carol", "mira")
@@ -43,7 +62,10 @@ def content(name, trajectory, verdict):
 
 @pytest.fixture
 def protocol(db, tmp_path, settings):
-    """0: bob and chen differ, alice holds it. 1: unanimous, drawn. 2: unanimous, flagged by bob. 3: untouched."""
+    """0: bob and chen differ, alice holds it. 1: unanimous, drawn. 2: unanimous, flagged by bob. 3: held by chen.
+
+    3 is a gold item. There is a practice set of one item, which nobody has answered yet.
+    """
     settings.MEDIA_ROOT = tmp_path / "images"
     submission = testing.submission(tmp_path / "package", trajectories=4)
     submission.spot_check_rate = 1.0
@@ -59,15 +81,22 @@ def protocol(db, tmp_path, settings):
             workflow.submit(people[name], row, content(name, row, 1))
     workflow.revise(people["bob"], rows[1], content("bob", rows[1], 1), mark("bob", "revision", rows[1]))
     workflow.flag(people["bob"], rows[2], mark("bob", "flag", rows[2]))
+    workflow.report(people["bob"], rows[1], Report.Kind.TASK_OUTDATED, mark("bob", "report", rows[1]))
     workflow.draw_spot_checks(people["mira"], submission)
     workflow.claim_this(people["alice"], rows[0])
     workflow.save_draft(people["alice"], rows[0], {"reasoning": mark("alice", "draft", rows[0])}, 0)
     workflow.claim_this(people["chen"], rows[3])
     workflow.save_draft(people["chen"], rows[3], {"reasoning": mark("chen", "draft", rows[3])}, 0)
+    workflow.set_known_answer(people["mira"], rows[3], content("known", rows[3], 1))
+    set_of_one = testing.practice_set(people, submission, tmp_path / "practice", answers=(0,))
+    known = content("known", set_of_one.trajectories.get(), 0)
+    workflow.set_known_answer(people["mira"], set_of_one.trajectories.get(), known)
     KeyPoint.objects.create(task=rows[0].task, position=9, text=mark("bob", "proposal"), proposed_by=people["bob"])
     ApiToken.issue(people["mira"], "mira's token")
+    Phrase.objects.create(person=people["bob"], text=mark("bob", "phrase"))
     screenshots.keep_bytes("0", b"{}")
     Attachment.objects.create(trajectory=rows[0], kind="agent_response", name="agent_response.json", sha256="0", size=2)
+    workflow.configure(people["mira"], submission, second_stage=True)
     Upload.objects.create(
         uploaded_by=people["mira"],
         benchmark=submission.benchmark,
@@ -78,7 +107,20 @@ def protocol(db, tmp_path, settings):
         finished_at=submission.created_at,
         submission=submission,
     )
+    defining.define(None, name="strict", scorer="webjudge", model="some-model")
+    defining.set_terms(None, endpoint="default", model="some-model", input_price=1, output_price=4)
+    judge_everything(submission)
     return submission, people, rows
+
+
+def judge_everything(submission, name="MARK-judge-name--"):
+    """A run with a judgment of every trajectory and its calls, and one that was made elsewhere, all marked."""
+    run = judged.run_row(submission, judged.judge_row(name))
+    for item in run.items.select_related("trajectory__task", "run__judge"):
+        said = mark("judge", "said", item.trajectory)
+        judged.judgment_row(item, item.trajectory.position % 2, said)
+        judged.call_row(item, mark=said)
+    judged.imported_row(submission.trajectories.earliest("pk"), mark=mark("judge", "imported"), repetition=run.pk)
 
 
 # --- every address ---------------------------------------------------------------------------------------------------
@@ -101,17 +143,26 @@ def arguments(route, rows):
         "submissions/<int:pk>": [{"pk": submission}],
         "work/<int:pk>": [{"pk": submission}],
         "adjudicate/<int:pk>": [{"pk": submission}],
+        "practice/<int:pk>": [{"pk": submission}],
         "tasks/<int:pk>": [{"pk": Task.objects.first().pk}],
         "key-points/<int:pk>": [{"pk": KeyPoint.objects.last().pk}],
+        "phrases/<int:pk>": [{"pk": Phrase.objects.get().pk}],
         "tokens/<int:pk>": [{"pk": ApiToken.objects.get().pk}],
+        "reports/<int:pk>": [{"pk": Report.objects.get().pk}],
+        "judges/<int:pk>": [{"pk": pk} for pk in Judge.objects.order_by("pk").values_list("pk", flat=True)[:3]],
+        "judge-runs/<int:pk>": [{"pk": JudgeRun.objects.earliest("pk").pk}],
+        "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:5]],
+        "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
         "<slug:slug>/tasks/<str:external_id>": [{"slug": "shops", "external_id": rows[0].task.external_id}],
         "<slug:slug>": [{"slug": "shops"}],
     }
     more = {
         "step": 0,
+        "number": 0,
         "kind": "thumbnail",
         "attachment_pk": Attachment.objects.get().pk,
+        "trajectory_pk": Trajectory.objects.filter(submission__practice=True).earliest("pk").pk,
         "person_pk": Person.objects.get(username="bob").pk,
         "export_format": "labels",
         "uidb64": "MQ",
@@ -122,6 +173,7 @@ def arguments(route, rows):
         "content_type_id": 1,
         "url": "annotation/",
         "rest": "nowhere",
+        "digest": builtin("webjudge/1").digest,
         "path": "css/base.css",
     }
     wanted = set(re.findall(r"<(?:\w+:)?(\w+)>", route)) | set(re.findall(r"\(\?P<(\w+)>", route))
@@ -178,10 +230,11 @@ def walk(people, rows, name):
 def forbidden_marks(name, said):
     """Marks of others in an answer, as the role of ``name`` may see them at this point of the protocol."""
     marks = {(who, what, where) for who, what, where in re.findall(r"MARK-(\w+)-(\w+)-(\d*)-", said)}
-    if name == "carol":  # the dispute is hers to see; drafts, proposals and blind spot checks are not
-        return {m for m in marks if m[0] != "carol" and (m[2] != "0" or m[1] in ("draft", "proposal"))}
-    if name == "mira":  # proposals are for the maintainer; labels only when frozen
-        return {m for m in marks if m[1] != "proposal"}
+    if name == "carol":  # the dispute is hers to see; drafts, proposals, blind spot checks and judgments are not
+        hidden = {m for m in marks if m[0] == "judge" or m[1] in ("draft", "proposal")}
+        return hidden | {m for m in marks if m[0] != "carol" and m[2] != "0"}
+    if name == "mira":  # proposals, reports and judgments are for the maintainer; labels only when frozen
+        return {m for m in marks if m[1] not in ("proposal", "report") and m[0] not in ("known", "judge")}
     return {m for m in marks if m[0] != name}
 
 
@@ -216,9 +269,8 @@ def test_no_address_leaks_after_the_own_submit_and_the_adjudication(protocol, na
     assert_no_leak(people, rows, name)
 
 
-@pytest.mark.parametrize("name", [None, "dave", "alice"])
-def test_no_address_leaks_when_frozen_and_not_opened(protocol, name):
-    submission, people, rows = protocol
+def freeze(submission, people, rows):
+    """Everything is labelled, decided by carol as failures, and frozen."""
     workflow.submit(people["alice"], rows[0], content("alice", rows[0], 1))
     for who in ("alice", "bob", "chen"):
         if not rows[3].assignments.filter(annotator=people[who]).exists():
@@ -229,7 +281,59 @@ def test_no_address_leaks_when_frozen_and_not_opened(protocol, name):
         workflow.open_adjudication(people["carol"], row)
         workflow.decide(people["carol"], row, content("carol", row, 0))
     workflow.freeze(people["mira"], submission)
+
+
+@pytest.mark.parametrize("name", [None, "dave", "alice"])
+def test_no_address_leaks_when_frozen_and_not_opened(protocol, name):
+    submission, people, rows = protocol
+    freeze(submission, people, rows)
     assert_no_leak(people, rows, name)
+
+
+@pytest.mark.parametrize("name", ["dave", "alice"])
+def test_no_address_shows_a_judgment_when_frozen_and_opened(protocol, name):
+    submission, people, rows = protocol
+    freeze(submission, people, rows)
+    workflow.open_results(people["mira"], submission)
+    seen = {mark for _, _, _, said in walk(people, rows, name) for mark in forbidden_marks(name, said)}
+    assert {mark for mark in seen if mark[0] == "judge"} == set()
+    assert (name == "alice") == any(who == "bob" for who, _, _ in seen)  # labels are open now, and only those
+
+
+@pytest.mark.parametrize("name", ["alice", "chen", "carol", "dave"])
+def test_nothing_that_people_see_changes_when_a_judge_has_judged(protocol, name):
+    submission, people, rows = protocol
+
+    def seen():
+        return {(a, m): VOLATILE.sub("", s) for _, a, m, s in walk(people, rows, name)}
+
+    before = seen()
+    judge_everything(submission, "another")
+    after = seen()
+    assert {key for key in before if before[key] != after[key]} == set()
+
+
+def test_the_walk_would_notice_a_judgment(protocol):
+    _, people, rows = protocol
+    said = "".join(said for _, _, _, said in walk(people, rows, "mira"))
+    for words in ("MARK-judge-said-0-", "MARK-judge-imported--", "MARK-judge-name--"):
+        assert words in said
+        assert forbidden_marks("carol", words) != set()
+        assert forbidden_marks("alice", words) != set()
+
+
+def test_an_adjudicator_is_shown_the_judgments_of_what_she_has_decided(protocol):
+    _, people, rows = protocol
+    workflow.submit(people["alice"], rows[0], content("alice", rows[0], 1))
+    workflow.open_adjudication(people["carol"], rows[0])
+    page = reverse("trajectory-judgments", args=[rows[0].pk])
+    carol = client_of(people, "carol")
+    assert "MARK-judge" not in body(carol.get(page))
+    workflow.decide(people["carol"], rows[0], content("carol", rows[0], 0))
+    assert "MARK-judge-name" in body(carol.get(page))
+    said = "".join(said for *_, said in walk(people, rows, "carol"))
+    shown = set(re.findall(r"MARK-judge-said-(\d)-", said))
+    assert shown == {"0"}
 
 
 def test_the_walk_would_notice_a_leak(protocol):
@@ -262,6 +366,51 @@ def test_nothing_that_an_annotator_sees_changes_when_others_submit_or_adjudicate
     assert {key for key in before if before[key] != after[key]} == set()
 
 
+@pytest.mark.parametrize("name", ["chen", "carol"])  # who is working on it, and who may have to decide it
+def test_nobody_but_the_maintainer_can_tell_a_gold_item(protocol, name):
+    _, people, rows = protocol
+    for row in rows:
+        KnownAnswer.objects.filter(trajectory=row).delete()
+
+    def seen():
+        return {(a, m): VOLATILE.sub("", s) for _, a, m, s in walk(people, rows, name)}
+
+    before = seen()
+    workflow.set_known_answer(people["mira"], rows[3], content("known", rows[3], 0))
+    after = seen()
+    assert {key for key in before if before[key] != after[key]} == set()
+    assert "Results on gold items" in body(client_of(people, "mira").get(reverse("gold", args=[rows[3].submission_id])))
+
+
+def test_a_known_answer_is_shown_after_the_own_answer_and_to_nobody_else(protocol):
+    submission, people, rows = protocol
+    item = submission.practice_set.trajectories.get()
+    page = reverse("practice-desk", args=[submission.pk, item.pk])
+
+    def said(name):
+        return body(client_of(people, name).get(page))
+
+    assert "MARK-known" not in said("alice") + said("bob")
+    workflow.answer_practice(people["alice"], submission, item, testing.content(item, 1), 1)
+    assert "MARK-known-reasoning" in said("alice")
+    assert "MARK-known" not in said("bob") + said("carol") + said("dave")
+    assert_no_leak(people, rows, "bob")
+
+
+def test_judges_are_shown_to_the_annotator_who_has_looked_and_on_that_page_alone(protocol):
+    _, people, rows = protocol
+    second_stage.look(people["bob"], rows[1])
+    shown = {}
+    for route, address, _, said in walk(people, rows, "bob"):
+        if found := forbidden_marks("bob", said):
+            shown.setdefault(route, set()).update(found)
+            assert f"/{rows[1].pk}/" in address
+    assert set(shown) == {"trajectories/<int:pk>/second-stage", "trajectories/<int:pk>/second-stage/decide"}
+    assert {(who, where) for marks in shown.values() for who, _, where in marks} == {("judge", ""), ("judge", "1")}
+    for name in ("alice", "carol", "dave"):
+        assert_no_leak(people, rows, name)
+
+
 def test_the_walk_covers_the_whole_resolver():
     assert settings.ROOT_URLCONF == "config.urls"
     assert len([name for _, name, _ in patterns() if name]) > 60
@@ -270,7 +419,7 @@ def test_the_walk_covers_the_whole_resolver():
 def test_the_admin_does_not_list_what_hangs_on_a_person(protocol):
     submission, people, _ = protocol
     root = Person.objects.create_superuser("root", "root@people.example", "a long password")
-    workflow.add_member(people["mira"], submission, root, "annotator")
+    join(submission, root, "annotator")  # the verb would refuse somebody who could read the known answers
     client = client_of({"root": root}, "root")
     things = (("person", people["bob"].pk), ("benchmark", submission.benchmark_id), ("agent", submission.agent_id))
     for model, pk in things:
@@ -279,3 +428,53 @@ def test_the_admin_does_not_list_what_hangs_on_a_person(protocol):
         assert (answer.status_code, "MARK-" in body(answer)) == (403, False)
         chosen = {"action": "delete_selected", "_selected_action": [pk]}
         assert "MARK-" not in body(client.post(reverse(f"admin:annotation_{model}_changelist"), chosen, follow=True))
+
+
+# --- somebody who annotates one submission of a benchmark and maintains another one of it -----------------------------
+
+
+def catalogue_pages(people, name, task):
+    """What the pages of the benchmark and of the task say to a person, by address."""
+    task_page = reverse("task", args=["shops", task.external_id])
+    shops = reverse("benchmark", args=["shops"])
+    answers = {page: client_of(people, name).get(page) for page in (task_page, shops, f"{shops}?proposed=1")}
+    assert {answer.status_code for answer in answers.values()} == {200}
+    return {page: VOLATILE.sub("", body(answer)) for page, answer in answers.items()}
+
+
+@pytest.mark.parametrize("rights", ["maintains another submission", "is of the staff"])
+def test_who_annotates_a_benchmark_learns_nothing_from_its_catalogue(protocol, rights):
+    submission, people, rows = protocol
+    if rights == "is of the staff":
+        Person.objects.filter(pk=people["alice"].pk).update(is_staff=True)
+    else:
+        agent = Agent.objects.create(name="Other Agent")
+        other = Submission.objects.create(benchmark=submission.benchmark, agent=agent, digest="other")
+        workflow.found(other, people["alice"])
+    untouched, labelled = rows[3].task, rows[1].task
+    proposal = {"proposed_by": people["bob"], "position": 9}
+    before = catalogue_pages(people, "alice", untouched)
+    workflow.submit(people["chen"], rows[3], content("chen", rows[3], 1))
+    KeyPoint.objects.create(task=untouched, text=mark("bob", "proposal"), **proposal)
+    declined = KeyPoint.objects.create(task=untouched, text=mark("bob", "declined"), **proposal)
+    catalogue.retire_key_point(declined)
+    assert catalogue_pages(people, "alice", untouched) == before
+    assert "Labels already speak" not in "".join(catalogue_pages(people, "alice", labelled).values())
+    # All of this is shown to a maintainer who does not annotate.
+    shown = catalogue_pages(people, "mira", untouched)
+    said = "".join(shown.values())
+    assert ("Labels already speak" in said, mark("bob", "proposal") in said, mark("bob", "declined") in said) == (
+        True,
+        True,
+        True,
+    )
+    assert untouched.external_id in shown["/benchmarks/shops?proposed=1"]
+
+
+def test_an_own_proposal_is_counted_for_who_annotates(protocol):
+    _, people, rows = protocol
+    Person.objects.filter(pk=people["alice"].pk).update(is_staff=True)
+    catalogue.propose_key_point(rows[3].task, "It is in stock.", people["alice"])
+    pages = catalogue_pages(people, "alice", rows[3].task)
+    assert rows[3].task.external_id in pages["/benchmarks/shops?proposed=1"]
+    assert rows[0].task.external_id not in pages["/benchmarks/shops?proposed=1"]  # that one is bob's

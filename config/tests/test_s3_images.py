@@ -3,6 +3,7 @@
 import shutil
 import time
 import uuid
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from annotation import ingest, jobs, screenshots, testing
@@ -104,6 +108,24 @@ def test_originals_and_pictures_go_into_the_bucket_and_come_back(bucket, package
     client.force_login(people["alice"])
     picture = client.get(reverse("picture", args=[held.pk, 0, "thumbnail"]))
     assert (picture.status_code, picture["Content-Type"]) == (200, "image/webp")
+
+
+def left_by_a_stopped_import(bucket, data, ago):
+    """Keep ``data`` as an import did that stopped ``ago``; its SHA-256."""
+    sha256 = screenshots.inspect(data).sha256
+    screenshots.keep_bytes(sha256, data)
+    keys = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[bucket.bucket_name].keys
+    keys[f"originals/{sha256[:2]}/{sha256}"].last_modified = (timezone.now() - ago).replace(tzinfo=None)
+    return sha256
+
+
+def test_an_old_object_that_an_import_takes_up_again_is_not_pruned_from_under_it(bucket):
+    day = timedelta(days=1)
+    sha256, other = (left_by_a_stopped_import(bucket, testing.png(n), 2 * day) for n in (1, 2))
+    screenshots.keep_bytes(sha256, testing.png(1))
+    assert screenshots.prune(day) == 1
+    assert screenshots.original(sha256) == testing.png(1)
+    assert not bucket.exists(f"originals/{other[:2]}/{other}")
 
 
 def test_the_worker_imports_a_package_from_the_bucket_and_removes_it(upload, bucket, package):

@@ -113,6 +113,30 @@ def test_a_useless_secret_key_file_is_named(tmp_path, content, word):
     assert str(tmp_path / "key") in line
 
 
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("", {}),
+        ("http://127.0.0.1:8000/v1", {"default": "http://127.0.0.1:8000/v1"}),
+        (
+            "openai=https://api.openai.example/v1, local=http://gpu:8000/v1?a=b",
+            {"openai": "https://api.openai.example/v1", "local": "http://gpu:8000/v1?a=b"},
+        ),
+    ],
+)
+def test_endpoints_are_addresses_by_name(tmp_path, given, read):
+    assert setting(tmp_path, "s.JUDGE_ENDPOINTS", JUDGE_ENDPOINTS=given) == str(read)
+
+
+@pytest.mark.parametrize(
+    "given", ["gpu:8000", "local=ftp://gpu", "two words=http://gpu", "http://me:sesame@gpu/v1", "a=http://x,a=http://y"]
+)
+def test_a_useless_endpoint_is_named_and_nothing_secret_in_it_is_shown(tmp_path, given):
+    said = last_line(python(tmp_path, "-c", "import config.settings", JUDGE_ENDPOINTS=given))
+    assert "JUDGE_ENDPOINTS" in said
+    assert "sesame" not in said
+
+
 @pytest.mark.parametrize(("name", "value"), [("BEHIND_PROXY", "two"), ("INSECURE_HTTP", "perhaps")])
 def test_a_value_of_the_wrong_kind_is_named(tmp_path, name, value):
     line = last_line(python(tmp_path, "-c", "import config.settings", **{**PRODUCTION, name: value}))

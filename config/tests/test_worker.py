@@ -1,6 +1,7 @@
 """A real worker on the broker of this test run: a job is done once, and survives the death of who does it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import redis
 from django.conf import settings
 from kombu import Connection
 
+from config.celery import app
 from config.filesystem_broker import return_taken
 from config.tests import probe
 from config.tests.waiting import wait_until
@@ -64,6 +66,27 @@ def worker(tmp_path, queue, redis_url=settings.REDIS_URL):
 
 def lines(tmp_path, name):
     return (tmp_path / name).read_text().splitlines() if (tmp_path / name).exists() else []
+
+
+def test_every_queue_has_a_worker_in_both_profiles_and_judge_runs_have_one_of_their_own():
+    app.loader.import_default_modules()
+    jobs = [name for name in app.tasks if name.startswith(("annotation.", "judges."))]
+    queue_of = {name: app.amqp.router.route({}, name)["queue"].name for name in jobs}
+    assert [name for name in jobs if queue_of[name] == "webverdict-judges"] == ["judges.jobs.work_on"]
+    compose = (settings.BASE_DIR / "docker-compose.yml").read_text()
+    embedded = (settings.BASE_DIR / "config" / "embedded.py").read_text()
+    assert sorted(re.findall(r'"--queues", "([\w-]+)"', compose)) == sorted(set(queue_of.values()))
+    assert sorted(re.findall(r'worker\("([\w-]+)"\)', embedded)) == sorted(set(queue_of.values()))
+
+
+def test_a_worker_takes_nothing_from_another_queue(tmp_path, queue):
+    send(probe.note, tmp_path, f"{queue}-judges", "for another worker")
+    send(probe.note, tmp_path, queue, "for this one")
+    with worker(tmp_path, queue):
+        wait_until(lambda: lines(tmp_path, "for this one"), "the note")
+    with worker(tmp_path, f"{queue}-judges"):
+        assert not lines(tmp_path, "for another worker")
+        wait_until(lambda: lines(tmp_path, "for another worker"), "the other note")
 
 
 def test_every_job_is_done_exactly_once(tmp_path, queue):

@@ -17,6 +17,9 @@ from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, given, settings
 
 from annotation.models import ApiToken, Person, Submission
+from judges import defining
+from judges.prompts import builtin
+from judges.tests import rows as judged
 
 People = dict[str, Person]
 
@@ -79,6 +82,14 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
     known = {"id": frozen.pk, "slug": "shops", "export_format": "human-label"}
     if "/trajectories/{" in operation.path:
         known["id"] = trajectory.pk
+    if "/judges/{" in operation.path:
+        known["id"] = defining.define(None, name="strict", scorer="webjudge", model="some-model").pk
+    if "/judge-runs/{" in operation.path or "/judgments/{" in operation.path:
+        item = judged.run_row(frozen).items.earliest("pk")
+        judged.call_row(item)
+        made = judged.judgment_row(item)
+        known["id"] = item.run_id if "/judge-runs/{" in operation.path else made.pk
+    known["digest"] = builtin("webjudge/1").digest
     names = {parameter.name for parameter in operation.path_parameters}
     case = operation.Case(path_parameters={name: known[name] for name in names})
     response = case.call_and_validate(headers=headers)

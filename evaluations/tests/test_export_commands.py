@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
 from annotation import testing
 from annotation.models import Person, Screenshot, Submission
 from annotation.screenshots import AtomicFileSystemStorage
-from evaluations.exports import ExportFormat, OutputTaken, prepare, write
+from evaluations.exports import ExportFormat, ExportStopped, OutputTaken, prepare, write
 
 People = dict[str, Person]
 
@@ -108,6 +109,24 @@ def test_an_image_that_the_store_has_lost_leaves_no_half_export(frozen: Submissi
     folder.mkdir()
     words = ("export_submission", frozen.pk, "--format", "trajectories-v2", "--output", folder / name)
     _, err, code = run(*words)
+    assert code == 1
+    assert len(err.splitlines()) == 1
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out.zip", "out"])
+def test_an_image_store_that_does_not_answer_is_one_line_and_no_half_export(
+    frozen: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def gone(*_: Any) -> None:
+        raise EndpointConnectionError(endpoint_url="http://store:8333/images")
+
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    monkeypatch.setattr(default_storage, "open", gone)
+    with pytest.raises(ExportStopped, match="was not written: the image store does not answer"):
+        write(prepare(frozen, ExportFormat.TRAJECTORIES_V2), folder / name)
+    _, err, code = run("export_submission", frozen.pk, "--format", "trajectories-v2", "--output", folder / name)
     assert code == 1
     assert len(err.splitlines()) == 1
     assert list(folder.iterdir()) == []

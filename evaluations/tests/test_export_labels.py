@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 
 from annotation import testing, workflow
-from annotation.models import Agent, Person, Submission
+from annotation.models import Agent, Person, Report, Submission
+from annotation.records import AttemptContent
 from evaluations.exports import ExportFormat, ExportRefused, prepare
 
 People = dict[str, Person]
@@ -130,6 +131,7 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
         "verdict": 0,
         "failure_step": 1,
         "failure_type": "range_not_exact",
+        "further_failure_types": [],
         "cause": None,
         "reasoning": "The steps show it.",
         "exception_reason": None,
@@ -137,6 +139,10 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
             {"key_point": "at least 16 GB", "finding": "unmet", "step": 0},
             {"key_point": "cheapest by sorting", "finding": "unmet", "step": 0},
         ],
+        "evidence_missing": [],
+        "active_seconds": None,
+        "steps_seen": None,
+        "attempt": None,
     }
     revisions = [line for line in found if line.get("annotator") == "A2" and line["task_id"] == "task_0001"]
     assert [(line["revision"], line["revision_reason"]) for line in revisions] == [
@@ -146,6 +152,110 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
     assert (found[4]["adjudicator"], found[4]["blind"]) == ("Q1", False)
     assert (found[-1]["adjudicator"], found[-1]["blind"]) == ("Q1", True)
     assert found[-2]["note"] == "Please look at step 1."
+
+
+def test_a_label_carries_what_was_measured_and_everything_that_was_entered(
+    submission: Submission, people: People
+) -> None:
+    trajectory = submission.trajectories.get(task__external_id="task_0000")
+    held = workflow.claim(people["alice"], submission)
+    assert held is not None
+    workflow.record_activity(people["alice"], held.trajectory, 41.6, [2, 0])
+    entered = testing.content(
+        trajectory, 0, further_failure_types=("loop", "hallucination"), evidence_missing=(2, 1), criterion="exact_range"
+    )
+    workflow.submit(people["alice"], trajectory, entered)
+    testing.label_all(people, submission, {"task_0000": [1, 1, 1], "task_0001": [1, 0, 1]})
+    workflow.open_adjudication(people["carol"], trajectory)
+    workflow.record_activity(people["carol"], trajectory, 12, [1])
+    workflow.decide(people["carol"], trajectory, entered)
+    testing.adjudicate_all(people["carol"], submission)
+    found = [line for line in lines(workflow.freeze(people["mira"], submission)) if line.get("task_id") == "task_0000"]
+    names = ("further_failure_types", "evidence_missing", "active_seconds", "steps_seen")
+    assert [found[0][name] for name in names] == [["loop", "hallucination"], [1, 2], 42, [0, 2]]
+    assert [found[1][name] for name in names] == [[], [], None, None]
+    assert [found[-1][name] for name in names] == [["loop", "hallucination"], [1, 2], 12, [1]]
+    assert found[-1]["criterion"] == "exact_range"
+    assert "criterion" not in found[0]
+
+
+def test_a_label_has_the_human_attempt_that_version_2_of_the_protocol_asks_for(
+    submission: Submission, people: People
+) -> None:
+    Submission.objects.update(protocol_version=2)
+    for trajectory in submission.trajectories.all():
+        for name, steps in (("alice", 4), ("bob", 5), ("chen", None)):
+            held = workflow.claim_this(people[name], trajectory)
+            attempt = AttemptContent(steps, "Sorted by price.", "" if steps else "https://shop.example/", "as_short")
+            verdict = 1 if steps else 2
+            workflow.submit(people[name], held.trajectory, testing.content(trajectory, verdict, attempt=attempt))
+    testing.adjudicate_all(people["carol"], submission)
+    submission.refresh_from_db()
+    found = lines(workflow.freeze(people["mira"], submission))
+    assert found[0]["protocol_version"] == 2
+    alice, bob, chen = [line["attempt"] for line in found if line["type"] == "label"][:3]
+    assert alice == {"steps": 4, "notes": "Sorted by price.", "link": None, "path": "as_short"}
+    assert (bob["steps"], chen["steps"], chen["link"]) == (5, None, "https://shop.example/")
+
+
+def test_reports_to_the_maintainer_are_exported_with_their_answers(submission: Submission, people: People) -> None:
+    first, second = submission.trajectories.order_by("position")
+    testing.label_all(people, submission, {"task_0000": [1, 0, 1], "task_0001": [1, 0, 1]})
+    outdated = workflow.report(people["bob"], first, Report.Kind.TASK_OUTDATED, "The shop has closed.")
+    workflow.settle_report(people["mira"], outdated, "The task is replaced.")
+    workflow.report(people["carol"], second, Report.Kind.GUIDELINE_UNCLEAR, "Is a range of a list exact?")
+    testing.adjudicate_all(people["carol"], submission)
+    found = [line for line in lines(workflow.freeze(people["mira"], submission)) if line["type"] == "report"]
+    for line in found:
+        assert datetime.fromisoformat(line.pop("reported_at")).utcoffset().total_seconds() == 0
+    assert datetime.fromisoformat(found[0].pop("settled_at")).utcoffset().total_seconds() == 0
+    assert found == [
+        {
+            "type": "report",
+            "task_id": "task_0000",
+            "reporter": "A2",
+            "kind": "task_outdated",
+            "note": "The shop has closed.",
+            "answer": "The task is replaced.",
+        },
+        {
+            "type": "report",
+            "task_id": "task_0001",
+            "reporter": "Q1",
+            "kind": "guideline_unclear",
+            "note": "Is a range of a list exact?",
+            "settled_at": None,
+            "answer": None,
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        ("label", {"steps_seen": [-1]}),
+        ("label", {"steps_seen": [1, 1]}),
+        ("label", {"active_seconds": 1.5}),
+        ("label", {"further_failure_types": ["loop"]}),
+        ("label", {"attempt": {"steps": 3}}),
+        ("label", {"criterion": "exact_range"}),
+        ("adjudication", {"attempt": None}),
+        ("adjudication", {"criterion": ""}),
+        ("report", {"kind": "rumour"}),
+        ("report", {"answer": "Settled at no time."}),
+        ("report", {"reporter": "bob"}),
+    ],
+)
+def test_the_schema_of_labels_refuses_what_no_line_may_say(
+    submission: Submission, people: People, kind: str, wrong: dict[str, Any]
+) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 0, 1], "task_0001": [1, 0, 1]})
+    trajectory = submission.trajectories.get(position=0)
+    workflow.report(people["bob"], trajectory, Report.Kind.TASK_OUTDATED, "The shop has closed.")
+    testing.adjudicate_all(people["carol"], submission)
+    line = next(line for line in lines(workflow.freeze(people["mira"], submission)) if line["type"] == kind)
+    assert validator("labels").is_valid(line)
+    assert not validator("labels").is_valid(line | wrong)
 
 
 def test_labels_name_nobody(frozen: Submission) -> None:
@@ -169,5 +279,5 @@ def test_an_export_is_byte_identical_when_run_twice(frozen: Submission, name: st
 def test_the_queries_of_a_label_file_do_not_grow_with_its_trajectories(
     frozen: Submission, django_assert_max_num_queries: Any
 ) -> None:
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(18):
         lines(frozen)

@@ -1,28 +1,85 @@
 // Walking through the steps: the next ones are fetched before they are asked for, and shown without a blank moment.
 
-const AHEAD = [1, 2, -1];
+import { Picture, remember, remembered } from "./picture.js";
+
+const AHEAD = { atFirst: [1], after: [1, 2, -1] }; // nobody may want more than the first look
+const COMPARED = 60; // steps whose changes are asked for at once
 
 export class Viewer {
   constructor() {
     this.pages = new Map();
+    this.changes = new Map();
+    this.asked = new Map();
     this.wanted = this.index;
-    this.zoomed = false;
-    this.onstep = () => {};
+    this.seen = new Set(numbers(this.strip.dataset.seen));
+    this.picture = new Picture(document.querySelector(".shot"), () => this.before(), announce);
+    this.folded = remembered("folded", false);
     document.addEventListener("click", (event) => this.clicked(event));
+    // A button of the bar must not take the focus from where somebody works: Space would press it again.
+    document.addEventListener("mousedown", (event) => {
+      if (event.target.closest("[data-press], [data-fold]")) event.preventDefault();
+    });
+    this.fold();
     this.markCurrent();
-    this.lookAhead();
+    this.lookAhead(AHEAD.atFirst);
+    ready(() => this.shown(this.index));
+  }
+
+  get keys() {
+    return {
+      ArrowRight: () => this.move(1),
+      j: () => this.move(1),
+      ArrowLeft: () => this.move(-1),
+      k: () => this.move(-1),
+      Home: () => this.go(0),
+      End: () => this.go(this.last),
+      " ": () => this.toUnseen(),
+      e: () => this.toFailed(),
+      v: () => this.toChanged(),
+      z: () => this.picture.toggle(),
+      "+": () => this.picture.by(1.25),
+      "=": () => this.picture.by(1.25),
+      "-": () => this.picture.by(0.8),
+      0: () => this.picture.fit(),
+      c: () => this.picture.toggleMarks(),
+      d: () => this.toggleOutlines(),
+      b: () => this.picture.blink(),
+      "/": () => this.find(),
+      o: () => document.querySelector("[data-original]:not([hidden])")?.click(),
+    };
   }
 
   get stage() { return document.getElementById("stage"); }
+  get strip() { return document.getElementById("strip"); }
   get address() { return this.stage.dataset.address; }
   get index() { return Number(this.stage.dataset.index); }
   get last() { return Number(this.stage.dataset.last); }
 
   clicked(event) {
+    const more = document.querySelector(".extra[open]");
+    if (more && (!more.contains(event.target) || event.target.closest("a, button"))) more.open = false;
+    const search = event.target.closest("[data-search]");
+    if (search && !(event.ctrlKey || event.metaKey || event.shiftKey)) {
+      event.preventDefault();
+      return this.find();
+    }
+    const press = event.target.closest("[data-press]");
+    if (press) return this.keys[press.dataset.press]();
+    if (event.target.closest("[data-fold]")) return this.fold(!this.folded);
     const link = event.target.closest("a[data-step]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
     this.go(Number(link.dataset.step));
+  }
+
+  async find() {
+    this.search ??= import("./search.js").then(({ Search }) => new Search((index) => this.go(index)));
+    try {
+      (await this.search).open();
+    } catch {
+      this.search = null;
+      announce("The server cannot be reached");
+    }
   }
 
   move(by) { this.go(this.wanted + by); }
@@ -51,70 +108,220 @@ export class Viewer {
   }
 
   async load(index) {
-    const answer = await fetch(`${this.address}step=${index}`, { headers: { "HX-Request": "true" } }).catch(() => {
-      throw new Error("The server cannot be reached; the step is not shown.");
-    });
-    if (answer.redirected) throw new Error("Your session has ended: sign in again in another tab.");
-    if (!answer.ok) throw new Error(`The step cannot be shown (${answer.status}).`);
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const page = await this.fetched(`${this.address}step=${index}&bare`);
     const picture = page.querySelector("#stage image");
     if (picture) await settled(picture.getAttribute("href"));
     return page;
   }
 
+  async fetched(address) {
+    const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => {
+      throw new Error("The server cannot be reached; the step is not shown.");
+    });
+    if (answer.redirected) {
+      document.dispatchEvent(new CustomEvent("signed-out"));
+      throw new Error("Your session has ended.");
+    }
+    if (!answer.ok) throw new Error(`The step cannot be shown (${answer.status}).`);
+    return new DOMParser().parseFromString(await answer.text(), "text/html");
+  }
+
+  before() { return this.index > 0 ? this.page(this.index - 1).catch(() => null) : null; }
+
+  // --- showing a step -----------------------------------------------------------------------------------------------
+
   show(page, index) {
-    const kept = document.activeElement?.closest("#strip, #step, .shot");
-    for (const id of ["stage", "step"]) {
-      document.getElementById(id).replaceWith(page.getElementById(id).cloneNode(true));
+    const kept = focused();
+    const there = page.getElementById("stage");
+    this.stage.dataset.index = index;
+    this.stage.classList.toggle("tall", there.classList.contains("tall"));
+    for (const part of [".where", "#step"]) {
+      document.querySelector(part).replaceWith(page.querySelector(part).cloneNode(true));
     }
-    const neighbours = [index - 6, index + 6].map((n) => Math.min(Math.max(n, 0), this.last));
-    const here = (n) => document.querySelector(`#strip .thumb[data-step="${n}"]`);
-    if (!neighbours.every(here)) {
-      document.getElementById("strip").replaceWith(page.getElementById("strip").cloneNode(true));
-    }
-    document.querySelectorAll("#strip [aria-current]").forEach((thumb) => thumb.removeAttribute("aria-current"));
-    here(index)?.setAttribute("aria-current", "step");
+    this.picture.show(there.querySelector(".shot"));
+    this.linkOriginal();
     this.markCurrent();
-    if (this.zoomed) this.applyZoom();
-    if (kept?.id === "strip") here(index)?.focus({ preventScroll: true });
-    if (kept?.id === "step") document.getElementById("step").focus({ preventScroll: true });
-    if (kept?.classList.contains("shot")) document.querySelector(".shot").focus({ preventScroll: true });
+    focusAgain(kept, this.thumb(index));
     history.replaceState(null, "", `${this.address}step=${index}`);
-    announce(`Step ${index} of ${this.last}`);
-    this.onstep(index);
+    announce(this.spoken(index));
+    this.shown(index);
     this.lookAhead();
   }
 
-  markCurrent() {
-    const strip = document.getElementById("strip");
-    const thumb = strip.querySelector("[aria-current]");
-    if (thumb) strip.scrollLeft = thumb.offsetLeft - (strip.clientWidth - thumb.clientWidth) / 2;
+  // The step is on the screen: it counts as seen, and others are told.
+  shown(index) {
+    this.seen.add(index);
+    mark(this.thumb(index));
+    const count = document.querySelector("[data-unseen]");
+    if (count) count.textContent = this.last + 1 - this.seen.size || "";
+    if (this.picture.outlined) this.compare(index);
+    document.dispatchEvent(new CustomEvent("step", { detail: { index } }));
   }
 
-  lookAhead() {
-    for (const by of AHEAD) {
+  spoken(index) {
+    const said = [...document.querySelectorAll("#step .said .chip")].map((chip) => chip.textContent.replace("✕ ", ""));
+    return [`Step ${index} of ${this.last}`, ...said].join(", ");
+  }
+
+  linkOriginal() {
+    const [link, svg] = [document.querySelector("[data-original]"), this.picture.svg];
+    link.hidden = !svg;
+    if (svg) link.href = svg.dataset.full;
+  }
+
+  lookAhead(steps = AHEAD.after) {
+    for (const by of steps) {
       const index = this.index + by;
       if (index >= 0 && index <= this.last) this.page(index).catch(() => {});
     }
   }
 
-  zoom() {
-    this.zoomed = !this.zoomed;
-    this.applyZoom();
+  // --- the strip ----------------------------------------------------------------------------------------------------
+
+  thumb(index) { return document.querySelector(`#strip .thumb[data-step="${index}"]`); }
+
+  markCurrent() {
+    this.strip.querySelectorAll(".thumb[aria-current]").forEach((thumb) => thumb.removeAttribute("aria-current"));
+    const thumb = this.thumb(this.index);
+    thumb?.setAttribute("aria-current", "step");
+    if (thumb) this.strip.scrollLeft = thumb.offsetLeft - (this.strip.clientWidth - thumb.clientWidth) / 2;
+    const near = [this.index - 6, this.index + 6].map((n) => Math.min(Math.max(n, 0), this.last));
+    if (!near.every((index) => this.thumb(index))) this.moveStrip(this.index);
   }
 
-  applyZoom() {
-    document.querySelector(".shot")?.classList.toggle("full", this.zoomed);
-    document.querySelector("[data-zoom]")?.setAttribute("aria-pressed", String(this.zoomed));
-    const picture = document.querySelector("#stage image");
-    const original = document.querySelector("[data-original]");
-    // At 100 % the pixels count, and the picture for the screen may have fewer.
-    if (this.zoomed && picture && original) picture.setAttribute("href", original.href);
+  // Another part of a long trajectory, fetched when the strip is about to end.
+  async moveStrip(index) {
+    if (this.moving === index) return;
+    this.moving = index;
+    const page = await this.fetched(`${this.address}step=${index}`).catch(() => null);
+    if (this.moving !== index) return;
+    this.moving = null;
+    if (!page) return;
+    const kept = focused();
+    this.strip.replaceWith(page.getElementById("strip"));
+    this.seen.forEach((seen) => mark(this.thumb(seen)));
+    this.fold();
+    this.markCurrent();
+    focusAgain(kept, this.thumb(this.index));
+    document.dispatchEvent(new CustomEvent("strip"));
+  }
+
+  fold(folded = this.folded) {
+    if (folded !== this.folded) remember("folded", folded);
+    this.folded = folded;
+    this.strip.classList.toggle("folded", folded);
+    this.strip.querySelector("[data-fold]")?.setAttribute("aria-pressed", String(folded));
+    this.markCurrent();
+  }
+
+  // --- where next ---------------------------------------------------------------------------------------------------
+
+  toUnseen() {
+    const next = this.after(this.wanted, (index) => !this.seen.has(index) && index !== this.wanted);
+    if (next === null) announce("You have opened every step");
+    else this.go(next);
+  }
+
+  toFailed() {
+    const failed = new Set(numbers(this.strip.dataset.failed));
+    const next = this.after(this.wanted, (index) => failed.has(index));
+    if (next === null) announce(failed.size ? "No other action failed" : "No action failed");
+    else this.go(next);
+  }
+
+  async toChanged() {
+    const from = this.wanted;
+    for (let index = from + 1; index <= this.last; index += 1) {
+      const change = await this.change(index).catch(() => undefined);
+      if (this.wanted !== from) return;
+      if (change === undefined) return announce("The changes cannot be fetched");
+      if (change && change.share > this.visible) return this.go(index);
+    }
+    announce("No later picture has changed visibly");
+  }
+
+  // The first step behind ``from`` that ``fits``, from the last on to the first; null when none does.
+  after(from, fits) {
+    const count = this.last + 1;
+    const order = Array.from({ length: count - 1 }, (_, n) => (from + 1 + n) % count);
+    return order.find(fits) ?? null;
+  }
+
+  // --- what changed -------------------------------------------------------------------------------------------------
+
+  async toggleOutlines() {
+    const on = this.picture.toggleOutlines();
+    if (!on) return announce("Changes are not outlined");
+    const change = await this.change(this.index).catch(() => null);
+    this.picture.changed(change);
+    if (!change) announce("There is no picture before to compare with");
+    else announce(change.boxes.length ? `${share(change.share)} of the picture changed` : "The picture did not change");
+  }
+
+  // Asked for in the background, when the picture is painted, by whoever has outlines on.
+  compare(index) {
+    const ask = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 200));
+    ask(async () => {
+      const change = await this.change(index).catch(() => null);
+      if (this.index === index) this.picture.changed(change);
+    });
+  }
+
+  // {boxes, share} of a step, or null where nothing can be compared; fetched in blocks.
+  async change(index) {
+    const block = Math.floor(index / COMPARED);
+    if (!this.asked.has(block)) {
+      const loading = this.loadChanges(block);
+      loading.catch(() => this.asked.delete(block));
+      this.asked.set(block, loading);
+    }
+    await this.asked.get(block);
+    return this.changes.get(index) ?? null;
+  }
+
+  async loadChanges(block) {
+    const from = block * COMPARED;
+    const answer = await fetch(`${this.stage.dataset.changes}?from=${from}&to=${from + COMPARED - 1}`);
+    if (!answer.ok || answer.redirected) throw new Error("no changes");
+    const { steps, visible } = await answer.json();
+    this.visible = visible;
+    for (const [index, change] of Object.entries(steps)) this.changes.set(Number(index), change);
   }
 }
 
 export function announce(text) {
   document.getElementById("announce").textContent = text;
+}
+
+const numbers = (text) => (text ? text.split(" ").map(Number) : []);
+const share = (part) => (part < 0.01 ? "Less than 1 %" : `${Math.round(part * 100)} %`);
+
+function mark(thumb) {
+  if (!thumb || thumb.classList.contains("seen")) return;
+  thumb.classList.add("seen");
+  thumb.querySelector(".sr").append(", seen");
+}
+
+// The part of the viewer that has the focus, to give it back when that part has been replaced.
+function focused() {
+  const element = document.activeElement;
+  const part = element?.closest("#strip .thumb, #strip .jump, #step, .where");
+  return { name: part?.closest("#strip") ? "strip" : part?.id || part?.className, rel: element?.rel };
+}
+
+function focusAgain({ name, rel }, thumb) {
+  const again = {
+    strip: () => thumb,
+    step: () => document.getElementById("step"),
+    where: () => document.querySelector(rel ? `.where [rel="${rel}"]` : ".where .word") ?? document.querySelector(".shot"),
+  };
+  again[name]?.()?.focus({ preventScroll: true });
+}
+
+// After all modules of the page have run and can listen.
+function ready(act) {
+  if (document.readyState === "complete") setTimeout(act);
+  else document.addEventListener("DOMContentLoaded", act, { once: true });
 }
 
 // Decoded or broken, but never waited for longer than a person would notice.

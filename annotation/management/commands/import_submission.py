@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
-from annotation import ingest
+from annotation import ingest, jobs
 from annotation.management.reports import find_benchmark, find_person, finish
 from annotation.records import Problem
 
@@ -44,6 +45,8 @@ class Command(BaseCommand):
             report.reject(ingest.PACKAGE, Problem("package_empty", "There is no trajectory in the package."))
         finish(self, report, options["report"], "trajectories", kept=submission is not None or options["dry_run"])
         if submission is not None:
+            # Robust: without a broker the pictures are made when somebody first needs them.
+            transaction.on_commit(lambda: jobs.prepare_pictures.delay(submission.pk), robust=True)
             self.stdout.write(f"submission {submission.pk}: {submission}")
 
     def _show(self, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""load_demo: people, two submissions, and the reviews of the demo; a second run changes nothing."""
+"""load_demo: people, two submissions with reviews, and judgments of one of them; a second run changes nothing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.demo import load
+from judges import demo
 
 
 class Command(BaseCommand):
-    help = "Load the demo: a fully reviewed submission, and one in progress with work for every login."
+    help = "Load the demo: a fully reviewed submission with judgments, and one in progress with work for every login."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--anyway", action="store_true", help="also in the production profile")
@@ -21,3 +22,4 @@ class Command(BaseCommand):
             raise CommandError("The demo's logins are public; in the production profile say --anyway to load them.")
         for line in load.everything():
             self.stdout.write(line)
+        self.stdout.write(demo.judgments(load.SLUG))

@@ -1,0 +1,237 @@
+"""How far a submission is, who is at work, how fast it moves, and what its freeze waits for. It only reads.
+
+Labels count here as they were first submitted: a correction is no second label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
+from django.utils import timezone
+
+from annotation.models import Activity, Adjudication, Assignment, Label, Submission, Trajectory
+from annotation.models.states import FINAL, State, with_state
+
+AT_WORK = timedelta(minutes=10)  # the desk reports every 20 seconds; reading a long page may take minutes
+DAY, WEEK = timedelta(days=1), timedelta(days=7)
+OPENED = "opened, undecided"  # beside the states: an adjudicator has it
+SLOT_STATES = ("open", "held", "filled", "expired")
+
+# What each state that is not final waits for.
+WAITS_FOR = {
+    State.IN_REVIEW: "labels are missing",
+    State.REOPENED: "an adjudicator decides again",
+    State.DISPUTE: "an adjudicator decides",
+    State.FLAGGED: "an adjudicator looks, since an annotator asked for it",
+    State.SPOT_CHECK: "an adjudicator judges them blind",
+    State.AGREED: "the spot checks are drawn",
+}
+
+
+# --- how far ---------------------------------------------------------------------------------------------------------
+
+
+def done(submissions: Iterable[int]) -> dict[int, dict[str, int]]:
+    """Trajectories and labels that are in, by the submission's primary key."""
+    submissions = list(submissions)
+    counted = Trajectory.objects.filter(submission__in=submissions).order_by().values("submission")
+    rows = counted.annotate(
+        trajectories=Count("pk", distinct=True),
+        filled=Count("assignments", filter=Q(assignments__lease_expires_at__isnull=True)),
+    )
+    found = {row["submission"]: {"trajectories": row["trajectories"], "labels": row["filled"]} for row in rows}
+    return {pk: found.get(pk, {"trajectories": 0, "labels": 0}) for pk in submissions}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How many trajectories are in each state, in the order of `State`, and how many an adjudicator has open."""
+
+    states: list[tuple[State, int]]
+    opened: int
+
+    @property
+    def final(self) -> int:
+        return sum(count for state, count in self.states if state in FINAL)
+
+    @property
+    def blocks(self) -> list[tuple[str, int, str]]:
+        """What the freeze waits for: the value of the matrix's filter, how many, and what has to happen."""
+        waiting = [(state.value, count, WAITS_FOR[state]) for state, count in self.states if state in WAITS_FOR]
+        return waiting + ([(OPENED, self.opened, "their adjudicators decide, or leave them")] if self.opened else [])
+
+
+def standing(submission: Submission) -> Standing:
+    rows = with_state(submission.trajectories.all()).order_by().values("state", "adjudicating")
+    counts, opened = dict.fromkeys(State, 0), 0
+    for row in rows.annotate(n=Count("pk")):
+        counts[State(row["state"])] += row["n"]
+        opened += row["n"] if row["adjudicating"] else 0
+    return Standing([(state, count) for state, count in counts.items() if count], opened)
+
+
+def narrowed(
+    submission: Submission, *, state: str = "", slot: str = "", who: int | None = None, q: str = ""
+) -> QuerySet[Any]:
+    """The trajectories, with state, that fit everything given; ``who`` is a person's key and has, or had, the slot.
+
+    ``slot`` is one of `SLOT_STATES` and asks for at least one such slot; with ``who`` for theirs.
+    """
+    rows = with_state(submission.trajectories.select_related("task"))
+    if state == OPENED:
+        rows = rows.filter(adjudicating=True)
+    elif state:
+        rows = rows.filter(state=state)
+    if q:
+        rows = rows.filter(Q(task__external_id__icontains=q) | Q(task__text__icontains=q))
+    if slot == "open":
+        rows = rows.filter(open_slots__gt=0)
+    taken = Assignment.objects.filter(trajectory=OuterRef("pk"))
+    if who is not None:
+        taken = taken.filter(annotator=who)
+    if slot in ("held", "filled", "expired"):
+        rows = rows.filter(Exists(taken.filter(_lease(slot))))
+    elif who is not None:
+        rows = rows.filter(Exists(taken))
+    return rows
+
+
+def _lease(slot: str) -> Q:
+    now = timezone.now()
+    return {
+        "held": Q(lease_expires_at__gt=now),
+        "filled": Q(lease_expires_at__isnull=True),
+        "expired": Q(lease_expires_at__lte=now),
+    }[slot]
+
+
+# --- who is at work --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """Somebody's latest sign of work; ``since`` is when they took the trajectory, None if they do not hold it."""
+
+    pseudonym: str
+    trajectory: Trajectory
+    since: datetime
+    last_at: datetime
+
+
+def at_work(submission: Submission, names: dict[int, str]) -> list[AtWork]:
+    """Who gave a sign of work in the last `AT_WORK` on what they still hold, the latest first; each person once."""
+    recent = Activity.objects.filter(trajectory__submission=submission, last_at__gte=timezone.now() - AT_WORK)
+    activities = list(recent.select_related("trajectory__task").order_by("-last_at"))
+    on = Q(trajectory__in={activity.trajectory_id for activity in activities})
+    held = Assignment.objects.filter(on, lease_expires_at__isnull=False)
+    opened = Adjudication.objects.filter(on, decided_at__isnull=True)
+    since = {(t, person): at for t, person, at in held.values_list("trajectory", "annotator", "claimed_at")}
+    since |= {(t, person): at for t, person, at in opened.values_list("trajectory", "adjudicator", "opened_at")}
+    latest: dict[int, Activity] = {}
+    for activity in activities:
+        if (activity.trajectory_id, activity.person_id) in since and activity.person_id in names:
+            latest.setdefault(activity.person_id, activity)
+    return [
+        AtWork(names[person], a.trajectory, since[a.trajectory_id, person], a.last_at) for person, a in latest.items()
+    ]
+
+
+def last_seen(submission: Submission) -> dict[int, datetime]:
+    """When each person last gave a sign of work on the submission, by the person's key."""
+    seen = Activity.objects.filter(trajectory__submission=submission).order_by().values_list("person")
+    return dict(seen.annotate(at=Max("last_at")))
+
+
+# --- how fast --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Labels that came in, in all and in the last day and week.
+
+    ``day_rate`` and ``week_rate`` are labels per hour of wall time, counted from the first claim on and over one hour
+    at least; ``active_rate`` per hour of measured activity of the last week, None where nothing was measured.
+    """
+
+    pseudonym: str
+    labels: int
+    day: int
+    week: int
+    day_rate: float
+    week_rate: float
+    active_hours: float
+    active_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """``overall`` and everybody's speed, how many labels are still to come, and when, in words."""
+
+    overall: Speed
+    people: list[Speed]
+    remaining: int
+    estimate: str
+
+
+def pace(submission: Submission, names: dict[int, str], remaining: int) -> Pace:
+    """The pace of a submission; ``names`` are pseudonyms by the person's key, ``remaining`` labels."""
+    now = timezone.now()
+    week = Q(created_at__gte=now - WEEK)
+    labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
+    rows = list(
+        labels.order_by()
+        .values("assignment__annotator")
+        .annotate(
+            labels=Count("pk"),
+            day=Count("pk", filter=Q(created_at__gte=now - DAY)),
+            week=Count("pk", filter=week),
+            timed=Count("pk", filter=week & Q(active_seconds__gt=0)),
+            seconds=Sum("active_seconds", filter=week),
+            began=Min("assignment__claimed_at"),
+        )
+    )
+    began = min((row["began"] for row in rows), default=now)
+    total = {key: sum(row[key] or 0 for row in rows) for key in ("labels", "day", "week", "timed", "seconds")}
+    people = [_speed(names[row["assignment__annotator"]], row, row["began"], now) for row in rows]
+    people.sort(key=lambda speed: (len(speed.pseudonym), speed.pseudonym))
+    overall = _speed("", total, began, now)
+    return Pace(overall, people, remaining, estimate(remaining, overall.week_rate, now))
+
+
+def _speed(pseudonym: str, row: Mapping[str, Any], began: datetime, now: datetime) -> Speed:
+    hours = (row["seconds"] or 0) / 3600
+    return Speed(
+        pseudonym,
+        labels=row["labels"],
+        day=row["day"],
+        week=row["week"],
+        day_rate=row["day"] / _hours(min(DAY, now - began)),
+        week_rate=row["week"] / _hours(min(WEEK, now - began)),
+        active_hours=hours,
+        active_rate=row["timed"] / hours if hours else None,
+    )
+
+
+def _hours(window: timedelta) -> float:
+    return max(1.0, window.total_seconds() / 3600)
+
+
+def estimate(remaining: int, per_hour: float, now: datetime) -> str:
+    """When the labels will be complete at ``per_hour`` labels per hour of wall time, in words."""
+    if remaining <= 0:
+        return "All labels are in."
+    if per_hour <= 0:
+        return "No estimate: no label came in during the last 7 days."
+    hours = remaining / per_hour
+    if hours > 24 * 365:
+        return "At this pace it takes more than a year."
+    at = now + timedelta(hours=hours)
+    if hours < 1.5:
+        return "At this pace in about an hour."
+    if hours < 36:
+        return f"At this pace in about {hours:.0f} hours, {at:%A} around {at:%H}:00 UTC."
+    return f"At this pace in about {hours / 24:.0f} days, around {at:%A}, {at.day} {at:%B}."

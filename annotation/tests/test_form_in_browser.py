@@ -1,0 +1,432 @@
+"""The label form in a real browser: one key binds the step, what is missing is led to, and everything stays in view."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+
+from annotation import testing, workflow
+from annotation.models import KeyPoint, Label, Person, Phrase, Report, Trajectory
+from annotation.tests.in_browser import complaints_of, open_desk, sign_in
+
+pytestmark = pytest.mark.browser
+LONG = "A double room at Harbour House in Veldmar for two guests, with breakfast, on the garden side of the building"
+
+
+@pytest.fixture
+def held(transactional_db: Any, tmp_path: Path) -> Trajectory:
+    """A trajectory of 20 steps with four key points that alice is working on, in a submission of two."""
+    submission = testing.submission(tmp_path / "package", trajectories=2, steps=20)
+    for position, text in ((3, LONG), (4, "added to the cart")):
+        for task in submission.benchmark.tasks.all():
+            KeyPoint.objects.create(task=task, position=position, text=text, accepted_at=timezone.now())
+    return workflow.claim(testing.cast(submission)["alice"], submission).trajectory
+
+
+@pytest.fixture
+def alice(held: Trajectory) -> Person:
+    return Person.objects.get(username="alice")
+
+
+@pytest.fixture
+def desk(page: Page, live_server: Any, held: Trajectory) -> Page:
+    """Alice's desk, open; any complaint of the browser fails the test."""
+    complaints = complaints_of(page)
+    sign_in(page, live_server.url, "alice")
+    open_desk(page, live_server.url, held)
+    yield page
+    page.goto("about:blank")
+    assert [text for text in complaints if not re.search("status of 4(00|09)", text)] == []
+
+
+def pressed(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def at_step(page: Page, index: int) -> None:
+    expect(page.locator("#stage")).to_have_attribute("data-index", str(index))
+
+
+def point(page: Page, number: int) -> Locator:
+    return page.locator(f'.point[data-point="{number}"]')
+
+
+def said(page: Page, number: int) -> tuple[str | None, str]:
+    """The finding of a key point and its step, as the form has them."""
+    checked = point(page, number).locator(":checked")
+    return (checked.get_attribute("value") if checked.count() else None), point(page, number).locator(
+        ".at input"
+    ).input_value()
+
+
+def focused(page: Page) -> str:
+    return page.evaluate("document.activeElement.id || document.activeElement.className")
+
+
+# --- one key binds ---------------------------------------------------------------------------------------------------
+
+
+def test_a_digit_binds_the_step_and_goes_through_the_findings(desk: Page) -> None:
+    pressed(desk, "j", "j")
+    at_step(desk, 2)
+    pressed(desk, "2")
+    assert said(desk, 2) == ("met", "2")
+    expect(desk.locator("#announce")).to_have_text("Key point 2 met at step 2")
+    pressed(desk, "j")
+    at_step(desk, 3)
+    pressed(desk, "2")
+    assert said(desk, 2) == ("unmet", "3")
+    pressed(desk, "2")
+    assert said(desk, 2) == ("unclear", "3")
+    pressed(desk, "2")
+    assert said(desk, 2) == ("met", "3")
+    assert said(desk, 1) == (None, "")
+    assert focused(desk) == "main" or desk.evaluate("document.activeElement === document.body")
+
+
+def test_a_digit_without_a_key_point_says_so_and_writes_nothing(desk: Page) -> None:
+    pressed(desk, "9")
+
+    expect(desk.locator("#announce")).to_have_text("There is no key point 9")
+    expect(desk.locator("#saved")).to_have_text("nothing to save")
+
+
+def test_shift_and_a_digit_lead_to_the_key_point_where_the_arrows_choose_and_walk(desk: Page) -> None:
+    pressed(desk, "Shift+Digit2")
+    expect(point(desk, 2).locator("[value=met]")).to_be_focused()
+    pressed(desk, "ArrowRight", "ArrowRight")
+    at_step(desk, 2)
+    assert said(desk, 2) == (None, ""), "walking must not write"
+    pressed(desk, "ArrowDown")
+    assert said(desk, 2) == ("unmet", "2")
+    pressed(desk, "ArrowRight")
+    at_step(desk, 3)
+    pressed(desk, "h")
+    assert said(desk, 2) == ("unmet", "3")
+
+
+def test_a_click_binds_the_step_once_and_the_keys_go_on(desk: Page) -> None:
+    pressed(desk, "j")
+    at_step(desk, 1)
+    point(desk, 1).locator(".seg.unmet").click()
+    assert said(desk, 1) == ("unmet", "1")
+    pressed(desk, "ArrowRight")
+    at_step(desk, 2)
+    assert said(desk, 1) == ("unmet", "1")
+    point(desk, 1).locator(".seg.met").click()
+    assert said(desk, 1) == ("met", "1")
+    point(desk, 1).get_by_role("button", name="here").click()
+    assert said(desk, 1) == ("met", "2")
+
+
+def test_a_verdict_is_chosen_by_its_letter_without_moving_the_focus(desk: Page) -> None:
+    for key, value in (("f", "0"), ("n", "2"), ("s", "1")):
+        pressed(desk, key)
+        expect(desk.locator("[name=verdict]:checked")).to_have_value(value)
+    pressed(desk, "ArrowRight", "ArrowDown")
+    at_step(desk, 1)
+    expect(desk.locator("[name=verdict]:checked")).to_have_value("1")
+
+
+def test_shift_and_a_verdict_lead_to_what_is_missing_first(desk: Page) -> None:
+    pressed(desk, "1", "2", "3", "Shift+F")
+    expect(point(desk, 4).locator("[value=met]")).to_be_focused()
+    pressed(desk, "4", "Shift+F")
+    assert focused(desk) == "f-failure_step"
+    pressed(desk, "Escape", "x", "Shift+F")
+    assert focused(desk) == "f-failure_type"
+    pressed(desk, "Escape", "Shift+S")
+    assert focused(desk) == "f-reasoning"
+    desk.keyboard.type("It is so.")
+    pressed(desk, "Escape", "Shift+S")
+    expect(desk.locator("[data-submit]")).to_be_focused()
+
+
+def test_missing_evidence_is_marked_by_a_key_in_the_form_and_in_the_strip(desk: Page) -> None:
+    field, thumb = desk.get_by_label("Evidence missing at steps"), desk.locator('#strip [data-step="1"]')
+    pressed(desk, "m", "j")
+    at_step(desk, 1)
+    pressed(desk, "m", "1")
+    expect(field).to_have_value("0, 1")
+    expect(thumb).to_contain_text("① no evidence")
+    pressed(desk, "m")
+    expect(field).to_have_value("0")
+    expect(thumb).not_to_contain_text("no evidence")
+    expect(thumb).to_contain_text("①")
+
+
+# --- keys and fields -------------------------------------------------------------------------------------------------
+
+
+def test_no_key_works_in_a_field_and_escape_gives_the_desk_back(desk: Page) -> None:
+    pressed(desk, "f", "r")
+    desk.keyboard.type("jxm1?gsn")
+    pressed(desk, "Home", "ArrowRight")
+    expect(desk.get_by_label("Reasoning")).to_have_value("jxm1?gsn")
+    at_step(desk, 0)
+    desk.locator("#f-failure_type").focus()
+    pressed(desk, "s", "m")
+    pressed(desk, "Escape")
+    assert focused(desk) == "main"
+    expect(desk.locator("[name=verdict]:checked")).to_have_value("0")
+    expect(desk.locator("#f-evidence_missing")).to_have_value("")
+    pressed(desk, "j")
+    at_step(desk, 1)
+
+
+def test_enter_in_a_line_of_the_form_does_not_submit(desk: Page) -> None:
+    desk.locator("#f-evidence_missing").fill("3")
+    pressed(desk, "Enter")
+    point(desk, 1).locator("[value=met]").focus()
+    pressed(desk, "Enter")
+
+    expect(desk.get_by_role("alert")).to_have_count(0)
+    expect(desk.locator("#f-evidence_missing")).to_have_value("3")
+
+
+SIGNS = {"→": "ArrowRight", "←": "ArrowLeft", "Space": " ", "Esc": "Escape"}
+ELSEWHERE = {"Ctrl Enter"}  # works in fields, too, and so is not in the map
+
+
+def test_the_key_sheet_lists_the_keys_that_work_and_no_others(
+    page: Page, live_server: Any, held: Trajectory, alice: Person
+) -> None:
+    sign_in(page, live_server.url, "alice")
+    open_desk(page, live_server.url, held)
+    pressed(page, "?")
+    rows = page.locator(".keys tr").evaluate_all(
+        "rows => rows.map(row => [...row.querySelectorAll('kbd:not(.other)')].map(key => key.textContent.trim()))"
+    )
+    listed = set()
+    for keys in rows:
+        ends = [re.fullmatch(r"(Shift )?([1-9])", key) for key in keys]
+        if len(keys) == 2 and all(ends):
+            listed |= {f"{ends[0][1] or ''}{n}" for n in range(int(ends[0][2]), int(ends[1][2]) + 1)}
+        else:
+            listed |= {SIGNS.get(key, re.sub(r"^Shift ([A-Z])$", r"\1", key)) for key in keys}
+
+    working = set(page.evaluate("import('/static/js/desk.js').then(desk => Object.keys(desk.KEYS))"))
+    assert listed - ELSEWHERE == working - {"="}  # that is "+" without Shift
+
+
+# --- leading to what is missing --------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_leads_to_its_field_even_in_a_closed_part(
+    page: Page, live_server: Any, held: Trajectory, alice: Person
+) -> None:
+    held.submission.protocol_version = 2
+    held.submission.save(update_fields=["protocol_version"])
+    sign_in(page, live_server.url, "alice")
+    open_desk(page, live_server.url, held)
+    page.locator(".attempt > summary").click()
+    for words, field in (
+        ("Note the way you did the task.", "f-attempt_notes"),
+        ("Write the reasoning, referring to the criteria.", "f-reasoning"),
+        ("Choose a verdict.", "f-verdict"),
+    ):
+        page.locator(".missing > summary").click()
+        page.locator(".missing a", has_text=words).click()
+        assert focused(page) == field
+        expect(page.locator(f"#{field}")).to_be_visible()
+        expect(page.locator(".missing ul")).to_be_hidden()
+
+
+def test_the_definition_of_a_failure_type_stands_under_it_and_the_others_unfold(desk: Page) -> None:
+    pressed(desk, "f")
+    desk.get_by_label("Failure type", exact=True).select_option("loop")
+    expect(desk.locator("#failure-definition")).to_contain_text("repeated actions without effect")
+    desk.locator(".further > summary").click()
+    expect(desk.locator("#further-wrong_item")).to_be_visible()
+    expect(desk.locator("#further-loop")).to_be_hidden()
+    desk.get_by_label("Wrong item or page").check()
+    desk.locator(".further > summary").click()
+    expect(desk.locator(".further > summary")).to_have_text("Further types: 1")
+
+
+def test_an_outdated_task_is_reported_where_the_cause_is_chosen(desk: Page, held: Trajectory) -> None:
+    pressed(desk, "n")
+    link = desk.get_by_role("link", name="report the task")
+    expect(link).to_be_hidden()
+    desk.get_by_label("Cause").select_option("task_outdated")
+    link.click()
+    assert focused(desk) == "report-note"
+    desk.keyboard.type("The shop has closed.")
+    desk.get_by_role("button", name="Report it").click()
+    expect(desk.locator("#report")).to_contain_text("The maintainer is told.")
+
+    assert Report.objects.get().note == "The shop has closed."
+    expect(desk.locator("[name=verdict]:checked")).to_have_value("2")
+
+
+# --- own phrases -----------------------------------------------------------------------------------------------------
+
+
+def test_phrases_are_kept_from_a_selection_and_inserted_at_the_cursor(desk: Page, alice: Person) -> None:
+    field = desk.get_by_label("Reasoning")
+    field.fill("The range is wider. Step 3.")
+    field.evaluate("field => field.setSelectionRange(0, 19)")
+    pressed(desk, "Escape", "p")
+    desk.get_by_role("button", name="Keep the selected words as a phrase").click()
+    expect(desk.locator("#phrases [role=status]")).to_have_text("Kept.")
+    assert Phrase.objects.get().text == "The range is wider."
+
+    pressed(desk, "Escape")
+    assert focused(desk) == "main"  # where the menu was called from
+    pressed(desk, "r", "End")
+    pressed(desk, "Alt+Digit1")
+    expect(field).to_have_value("The range is wider. Step 3. The range is wider.")
+    pressed(desk, "Escape", "p", "1")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("The range is wider. Step 3. The range is wider. The range is wider.")
+    expect(desk.locator("#phrases")).to_be_hidden()
+    assert said(desk, 1) == (None, "")
+
+
+# --- guidelines ------------------------------------------------------------------------------------------------------
+
+
+def test_the_guidelines_open_beside_the_form_and_the_keys_go_on(desk: Page) -> None:
+    pressed(desk, "g", "j")
+    panel = desk.get_by_role("region", name="Guidelines")
+    expect(panel).to_be_visible()
+    at_step(desk, 1)
+    pressed(desk, "1")
+    assert said(desk, 1) == ("met", "1")
+    box, form = panel.bounding_box(), desk.locator("#label-form").bounding_box()
+    assert box["x"] + box["width"] <= form["x"] + 1
+    expect(panel.locator(".touched dt").first).to_be_in_viewport()
+    pressed(desk, "g")
+    expect(panel).to_be_hidden()
+    pressed(desk, "g", "Escape")
+    expect(panel).to_be_hidden()
+
+
+def test_the_guidelines_are_searched(desk: Page) -> None:
+    pressed(desk, "Shift+G")
+    panel = desk.locator("#rules")
+    expect(panel.get_by_role("searchbox")).to_be_focused()
+    desk.keyboard.type("captcha")
+    expect(panel.locator("[data-term]:visible")).to_have_count(1)
+    expect(panel.locator("output")).to_have_text(re.compile(r"^1 of \d+$"))
+    expect(panel.get_by_role("heading", name="Criteria")).to_be_hidden()
+    pressed(desk, "Escape")
+    expect(panel).to_be_hidden()
+    assert focused(desk) == "main"
+
+
+def test_the_page_of_the_guidelines_is_searched_the_same_way(desk: Page, live_server: Any) -> None:
+    desk.goto(live_server.url + reverse("guidelines"))
+    desk.get_by_label("Search the guidelines").fill("sort order")
+
+    expect(desk.locator("[data-term]:visible")).to_have_count(1)
+
+
+# --- everything in view ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_verdict_reasoning_and_submit_are_in_view_with_four_key_points_and_a_failure(
+    desk: Page, size: tuple[int, int]
+) -> None:
+    desk.set_viewport_size({"width": size[0], "height": size[1]})
+    pressed(desk, "f", "End")
+    at_step(desk, 19)
+    expect(desk.locator("#final")).to_contain_text("Laptop added.")
+    desk.get_by_label("Failure type", exact=True).select_option("superlative_by_search")
+
+    top, bottom = desk.locator(".fields").evaluate(
+        "fields => [fields.getBoundingClientRect().top, fields.getBoundingClientRect().bottom]"
+    )
+    for part in (".point[data-point='1']", ".verdicts", "#f-failure_type", "#f-reasoning"):
+        box = desk.locator(part).bounding_box()
+        assert top <= box["y"], part
+        assert box["y"] + box["height"] <= bottom, part
+    expect(desk.locator("[data-submit]")).to_be_in_viewport(ratio=1)
+    assert desk.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == list(size)
+
+
+def test_a_long_key_point_is_shown_whole_where_it_is_pointed_or_gone_to(desk: Page) -> None:
+    text = point(desk, 3).locator(".text")
+    assert text.evaluate("text => getComputedStyle(text).overflow") == "hidden"
+    assert text.evaluate("text => text.scrollHeight") > text.bounding_box()["height"]
+    before = point(desk, 4).bounding_box()
+    pressed(desk, "Shift+Digit3")
+
+    assert text.evaluate("text => getComputedStyle(text).overflow") == "visible"
+    assert point(desk, 4).bounding_box() == before, "nothing moves"
+
+
+def test_the_form_keeps_its_width_on_a_large_screen_and_the_picture_grows(desk: Page) -> None:
+    before = desk.locator("#label-form").bounding_box()["width"]
+    desk.set_viewport_size({"width": 3840, "height": 2160})
+
+    assert desk.locator("#label-form").bounding_box()["width"] == pytest.approx(before, abs=1)
+    assert desk.locator(".shot").bounding_box()["width"] > 3000
+
+
+def test_a_tablet_has_targets_that_a_finger_hits(
+    browser: Any, browser_context_args: dict[str, Any], live_server: Any, held: Trajectory
+) -> None:
+    size = {"width": 820, "height": 1180}
+    context = browser.new_context(**{**browser_context_args, "viewport": size, "has_touch": True})
+    page = context.new_page()
+    sign_in(page, live_server.url, "alice")
+    open_desk(page, live_server.url, held)
+    page.locator(".option.v0").tap()
+    small = page.locator("#label-form").evaluate(
+        """form => [...form.querySelectorAll("button, .seg, .option, select, textarea, .at input, summary")]
+            .filter(one => one.checkVisibility()).map(one => [one.className || one.id, one.getBoundingClientRect()])
+            .filter(([, box]) => box.width < 24 || box.height < 24).map(([name]) => name)"""
+    )
+    assert small == []
+    point(page, 1).locator(".seg.met").tap()
+    assert said(page, 1) == ("met", "0")
+    assert page.evaluate("document.documentElement.scrollWidth") == 820
+    context.close()
+
+
+# --- effort ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_review_of_20_steps_takes_at_most_25_keys_beside_the_reasoning(desk: Page, held: Trajectory) -> None:
+    KeyPoint.objects.filter(task=held.task, text="added to the cart").update(retired_at=timezone.now())
+    desk.reload()
+    keys = 0
+    for index in range(1, 20):
+        pressed(desk, "j")
+        keys += 1
+        at_step(desk, index)
+        if index in (4, 9, 19):
+            pressed(desk, {4: "1", 9: "2", 19: "3"}[index])
+            keys += 1
+    pressed(desk, "Shift+S")
+    desk.keyboard.type("All is filtered, sorted and in the cart.")
+    pressed(desk, "Control+Enter")
+    keys += 2
+    desk.wait_for_url(lambda url: f"/trajectories/{held.pk}" not in url)
+
+    assert keys <= 25
+    label = Label.objects.get()
+    assert [(f.finding, f.step) for f in label.findings.all()] == [("met", 4), ("met", 9), ("met", 19)]
+    assert label.reasoning == "All is filtered, sorted and in the cart."
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_form_and_the_guidelines_have_no_barrier(desk: Page, scheme: Any) -> None:
+    desk.emulate_media(color_scheme=scheme)
+    pressed(desk, "f", "1", "m", "End", "g")
+    at_step(desk, 19)
+    desk.locator(".further > summary").click()
+    desk.locator("[data-phrases]").click()
+
+    found = Axe().run(desk).response["violations"]
+    assert [(v["id"], [node["html"][:80] for node in v["nodes"]]) for v in found] == []

@@ -1,0 +1,70 @@
+"""The maintainer's pages in a real browser: copying a link, and what axe finds in light and dark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from annotation import testing, workflow
+from annotation.models import Report, Submission
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def watched(transactional_db: Any, tmp_path: Path) -> Submission:
+    """Something of everything that the pages can show: a label, somebody at work, a report, somebody who left."""
+    submission = testing.submission(tmp_path / "package", trajectories=2)
+    people = testing.cast(submission)
+    testing.label_all(people, submission, {"task_0000": [1, 1, 0]})
+    trajectory = submission.trajectories.order_by("position")[0]
+    workflow.record_activity(people["alice"], trajectory, 5, [0])
+    workflow.report(people["carol"], trajectory, Report.Kind.GUIDELINE_UNCLEAR, "Two readings are possible.")
+    workflow.deactivate_member(people["mira"], submission, people["chen"])
+    return submission
+
+
+@pytest.fixture
+def mira(page: Page, live_server: Any, watched: Submission) -> Page:
+    page.goto(live_server.url + reverse("sign-in"))
+    page.get_by_label("Username").fill("mira")
+    page.get_by_label("Password").fill(testing.PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    return page
+
+
+def test_the_link_of_an_invitation_is_copied_by_its_button(mira: Page, live_server: Any, watched: Submission) -> None:
+    mira.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    mira.goto(live_server.url + reverse("people", args=[watched.pk]))
+    mira.get_by_label("User name").fill("erin")
+    mira.get_by_role("button", name="Invite").click()
+    mira.get_by_role("button", name="Copy").click()
+
+    expect(mira.get_by_text("Copied.")).to_be_visible()
+    assert re.search(r"/join/\w+/[\w-]+$", mira.evaluate("navigator.clipboard.readText()"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_maintainers_pages(
+    mira: Page, live_server: Any, watched: Submission, scheme: Any
+) -> None:
+    mira.emulate_media(color_scheme=scheme)
+    for name in ("submission", "people", "quality", "reports", "submission-settings", "events"):
+        mira.goto(live_server.url + reverse(name, args=[watched.pk]))
+        mira.wait_for_load_state("networkidle")
+        found = Axe().run(mira)
+        assert found.violations_count == 0, f"{name} {scheme}: {found.generate_report()}"
+
+
+def test_no_page_is_wider_than_a_tablet(mira: Page, live_server: Any, watched: Submission) -> None:
+    mira.set_viewport_size({"width": 820, "height": 1180})
+    for name in ("submission", "people", "quality", "reports", "submission-settings"):
+        mira.goto(live_server.url + reverse(name, args=[watched.pk]))
+        assert mira.evaluate("document.documentElement.scrollWidth <= innerWidth"), name

@@ -1,0 +1,489 @@
+"""What is typed survives a reload, a dead network, an ended session, a second window, a hold that runs out."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Error, Page, expect
+
+from annotation import testing, workflow
+from annotation.models import Activity, Assignment, Draft, Label, Person, Trajectory
+from annotation.tests.in_browser import (
+    EXPECTED,
+    SAVED,
+    complaints_of,
+    end_session,
+    open_desk,
+    sign_in,
+    sign_in_again,
+)
+
+pytestmark = pytest.mark.browser
+
+TEXT = "The list is sorted by price, and the filter is set."
+
+
+@pytest.fixture
+def held(transactional_db: Any, tmp_path: Path) -> Trajectory:
+    """The first of three trajectories, which alice is working on."""
+    submission = testing.submission(tmp_path / "package", trajectories=3, steps=4)
+    return workflow.claim(testing.cast(submission)["alice"], submission).trajectory
+
+
+@pytest.fixture
+def desk(page: Page, live_server: Any, held: Trajectory) -> Page:
+    """Alice's desk, open; any complaint of the browser that the page should have prevented fails the test."""
+    complaints = complaints_of(page)
+    sign_in(page, live_server.url, "alice")
+    open_desk(page, live_server.url, held)
+    yield page
+    page.context.set_offline(False)
+    if not page.is_closed():
+        page.goto("about:blank")
+    assert [text for text in complaints if not EXPECTED.search(text)] == []
+
+
+def reasoning(page: Page) -> Any:
+    return page.locator("#label-form [name=reasoning]")
+
+
+def fill_in(page: Page) -> None:
+    """A complete label: not executable, with every key point unclear."""
+    for point in page.locator("#label-form .point").all():
+        point.get_by_role("radio", name="unclear").check(force=True)
+    page.locator("[name=verdict][value='2']").check(force=True)
+    page.locator("[name=cause]").select_option("blocked")
+    reasoning(page).fill(TEXT)
+
+
+def submit(page: Page) -> None:
+    page.locator("#label-form [data-submit]").click()
+
+
+def copies(page: Page) -> int:
+    return int(page.evaluate("Object.keys(localStorage).length"))
+
+
+def alice() -> Person:
+    return Person.objects.get(username="alice")
+
+
+# --- offline, reload, crash -----------------------------------------------------------------------------------------
+
+
+def test_what_is_typed_offline_is_saved_when_the_network_is_back(desk: Page) -> None:
+    desk.context.set_offline(True)
+    reasoning(desk).fill(TEXT)
+    expect(desk.locator("#saved")).to_have_text("not saved: offline")
+    assert not Draft.objects.exists()
+    desk.context.set_offline(False)
+
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    expect(reasoning(desk)).to_have_value(TEXT)
+    assert Draft.objects.get().content["reasoning"] == TEXT
+    assert copies(desk) == 0
+
+
+def test_what_was_never_saved_is_back_after_a_crash(desk: Page, live_server: Any, held: Trajectory) -> None:
+    desk.context.set_offline(True)
+    desk.keyboard.press("f")
+    reasoning(desk).fill(TEXT)
+    expect(desk.locator("#saved")).to_have_text("not saved: offline")
+    with pytest.raises(Error), desk.expect_event("crash"):
+        desk.goto("chrome://crash", timeout=2000)
+    desk.close()
+    assert not Draft.objects.exists()
+    desk.context.set_offline(False)
+    again = desk.context.new_page()
+    open_desk(again, live_server.url, held)
+
+    expect(reasoning(again)).to_have_value(TEXT)
+    expect(again.locator("[name=verdict]:checked")).to_have_value("0")
+    expect(again.locator("#notices")).to_have_text(re.compile(r"Restored what was not saved: \d\d:\d\d:\d\d"))
+    expect(again.locator("#saved")).to_have_text(SAVED)
+    assert Draft.objects.get().content["reasoning"] == TEXT
+    assert copies(again) == 0
+
+
+def test_a_letter_typed_just_before_a_reload_is_kept(desk: Page) -> None:
+    reasoning(desk).fill(TEXT)
+    desk.reload()
+
+    expect(reasoning(desk)).to_have_value(TEXT)
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+
+
+def test_a_reload_while_a_save_is_on_its_way_is_no_conflict(desk: Page) -> None:
+    arrived: list[Any] = []
+    desk.route("**/draft", lambda route: arrived.append(route.fetch()))  # the server has it; its answer never comes
+    reasoning(desk).fill("first")
+    while not arrived:
+        desk.evaluate("new Promise(requestAnimationFrame)")
+    assert Draft.objects.get().content == {"reasoning": "first"}
+    reasoning(desk).fill("first, and then second")
+    desk.reload()
+
+    expect(reasoning(desk)).to_have_value("first, and then second")
+    expect(desk.locator("#conflict")).to_be_hidden()
+
+
+def test_a_copy_that_the_server_has_overtaken_is_shown_beside_it(
+    desk: Page, live_server: Any, held: Trajectory
+) -> None:
+    desk.context.set_offline(True)
+    reasoning(desk).fill(TEXT)
+    expect(desk.locator("#saved")).to_have_text("not saved: offline")
+    desk.goto("about:blank")
+    desk.context.set_offline(False)
+    # By hand, and far ahead: what the page sent as it was left may arrive at any moment.
+    elsewhere = {"content": {"reasoning": "from elsewhere", "verdict": "1"}, "version": 9, "saved_at": timezone.now()}
+    Draft.objects.update_or_create(trajectory=held, author=alice(), defaults=elsewhere)
+    open_desk(desk, live_server.url, held)
+
+    dialog = desk.locator("#conflict")
+    expect(dialog).to_contain_text(TEXT)
+    expect(dialog).to_contain_text("from elsewhere")
+    expect(dialog.get_by_role("row", name="Verdict")).to_contain_text("Success")
+    desk.keyboard.press("Escape")
+    expect(dialog).to_be_visible()
+    with desk.expect_response(re.compile("/draft$")):
+        dialog.get_by_role("button", name="Keep what is here").click()
+    expect(reasoning(desk)).to_have_value(TEXT)
+    assert Draft.objects.get().content == {"reasoning": TEXT}
+
+
+def test_a_submit_without_a_network_keeps_page_and_form(desk: Page) -> None:
+    fill_in(desk)
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    desk.context.set_offline(True)
+    submit(desk)
+
+    expect(desk.locator("#notices")).to_contain_text("Not submitted: the server cannot be reached.")
+    expect(reasoning(desk)).to_have_value(TEXT)
+    assert not Label.objects.exists()
+    desk.context.set_offline(False)
+    expect(desk.locator("#notices")).to_contain_text("It is not submitted yet.")
+    submit(desk)
+    expect(desk.locator(".messages .success")).to_contain_text("submitted")
+    assert Label.objects.get().reasoning == TEXT
+    assert copies(desk) == 0
+
+
+# --- the session ----------------------------------------------------------------------------------------------------
+
+
+def test_signing_in_again_in_place_saves_what_was_typed(desk: Page) -> None:
+    end_session(desk)
+    reasoning(desk).fill(TEXT)
+    sign_in_again(desk, "a wrong password")
+    expect(desk.locator("#signed-out").get_by_role("alert")).to_have_text("The password is not right.")
+    expect(desk.locator("#saved")).to_have_text("not saved: signed out")
+    sign_in_again(desk)
+
+    expect(desk.locator("#signed-out")).to_be_hidden()
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    expect(reasoning(desk)).to_have_value(TEXT)
+    assert Draft.objects.get().content["reasoning"] == TEXT
+
+
+def test_a_submit_after_the_session_ended_goes_on_once_signed_in(desk: Page, held: Trajectory) -> None:
+    fill_in(desk)
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    end_session(desk)
+    submit(desk)
+    sign_in_again(desk)
+
+    expect(desk.locator(".messages .success")).to_contain_text("submitted")
+    assert Label.objects.get().reasoning == TEXT
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_dialog_of_the_ended_session_has_no_barrier(desk: Page, scheme: Any) -> None:
+    desk.emulate_media(color_scheme=scheme)
+    end_session(desk)
+    reasoning(desk).fill(TEXT)
+    expect(desk.get_by_label("Password")).to_be_focused()
+
+    assert [found["id"] for found in Axe().run(desk, "#signed-out").response["violations"]] == []
+
+
+def test_who_does_not_sign_in_now_can_do_it_later(desk: Page) -> None:
+    end_session(desk)
+    reasoning(desk).fill(TEXT)
+    desk.locator("#signed-out").get_by_role("button", name="Not now").click()
+    expect(desk.locator("#saved")).to_have_text("not saved: signed out")
+    expect(reasoning(desk)).to_have_value(TEXT)
+    desk.locator("#notices").get_by_role("button", name="Sign in").click()
+    sign_in_again(desk)
+
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    assert Draft.objects.get().content["reasoning"] == TEXT
+
+
+def test_signing_in_in_another_window_is_enough(desk: Page, live_server: Any) -> None:
+    end_session(desk)
+    other = desk.context.new_page()
+    sign_in(other, live_server.url, "alice")
+    other.close()
+    reasoning(desk).fill(TEXT)
+
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    expect(desk.locator("#signed-out")).to_be_hidden()
+    assert Draft.objects.get().content["reasoning"] == TEXT
+
+
+def test_what_alice_typed_is_never_saved_for_somebody_else(desk: Page, live_server: Any) -> None:
+    end_session(desk)
+    other = desk.context.new_page()
+    sign_in(other, live_server.url, "bob")
+    other.close()
+    reasoning(desk).fill(TEXT)
+    expect(desk.locator("#signed-out").get_by_role("alert")).to_contain_text("Another person has signed in")
+    assert not Draft.objects.exists()
+    sign_in_again(desk)
+
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    assert Draft.objects.get().author == alice()
+
+
+def test_a_lock_out_is_said_in_the_dialog(desk: Page, settings: Any) -> None:
+    settings.AXES_FAILURE_LIMIT = 1
+    end_session(desk)
+    reasoning(desk).fill(TEXT)
+    sign_in_again(desk, "a wrong password")
+
+    expect(desk.locator("#signed-out").get_by_role("alert")).to_contain_text("Too many attempts.")
+    expect(reasoning(desk)).to_have_value(TEXT)
+
+
+def test_a_step_asked_for_after_the_session_ended_opens_the_dialog(desk: Page) -> None:
+    end_session(desk)
+    desk.keyboard.press("End")
+    sign_in_again(desk)
+    expect(desk.locator("#signed-out")).to_be_hidden()
+    desk.keyboard.press("End")
+
+    expect(desk.locator("#stage")).to_have_attribute("data-index", "3")
+
+
+def test_another_person_at_the_same_browser_finds_nothing(desk: Page, live_server: Any, held: Trajectory) -> None:
+    desk.route("**/draft", lambda route: route.abort())
+    reasoning(desk).fill(TEXT)
+    desk.goto(live_server.url + reverse("account"))
+    assert copies(desk) == 1
+    desk.once("dialog", lambda dialog: dialog.accept())
+    desk.get_by_role("button", name="Sign out").click()
+    desk.wait_for_url(re.compile("/sign-in"))
+    assert copies(desk) == 0
+
+
+def test_a_copy_is_not_shown_to_another_person(desk: Page, live_server: Any, held: Trajectory) -> None:
+    desk.route("**/draft", lambda route: route.abort())
+    reasoning(desk).fill(TEXT)
+    end_session(desk)
+    desk.goto("about:blank")
+    workflow.claim_this(Person.objects.get(username="bob"), held)
+    sign_in(desk, live_server.url, "bob")
+    open_desk(desk, live_server.url, held)
+
+    expect(reasoning(desk)).to_have_value("")
+    assert copies(desk) == 1
+
+
+# --- two windows, back ----------------------------------------------------------------------------------------------
+
+
+def test_two_windows_are_shown_side_by_side_in_words(desk: Page, live_server: Any, held: Trajectory) -> None:
+    second = desk.context.new_page()
+    open_desk(second, live_server.url, held)
+    second.keyboard.press("f")
+    reasoning(second).fill("from the second window")
+    expect(second.locator("#saved")).to_have_text(SAVED)
+    desk.keyboard.press("s")
+    reasoning(desk).fill("from the first window")
+
+    dialog = desk.locator("#conflict")
+    expect(dialog.get_by_role("row", name="Verdict")).to_have_text(re.compile(r"Verdict\s*Success\s*Failure"))
+    expect(dialog).to_contain_text("from the first window")
+    dialog.get_by_role("button", name="Take the other window's").click()
+    expect(reasoning(desk)).to_have_value("from the second window")
+    expect(desk.locator("[name=verdict]:checked")).to_have_value("0")
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    assert Draft.objects.get().content["reasoning"] == "from the second window"
+
+
+def test_the_back_button_shows_the_label_and_no_stale_form(desk: Page, held: Trajectory) -> None:
+    fill_in(desk)
+    submit(desk)
+    expect(desk.locator(".messages .success")).to_contain_text("submitted")
+    desk.go_back()
+
+    expect(desk.get_by_role("heading", name="Your label")).to_be_visible()
+    expect(desk.locator("#label-form")).to_have_count(0)
+
+
+# --- the hold -------------------------------------------------------------------------------------------------------
+
+
+def test_a_hold_that_ran_out_keeps_the_text_and_can_be_renewed(desk: Page, held: Trajectory) -> None:
+    reasoning(desk).fill(TEXT)
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    Assignment.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    workflow.return_expired_leases(held.submission)
+    desk.reload()
+    expect(desk.locator("#lease")).to_have_text("hold has run out")
+    expect(desk.locator("#run-out")).to_contain_text("what you typed is kept")
+    expect(reasoning(desk)).to_have_value(TEXT)
+    desk.get_by_role("button", name="Hold it again").click()
+
+    expect(desk.locator("#run-out")).to_be_hidden()
+    expect(desk.locator("#lease")).to_be_hidden()
+    assert Assignment.objects.get().lease_expires_at > timezone.now()
+
+
+def test_no_free_slot_is_said_and_the_text_stays(desk: Page, held: Trajectory) -> None:
+    reasoning(desk).fill(TEXT)
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    Assignment.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    workflow.return_expired_leases(held.submission)
+    for name in ("bob", "chen", "ed"):
+        person = testing.person(name)
+        workflow.add_member(Person.objects.get(username="mira"), held.submission, person, "annotator")
+        workflow.claim_this(person, held)
+    desk.reload()
+    desk.get_by_role("button", name="Hold it again").click()
+
+    expect(desk.locator("#run-out")).to_contain_text("You no longer hold this trajectory; your draft is kept.")
+    expect(reasoning(desk)).to_have_value(TEXT)
+
+
+def test_the_end_of_a_hold_is_shown_when_it_is_near_and_moves_with_work(desk: Page) -> None:
+    expect(desk.locator("#lease")).to_be_hidden()
+    Assignment.objects.update(lease_expires_at=timezone.now() + timedelta(minutes=5))
+    desk.clock.install()
+    desk.reload()
+    expect(desk.locator("#lease")).to_have_text(re.compile(r"held until \d\d:\d\d"))
+    desk.keyboard.press("j")
+    desk.clock.run_for(21_000)
+
+    expect(desk.locator("#lease")).to_be_hidden()
+    assert Assignment.objects.get().lease_expires_at > timezone.now() + timedelta(minutes=50)
+
+
+# --- activity -------------------------------------------------------------------------------------------------------
+
+
+def test_idle_time_is_not_counted(desk: Page) -> None:
+    Activity.objects.all().delete()
+    desk.clock.install()
+    desk.reload()
+    expect(desk.locator("html")).to_have_class(re.compile("scripted"))
+    sent: list[float] = []
+    desk.on("request", lambda request: sent.append(seconds_of(request)) if "/activity" in request.url else None)
+    desk.keyboard.press("j")
+    for _ in range(4):  # the last one has what was left of the minute
+        with desk.expect_response(re.compile("/activity$")):
+            desk.clock.run_for(20_000)
+    desk.clock.run_for(600_000)
+
+    assert len(sent) == 4
+    assert 60 <= sum(sent) <= 75
+
+
+def seconds_of(request: Any) -> float:
+    return float(re.search(r'name="seconds"\r\n\r\n([\d.]+)', request.post_data)[1])
+
+
+def test_the_label_knows_how_long_it_took_and_which_steps_were_opened(desk: Page, held: Trajectory) -> None:
+    desk.keyboard.press("j")
+    expect(desk.locator("#stage")).to_have_attribute("data-index", "1")
+    desk.keyboard.press("End")
+    expect(desk.locator("#stage")).to_have_attribute("data-index", "3")
+    fill_in(desk)
+    submit(desk)
+    expect(desk.locator(".messages .success")).to_contain_text("submitted")
+
+    label = Label.objects.get()
+    assert label.steps_seen == [0, 1, 3]
+    assert label.active_seconds is not None
+
+
+# --- undo, and what comes next --------------------------------------------------------------------------------------
+
+
+def test_u_takes_the_last_submit_back_with_everything_in_it(desk: Page, held: Trajectory) -> None:
+    fill_in(desk)
+    submit(desk)
+    expect(desk.locator(".messages .success")).to_contain_text("Undo")
+    desk.keyboard.press("u")
+
+    expect(reasoning(desk)).to_have_value(TEXT)
+    expect(desk.locator("[name=verdict]:checked")).to_have_value("2")
+    expect(desk.get_by_label("Why you revise it")).to_have_value("undone right after submitting")
+    reasoning(desk).fill("Another thought.")
+    submit(desk)
+    expect(desk.locator(".messages .success")).to_contain_text("revised")
+    found = [(label.revision, label.reasoning) for label in Label.objects.order_by("revision")]
+    assert found == [(1, TEXT), (2, "Another thought.")]
+    assert Label.objects.get(revision=2).revision_reason == "undone right after submitting"
+
+
+def test_u_works_in_the_queue_too_when_nothing_is_left(desk: Page, held: Trajectory) -> None:
+    for trajectory in Trajectory.objects.exclude(pk=held.pk):
+        workflow.submit(alice(), workflow.claim_this(alice(), trajectory).trajectory, testing.content(trajectory))
+    fill_in(desk)
+    submit(desk)
+    desk.wait_for_url(re.compile(r"\bwork/\d+"))
+    desk.keyboard.press("u")
+
+    expect(reasoning(desk)).to_have_value(TEXT)
+
+
+def test_the_next_one_is_held_and_fetched_before_the_submit(desk: Page, held: Trajectory) -> None:
+    with desk.expect_request(re.compile(rf"/trajectories/(?!{held.pk}/)\d+/steps/0/display")) as fetched:
+        fill_in(desk)
+    following = Assignment.objects.exclude(trajectory=held).get().trajectory_id
+    assert f"/trajectories/{following}/" in fetched.value.url
+    submit(desk)
+
+    desk.wait_for_url(re.compile(rf"/trajectories/{following}$"))
+    assert Assignment.objects.filter(lease_expires_at__isnull=False).count() == 1
+
+
+# --- the adjudicator's desk ------------------------------------------------------------------------------------------
+
+
+def test_the_adjudicators_desk_loses_nothing_either(page: Page, live_server: Any, held: Trajectory) -> None:
+    cast = {name: Person.objects.get(username=name) for name in ("alice", "bob", "chen", "carol")}
+    testing.label_all(cast, held.submission, {"task_0000": [0, 1, 1]})
+    workflow.open_adjudication(cast["carol"], held)
+    page.goto(live_server.url + reverse("sign-in"))
+    page.get_by_label("Username").fill("carol")
+    page.get_by_label("Password").fill(testing.PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(re.compile("/adjudicate/"))
+    page.goto(live_server.url + reverse("adjudication", args=[held.pk]))
+    expect(page.locator("html")).to_have_class(re.compile("scripted"))
+    fill_in(page)
+    page.locator("[name=criterion]").select_option("not_executable")
+    page.context.set_offline(True)
+    submit(page)
+    expect(page.locator("#notices")).to_contain_text("Not submitted: the server cannot be reached.")
+    page.context.set_offline(False)
+    expect(page.locator("#saved")).to_have_text(SAVED)
+    end_session(page)
+    submit(page)
+    sign_in_again(page)
+
+    expect(page.locator(".messages .success")).to_be_visible()
+    decided = held.adjudications.get()
+    assert (decided.reasoning, decided.steps_seen) == (TEXT, [0])
+    assert decided.active_seconds is not None
+    assert copies(page) == 0

@@ -1,0 +1,162 @@
+"""How a submission goes, for its maintainer: progress, quality, reports, settings. No verdict before the freeze."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import F
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+
+from annotation import access, progress, quality, workflow
+from annotation.forms import VERDICT_NAMES, MatrixForm, SettingsForm
+from annotation.models import Membership, Submission
+from annotation.models.states import State, final_verdict
+from annotation.records import Verdict
+from annotation.views.answers import Request, act, page, paged
+
+Role = Membership.Role
+
+# --- progress --------------------------------------------------------------------------------------------------------
+
+
+@page
+def submission(request: Request, pk: int) -> HttpResponse:
+    """Where the submission stands, who is at work, how fast it goes, and the matrix task x slot by pseudonym."""
+    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    members = list(found.memberships.order_by("joined_at", "pk"))
+    names = {member.person_id: member.pseudonym for member in members}
+    done = progress.done([pk])[pk]
+    needed = done["trajectories"] * found.required_labels
+    context = {
+        "submission": found,
+        "progress": done | {"needed": needed},
+        "standing": progress.standing(found),
+        "at_work": progress.at_work(found, names),
+        "minutes": int(progress.AT_WORK.total_seconds() // 60),
+        "pace": progress.pace(found, names, needed - done["labels"]),
+        "draws": found.spot_check_draws.order_by("number"),
+    }
+    return render(request, "annotation/submission.html", context | _matrix(request, found, members))
+
+
+def _matrix(request: Request, found: Submission, members: list[Membership]) -> dict[str, Any]:
+    annotators = {m.pseudonym: m.person_id for m in members if m.role == Role.ANNOTATOR}
+    states = [state.value for state in State] + [progress.OPENED]
+    form = MatrixForm(request.GET, states, progress.SLOT_STATES, annotators)
+    chosen: dict[str, Any] = form.chosen()
+    wanted = {**chosen, "who": annotators[chosen["who"]]} if "who" in chosen else chosen
+    shown = paged(request, progress.narrowed(found, **wanted), 100)
+    return {
+        "filters": form,
+        "chosen": chosen,
+        "slots": range(1, found.required_labels + 1),
+        "page": shown,
+        "matrix": [_matrix_row(found, row) for row in _with_slots(found, shown, members)],
+    }
+
+
+def _with_slots(found: Submission, rows: Any, members: list[Membership]) -> list[Any]:
+    rows = list(rows)
+    names = {member.person_id: member.pseudonym for member in members}
+    slots: dict[int, dict[int, tuple[str, str]]] = {}
+    now = timezone.now()
+    for row in found.trajectories.filter(pk__in=[r.pk for r in rows]).values_list(
+        "pk", "assignments__slot", "assignments__annotator", "assignments__lease_expires_at"
+    ):
+        trajectory, slot, person, lease = row
+        if slot is not None:
+            state = "filled" if lease is None else "held" if lease > now else "expired"
+            slots.setdefault(trajectory, {})[slot] = (state, names[person])
+    for row in rows:
+        row.slots = slots.get(row.pk, {})
+    return rows
+
+
+def _matrix_row(found: Submission, row: Any) -> dict[str, Any]:
+    verdict = final_verdict(row) if found.frozen_at is not None else None
+    return {
+        "trajectory": row,
+        "cells": [row.slots.get(slot, ("open", "")) for slot in range(1, found.required_labels + 1)],
+        "verdict": VERDICT_NAMES[Verdict(verdict)] if verdict is not None else "",
+    }
+
+
+# --- quality ---------------------------------------------------------------------------------------------------------
+
+
+@page
+def annotator_quality(request: Request, pk: int) -> HttpResponse:
+    """How each annotator works, in numbers that give no single verdict away; see docs/decisions/0007."""
+    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    report = quality.report(found)
+    context = {
+        "submission": found,
+        "report": report,
+        "enough": quality.ENOUGH,
+        "page": paged(request, report.hints, 50),
+    }
+    return render(request, "annotation/quality.html", context)
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+
+@page
+def reports(request: Request, pk: int) -> HttpResponse:
+    """What annotators and adjudicators have reported, open ones first and the longest waiting on top."""
+    return _reports(request, access.submission_for(request.user, pk, Role.MAINTAINER))
+
+
+def _reports(request: Request, found: Submission) -> HttpResponse:
+    rows = access.reports_of(request.user, found).select_related("trajectory__task", "settled_by")
+    shown = paged(request, rows.order_by(F("settled_at").desc(nulls_first=True), "reported_at", "pk"), 50)
+    names = dict(found.memberships.values_list("person_id", "pseudonym"))
+    entries = [(row, names.get(row.reporter_id, ""), names.get(row.settled_by_id, "")) for row in shown]
+    return render(request, "annotation/reports.html", {"submission": found, "page": shown, "entries": entries})
+
+
+@act
+def settle_report(request: Request, pk: int) -> HttpResponse:
+    found = access.report_for(request.user, pk)
+    workflow.settle_report(request.user, found, request.POST.get("answer", ""))
+    messages.success(request, "The report is settled.")
+    return redirect("reports", found.trajectory.submission_id)
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+@page
+def settings(request: Request, pk: int) -> HttpResponse:
+    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    return _settings(request, found, _settings_form(request, found, None))
+
+
+@act
+def configure(request: Request, pk: int) -> HttpResponse:
+    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    form = _settings_form(request, found, request.POST)
+    if not form.is_valid():
+        return _settings(request, found, form, status=400)
+    changes = form.changes()
+    try:
+        workflow.configure(request.user, found, **changes)
+    except workflow.Incomplete as incomplete:
+        for problem in incomplete.problems:
+            form.add_error(problem.where, problem.message)
+        return _settings(request, found, form, status=400)
+    messages.success(request, "The settings are saved." if changes else "Nothing was different, so nothing changed.")
+    return redirect("submission-settings", pk)
+
+
+def _settings_form(request: Request, found: Submission, data: Any) -> SettingsForm:
+    sets = access.submissions_maintained_by(request.user).filter(practice=True).exclude(pk=found.pk)
+    return SettingsForm(data, found, sets, workflow.fixed(found))
+
+
+def _settings(request: Request, found: Submission, form: SettingsForm, status: int = 200) -> HttpResponse:
+    context = {"submission": found, "form": form, "frozen": found.frozen_at is not None}
+    return render(request, "annotation/settings.html", context, status=status)

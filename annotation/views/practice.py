@@ -1,0 +1,239 @@
+"""Training: the newcomer's practice pages, and the maintainer's pages of known answers and gold items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Exists, OuterRef
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from annotation import access, training, workflow
+from annotation.forms import VERDICT_NAMES, LabelForm, as_posted
+from annotation.models import KeyPoint, KnownAnswer, Label, Membership, PracticeAnswer, Submission, Trajectory
+from annotation.records import Problem, Verdict
+from annotation.views import desk
+from annotation.views.answers import Request, act, page, paged
+from annotation.views.comparing import NAMES
+from annotation.views.viewer import number, viewer
+from annotation.workflow.training import EXCEPTION
+
+Role = Membership.Role
+
+
+# --- newcomers -------------------------------------------------------------------------------------------------------
+
+
+@page
+def practice(request: Request, pk: int) -> HttpResponse:
+    """How far the person is, and the results of their rounds; of the answers nothing but right or wrong."""
+    submission = access.practice_for(request.user, pk)
+    state = training.practice(request.user, submission)
+    context = {
+        "submission": submission,
+        "practice": state,
+        "admitted": training.admitted(request.user, submission),
+        "rows": [(item, state.current.get(item.pk)) for item in state.items],
+        "first": state.items[0] if state.items else None,
+        "earlier": [(n, state.right_in(n)) for n in sorted(state.rounds, reverse=True) if n != state.number],
+    }
+    return render(request, "annotation/practice.html", context)
+
+
+def practice_desk(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
+    """An item of the practice set: the form until it is answered in this round, then what was right about it."""
+    view = _answer if request.method == "POST" else _item
+    return view(request, pk=pk, trajectory_pk=trajectory_pk)
+
+
+@page
+def _item(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
+    submission, item = access.practice_trajectory_for(request.user, pk, trajectory_pk)
+    return _practice_desk(request, submission, item)
+
+
+@act
+def _answer(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
+    submission, item = access.practice_trajectory_for(request.user, pk, trajectory_pk)
+    form = LabelForm(request.POST, as_posted(request.POST, attempt=item.submission.asks_attempt))
+    numbered = number(request.GET.get("round")) or 0
+    try:
+        if form.errors:
+            raise workflow.Incomplete([])
+        workflow.answer_practice(request.user, submission, item, form.content(), numbered)
+    except workflow.Incomplete as incomplete:
+        return _practice_desk(request, submission, item, incomplete.problems)
+    return redirect(reverse("practice-desk", args=[pk, trajectory_pk]))
+
+
+def _practice_desk(
+    request: Request, submission: Submission, item: Trajectory, refused: list[Problem] | None = None
+) -> HttpResponse:
+    state = training.practice(request.user, submission)
+    given = state.current.get(item.pk)
+    # In a new round the form is there again, and what was right about it is not until it is answered.
+    again = state.open_round not in (None, state.number) and number(request.GET.get("round")) == state.open_round
+    answer = None if again else given
+    address = reverse("practice-desk", args=[submission.pk, item.pk]) + "?"
+    address += f"round={state.open_round}&" if again else ""
+    if request.htmx:
+        return desk.step_partial(request, item, address)
+    numbered = state.open_round if again else state.number
+    shown = viewer(request, item, address)
+    points = list(workflow.key_points_of(item))
+    context = {
+        "trajectory": item,
+        "submission": submission,
+        "practice": state,
+        "round": numbered,
+        "round_text": str(numbered),
+        "viewer": shown,
+        "answer": answer,
+        "place": state.items.index(item) + 1,
+    }
+    if answer is not None:
+        known = _known(item)
+        context |= {"known": known, "rows": compared(answer, known, points) if known else []}
+    else:
+        asked = workflow.asked_of(item)
+        context |= desk.form_context(request.POST if refused is not None else {}, points, asked, refused)
+    status = 200 if refused is None else 400
+    return render(request, "annotation/practice_desk.html", context | desk.rules(), status=status)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that an answer and the known answer say: as text, with the step that it names."""
+
+    title: str
+    own: str
+    own_step: int | None
+    known: str
+    known_step: int | None
+    differs: bool
+
+
+def compared(answer: PracticeAnswer, known: KnownAnswer, points: list[KeyPoint]) -> list[Row]:
+    """An answer beside the known one; what neither speaks about is left out."""
+    own = answer.content
+    rows = [
+        _row("Verdict", VERDICT_NAMES[Verdict(answer.verdict)], None, VERDICT_NAMES[Verdict(known.verdict)], None),
+        _row("Failed at", "", own.get("failure_step"), "", known.failure_step),
+        _row("Failure type", _name(own.get("failure_type", "")), None, _name(known.failure_type), None),
+        _row("Cause", _name(own.get("cause", "")), None, _name(known.cause), None),
+    ]
+    for place, point in enumerate(points, start=1):
+        mine, right = (said.get(str(point.pk), {}) for said in (own.get("findings", {}), known.findings))
+        title = f"{place}. {point.text}"
+        rows.append(_row(title, mine.get("finding", ""), mine.get("step"), right.get("finding", ""), right.get("step")))
+    return [row for row in rows if any((row.own, row.known)) or (row.own_step, row.known_step) != (None, None)]
+
+
+def _row(title: str, own: str, own_step: int | None, known: str, known_step: int | None) -> Row:
+    """A finding differs by its word alone: two steps may prove the same."""
+    differs = own != known if own or known else own_step != known_step
+    return Row(title, own, own_step, known, known_step, differs)
+
+
+def _name(code: str) -> str:
+    return NAMES.get(code, code)
+
+
+# --- maintainers -----------------------------------------------------------------------------------------------------
+
+
+def known_answer(request: Request, pk: int) -> HttpResponse:
+    """What is right about a trajectory, to read and to enter."""
+    view = _enter if request.method == "POST" else _entered
+    return view(request, pk=pk)
+
+
+@page
+def _entered(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
+    if request.htmx:
+        return desk.step_partial(request, found)
+    return _known_answer(request, found)
+
+
+@act
+def _enter(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
+    form = LabelForm(request.POST, as_posted(request.POST))
+    try:
+        if form.errors:
+            raise workflow.Incomplete([])
+        workflow.set_known_answer(request.user, found, form.content())
+    except workflow.Incomplete as incomplete:
+        return _known_answer(request, found, incomplete.problems)
+    messages.success(request, f"The known answer of {found.task.external_id} is kept.")
+    return redirect("known-answer", pk)
+
+
+def _known_answer(request: Request, found: Trajectory, refused: list[Problem] | None = None) -> HttpResponse:
+    shown = viewer(request, found, reverse("known-answer", args=[found.pk]) + "?")
+    known = _known(found)
+    context: dict[str, Any] = {
+        "trajectory": found,
+        "submission": found.submission,
+        "viewer": shown,
+        "known": known,
+        "why_not": workflow.known_answer_refusal(found),
+    }
+    data = request.POST if refused is not None else values_of(known)
+    asked = workflow.asked_of(found, Role.MAINTAINER)
+    context |= desk.form_context(data, list(workflow.key_points_of(found)), asked, refused) | desk.rules()
+    return render(request, "annotation/known_answer.html", context, status=200 if refused is None else 400)
+
+
+def _known(trajectory: Trajectory) -> KnownAnswer | None:
+    return KnownAnswer.objects.filter(trajectory=trajectory).first()
+
+
+def values_of(known: KnownAnswer | None) -> dict[str, str]:
+    """A known answer as the fields of its form."""
+    if known is None:
+        return {}
+    explanation, _, exception = known.explanation.partition(EXCEPTION)
+    values: dict[str, Any] = {
+        "verdict": known.verdict,
+        "reasoning": explanation,
+        "exception_reason": exception,
+        "failure_step": known.failure_step,
+        "failure_type": known.failure_type,
+        "cause": known.cause,
+    }
+    for key_point, said in known.findings.items():
+        values |= {f"finding_{key_point}": said["finding"], f"finding_{key_point}_step": said["step"]}
+    return {name: str(value) for name, value in values.items() if value not in (None, "")}
+
+
+@page
+def gold(request: Request, pk: int) -> HttpResponse:
+    """The known answers of a submission; among real work they are gold items, here with what annotators made of them.
+
+    Right or wrong lets a maintainer infer a verdict before the freeze: that is what gold items are for. It decides
+    nothing anywhere.
+    """
+    submission = access.submission_for(request.user, pk, Role.MAINTAINER)
+    items = training.gold(submission)
+    names = sorted({name for item in items for name in item.results}, key=lambda name: (len(name), name))
+    labelled = Exists(Label.objects.filter(assignment__trajectory=OuterRef("pk")))
+    rows = (
+        submission.trajectories.select_related("task", "known_answer").order_by("position").annotate(labelled=labelled)
+    )
+    context = {
+        "submission": submission,
+        "names": names,
+        "items": [(item, [item.results.get(name) for name in names]) for item in items],
+        "shares": [_share([i.results[name] for i in items if name in i.results]) for name in names],
+        "page": paged(request, rows, 100),
+    }
+    return render(request, "annotation/gold.html", context)
+
+
+def _share(results: list[bool]) -> str:
+    return f"{sum(results)} of {len(results)}"

@@ -1,0 +1,121 @@
+"""What is written while somebody works: drafts, activity, reports to the maintainer. Nothing here is a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from annotation.models import Activity, Assignment, Draft, Membership, Report, Trajectory
+from annotation.workflow.ground import (
+    Conflict,
+    Role,
+    StaleDraft,
+    active_member,
+    extend_lease,
+    given_reason,
+    locked,
+    not_frozen,
+    record_for,
+)
+
+MOST_SECONDS = 120.0  # in one report; the desk sends one every 20, so a longer silence was no work
+
+
+def save_draft(person: Any, trajectory: Trajectory, content: dict[str, Any], version: int) -> Draft:
+    """Keep what has been entered; ``version`` is the one the page was loaded with (0 for none). Extends the lease.
+
+    Raises StaleDraft when another window has saved in between; nothing is overwritten then.
+    """
+    with transaction.atomic():
+        not_frozen(trajectory.submission)
+        Trajectory.objects.select_for_update(no_key=True, of=("self",)).get(pk=trajectory.pk)
+        now = timezone.now()
+        draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
+        if draft is not None and draft.version != version and draft.content != content:
+            raise StaleDraft(draft)
+        if draft is None and version > 0 and _is_in(person, trajectory):
+            # Another window has submitted since: what this one shows is older than the label.
+            raise Conflict("Your label is in; revise it to change it.")
+        if draft is None:
+            draft = Draft(trajectory=trajectory, author=person, version=0)
+        draft.content, draft.version, draft.saved_at = content, draft.version + 1, now
+        draft.save()
+        extend_lease(person, trajectory)
+        return draft
+
+
+def record_activity(
+    person: Any, trajectory: Trajectory, seconds: float, steps: Iterable[int], *, revising: bool = False
+) -> datetime | None:
+    """Add active seconds and opened steps, and extend the lease; returns when it ends now, None where there is none.
+
+    Never more seconds than have passed since the last report: two windows, or a clock that runs fast, add nothing.
+    Nothing is added where no decision is being made: to a label that is in, unless the person is ``revising`` it, to
+    a trajectory that the adjudicator has not opened, to a frozen submission.
+    """
+    with transaction.atomic():
+        member = active_member(person, trajectory.submission, Role.ANNOTATOR, Role.ADJUDICATOR)
+        if not _deciding(member, trajectory, revising):
+            return None
+        count, now = trajectory.steps.count(), timezone.now()
+        Activity.objects.get_or_create(trajectory=trajectory, person=person, defaults={"last_at": now})
+        activity = Activity.objects.select_for_update().get(trajectory=trajectory, person=person)
+        first = activity.seconds == 0 and not activity.steps
+        since = MOST_SECONDS if first else (now - activity.last_at).total_seconds()
+        activity.seconds += max(0.0, min(seconds, since, MOST_SECONDS))
+        activity.steps = sorted({*activity.steps, *(step for step in steps if 0 <= step < count)})
+        activity.last_at = now
+        activity.save()
+        return extend_lease(person, trajectory) if seconds > 0 else _lease_of(person, trajectory)
+
+
+def _is_in(person: Any, trajectory: Trajectory) -> bool:
+    return trajectory.assignments.filter(annotator=person, lease_expires_at__isnull=True).exists()
+
+
+def _deciding(member: Membership, trajectory: Trajectory, revising: bool) -> bool:
+    if member.submission.frozen_at is not None:
+        return False
+    if member.role == Role.ADJUDICATOR:
+        return trajectory.adjudications.filter(adjudicator=member.person, decided_at__isnull=True).exists()
+    return _is_in(member.person, trajectory) == revising
+
+
+def _lease_of(person: Any, trajectory: Trajectory) -> datetime | None:
+    held = Assignment.objects.filter(trajectory=trajectory, annotator=person)
+    return held.values_list("lease_expires_at", flat=True).first()
+
+
+def report(person: Any, trajectory: Trajectory, kind: Report.Kind, note: str) -> Report:
+    """Tell the maintainer what only they can mend. Reporting the same again adds nothing."""
+    unclear = kind == Report.Kind.GUIDELINE_UNCLEAR  # who decides by the guidelines says so
+    roles = (Role.ADJUDICATOR,) if unclear else (Role.ANNOTATOR, Role.ADJUDICATOR)
+    with locked(trajectory) as (row, submission):
+        member = active_member(person, submission, *roles)
+        not_frozen(submission)
+        found, made = Report.objects.get_or_create(
+            trajectory=row,
+            reporter=person,
+            kind=kind,
+            defaults={"note": given_reason(note, "a report"), "reported_at": timezone.now()},
+        )
+        if made:
+            record_for(member, "reported", row, kind=str(kind), note=found.note)
+        return found
+
+
+def settle_report(person: Any, entry: Report, answer: str) -> Report:
+    """The maintainer has dealt with a report, and says how."""
+    with locked(entry.trajectory) as (row, submission):
+        member = active_member(person, submission, Role.MAINTAINER)
+        entry = Report.objects.select_for_update().get(pk=entry.pk)
+        if entry.settled_at is not None:
+            raise Conflict("This report is settled already.")
+        entry.settled_at, entry.settled_by, entry.answer = timezone.now(), person, given_reason(answer, "settling")
+        entry.save(update_fields=["settled_at", "settled_by", "answer"])
+        record_for(member, "report_settled", row, kind=entry.kind, answer=entry.answer)
+        return entry

@@ -1,0 +1,106 @@
+"""An instance of its own: settings, data folder, database, broker and processes that a test may kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+
+from config.processes import die_with
+
+JUDGES = "webverdict-judges"
+EVERYTHING_ELSE = "webverdict"
+
+
+@dataclass
+class Instance:
+    """Without ``database_url`` it is embedded: SQLite and the broker of files, both in ``folder``."""
+
+    folder: Path
+    database_url: str = ""
+    redis_url: str = ""
+    further: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As a new user has it, so that nothing of the test run gets in."""
+        production = {
+            "DATABASE_URL": self.database_url,
+            "SECRET_KEY": "only for tests: 0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJ",
+            "ALLOWED_HOSTS": "localhost",
+            "INSECURE_HTTP": "1",
+        }
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "WEBVERDICT_DATA": str(self.folder / "var"),
+            "REDIS_URL": self.redis_url,
+            **(production if self.database_url else {}),
+            **self.further,
+        }
+
+    def run(self, *arguments: str) -> str:
+        """What a Python program prints that runs in this instance."""
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=settings.BASE_DIR,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What the database says, beside the application; ``?`` stands for a value."""
+        if self.database_url:
+            with psycopg.connect(self.database_url) as connection:
+                return connection.execute(query.replace("?", "%s"), values).fetchall()
+        with closing(sqlite3.connect(self.folder / "var" / "webverdict.sqlite3", timeout=20)) as connection:
+            return connection.execute(query, values).fetchall()
+
+    def one(self, query: str, *values: Any) -> Any:
+        return self.rows(query, *values)[0][0]
+
+    @contextmanager
+    def worker(self, name: str, queue: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A Celery worker in a process group of its own; all of it is gone afterwards. Its log is ``name``.log."""
+        command = [sys.executable, "-m", "celery", "--app", "config.tests.quick_beat", "worker", "--queues", queue]
+        command += ["--concurrency", "1", "--hostname", f"{name}@test", "--loglevel", "INFO"]
+        command += ["--without-gossip", "--without-mingle", *options]
+        with self.log(name).open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=settings.BASE_DIR,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - as `config.processes` does
+            )
+        try:
+            yield process
+        finally:
+            kill(process)
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """As kill -9 or a power cut: nothing of the group can say a word."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(10)

@@ -1,0 +1,134 @@
+"""Every page, in a real browser: no barrier that axe knows, nothing from elsewhere, everything by the keyboard.
+
+The pages are those that `test_independence` finds in the resolver, each as the first role that may see it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import Page
+
+from config.tests.test_independence import addresses, protocol  # noqa: F401 - a fixture
+from judges import second_stage
+
+pytestmark = pytest.mark.browser
+ROLES = ("alice", "carol", "mira", "root")
+FOREIGN = re.compile(r"^/(admin|api)/|^/api/docs")  # pages of Django and of the sidecar, not ours
+
+# Everything that takes the focus: its number, kept on the element.
+NUMBER_FOCUSABLE = """() => {
+    const all = 'a[href], button, input, select, textarea, summary, [tabindex]';
+    const shown = (e) => e.checkVisibility({checkVisibilityCSS: true}) && !e.disabled && e.tabIndex >= 0
+        && e.type !== 'hidden' && !e.closest('[inert]');
+    const groups = new Set();
+    let number = 0;
+    for (const e of document.querySelectorAll(all)) {
+        if (!shown(e)) continue;
+        // One stop for a group of radio buttons: the arrows walk inside it.
+        if (e.type === 'radio') {
+            const name = (e.form?.id ?? '') + e.name;
+            if (groups.has(name)) continue;
+            groups.add(name);
+        }
+        number += 1;
+    }
+    return number;
+}"""
+FOCUSED = """() => {
+    const e = document.activeElement;
+    if (!e || e === document.body || e === document.documentElement) return null;
+    window.stops ??= new Map();
+    const key = e.type === 'radio' ? (e.form?.id ?? '') + e.name : e;
+    if (!window.stops.has(key)) window.stops.set(key, window.stops.size);
+    return {stop: window.stops.get(key), what: e.outerHTML.slice(0, 120)};
+}"""
+
+
+@pytest.fixture
+def pages(protocol: Any) -> dict[str, list[str]]:  # noqa: F811 - the fixture
+    """By role, the addresses of HTML pages that no role before it can see."""
+    from annotation.models import Person
+
+    _, people, rows = protocol
+    second_stage.look(people["alice"], rows[1])  # the page shows the judges' evidence then
+    people = people | {"root": Person.objects.create_superuser("root", "root@people.example", "a long password")}
+    seen: set[str] = set()
+    found: dict[str, list[str]] = {role: [] for role in ROLES}
+    everything = sorted({address for _, address in addresses(rows) if not FOREIGN.match(address)})
+    for role in ROLES:
+        client = Client(raise_request_exception=False)
+        client.force_login(people[role])
+        for address in everything:
+            if address in seen or address.endswith("sign-out"):
+                continue
+            response = client.get(address)
+            if response.status_code == 200 and response["Content-Type"].startswith("text/html"):
+                seen.add(address)
+                found[role].append(address)
+    return found
+
+
+def visit(page: Page, live_server: Any, role: str, pages: dict[str, list[str]]) -> Any:
+    """Every page of a role, open; a request that leaves the server's origin, or a complaint, fails the test."""
+    origin, elsewhere, complaints = urlsplit(live_server.url).netloc, [], []
+    page.on("request", lambda r: elsewhere.append(r.url) if urlsplit(r.url).netloc not in (origin, "") else None)
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    sign_in(page, live_server, role)
+    for address in pages[role]:
+        page.goto(live_server.url + address)
+        yield address
+    assert elsewhere == []
+    assert [text for text in complaints if "status of 404" not in text] == []
+
+
+def sign_in(page: Page, live_server: Any, role: str) -> None:
+    client = Client()
+    from annotation.models import Person
+
+    client.force_login(Person.objects.get(username=role))
+    value = client.cookies[settings.SESSION_COOKIE_NAME].value
+    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": live_server.url}])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("role", ROLES)
+def test_axe_finds_no_violation_on_any_page(
+    page: Page, live_server: Any, pages: dict[str, list[str]], role: str, scheme: Any
+) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    walked, found = 0, {}
+    for address in visit(page, live_server, role, pages):
+        violations = Axe().run(page).response["violations"]
+        if violations:
+            found[address] = [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations]
+        walked += 1
+    assert found == {}
+    assert walked >= {"alice": 8, "carol": 4, "mira": 10, "root": 0}[role]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_keyboard_alone_reaches_and_leaves_everything(
+    page: Page, live_server: Any, pages: dict[str, list[str]], role: str
+) -> None:
+    for address in visit(page, live_server, role, pages):
+        wanted = page.evaluate(NUMBER_FOCUSABLE)
+        stops, left = set(), 0
+        # A page may start in its middle (autofocus): what is above is reached in the next round.
+        for _ in range(3 * wanted + 60):
+            page.keyboard.press("Tab")
+            focused = page.evaluate(FOCUSED)
+            if focused is not None:
+                stops.add(focused["stop"])
+            left += focused is None
+            if left and len(stops) >= wanted:
+                break
+        assert left, f"{address}: the focus does not leave {focused}"
+        assert len(stops) >= wanted, f"{address}: {len(stops)} of {wanted} reached"

@@ -1,0 +1,117 @@
+"""Who may see what judges say. The rule of independence holds here as in `annotation.access`.
+
+No annotator sees a judgment before their own label is locked, and then only the ones that the second stage shows them
+(`second_stage_for`); an adjudicator sees those of a trajectory that they have decided; a maintainer sees all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import Http404
+
+from annotation import access
+from annotation.access import Role
+from annotation.models import Benchmark, InformedRevision, Submission, Trajectory
+from judges.models import Judge, JudgeRun, Judgment
+
+
+def judges_for(person: Any) -> QuerySet[Judge]:
+    """Every judge, for those who maintain something; PermissionDenied for everybody else."""
+    access.require_maintainer(person)
+    return Judge.objects.all()
+
+
+def judge_for(person: Any, pk: int) -> Judge:
+    found = judges_for(person).filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such judge.")
+    return found
+
+
+def may_define_judges(person: Any) -> bool:
+    """Whether the person may make judges, load prompts and edit the terms of models: maintainers of the instance."""
+    return access.may_create_submissions(person)
+
+
+def runs_of(person: Any, submission: Submission) -> QuerySet[JudgeRun]:
+    """The runs over a submission, for its maintainers; nothing for anybody else."""
+    if access.role_in(person, submission) is not Role.MAINTAINER:
+        return JudgeRun.objects.none()
+    return JudgeRun.objects.filter(submission=submission).select_related("judge")
+
+
+def run_for(person: Any, pk: int) -> JudgeRun:
+    """A run, for the maintainers of its submission; unknown to all others, who may not even learn that there is one."""
+    found = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark").filter(pk=pk).first()
+    if found is None or access.role_in(person, found.submission) is not Role.MAINTAINER:
+        raise Http404("No such run.")
+    return found
+
+
+def judgments_for(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
+    """The judgments of a trajectory that the person may see, tests left out."""
+    made = Judgment.objects.filter(trajectory=trajectory).exclude(item__run__test=True).select_related("judge", "item")
+    role = access.role_in(person, trajectory.submission)
+    if role is Role.MAINTAINER:
+        return made
+    decided = trajectory.adjudications.filter(adjudicator=person, decided_at__isnull=False)
+    if role is Role.ADJUDICATOR and decided.exists() and not _open_again(trajectory):
+        return made
+    return made.none()
+
+
+def _open_again(trajectory: Trajectory) -> bool:
+    """Whether a new decision was asked for that is not made yet."""
+    decided = trajectory.adjudications.filter(decided_at__isnull=False).count()
+    return trajectory.reopenings.filter(revision__gt=decided).exists()
+
+
+def judgment_for(person: Any, pk: int) -> Judgment:
+    """One judgment with its trajectory; unknown to whoever may not see it."""
+    found = (
+        Judgment.objects.select_related(
+            "judge",
+            "item__run",
+            "trajectory__submission__agent",
+            "trajectory__submission__benchmark",
+            "trajectory__task",
+        )
+        .filter(pk=pk, trajectory__isnull=False)
+        .first()
+    )
+    if found is None or found.trajectory is None:
+        raise Http404("No such judgment.")
+    seen = judgments_for(person, found.trajectory).filter(pk=pk).exists()
+    test = found.item is not None and found.item.run.test
+    own = access.role_in(person, found.trajectory.submission) is Role.MAINTAINER
+    if not seen and not (test and own):
+        raise Http404("No such judgment.")
+    return found
+
+
+def second_stage_for(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
+    """The judgments that an annotator was shown after their own label; nothing before they have looked."""
+    if access.role_in(person, trajectory.submission) is not Role.ANNOTATOR:
+        return Judgment.objects.none()
+    looked = InformedRevision.objects.filter(
+        label__assignment__trajectory=trajectory, label__assignment__annotator=person
+    ).first()
+    shown = [one["judgment"] for one in looked.judgments] if looked is not None else []
+    return Judgment.objects.filter(pk__in=shown, trajectory=trajectory).select_related("judge", "item__run")
+
+
+def judged_benchmark_for(person: Any, slug: str) -> Benchmark:
+    """A benchmark whose imported judgments the person may see and add to: who keeps its catalogue.
+
+    Not while they review a submission of it: what a file is refused for tells what a judge has said.
+    """
+    found = access.benchmark_for(person, slug)
+    if access.annotates(person, found):
+        raise PermissionDenied("You annotate a submission of this benchmark: its judgments are not yours to see yet.")
+    open_ones = Q(submission__benchmark=found, submission__frozen_at__isnull=True)
+    if access.memberships_of(person).filter(open_ones, role=Role.ADJUDICATOR).exists():
+        raise PermissionDenied("You decide in a submission of this benchmark: its judgments are not yours to see yet.")
+    return found

@@ -1,0 +1,1 @@
+"""Judges, runs and judgments for the scripts of maintainers, below /api/v1/."""

@@ -1,0 +1,198 @@
+"""Judges, the terms of models, and prompt sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access as people_access
+from annotation.api.ground import Listing, View
+from judges import access, defining, prompt_sets
+from judges.models import Judge, ModelTerms
+
+
+class JudgeSerializer(serializers.ModelSerializer):
+    """A judge with all its parameters; ``frozen_at`` is null until its first run, and it may change until then."""
+
+    parameters = serializers.DictField(read_only=True)
+    generation = serializers.DictField(read_only=True)
+    fingerprint = serializers.CharField(read_only=True)
+
+    class Meta:
+        model = Judge
+        fields = [
+            "id", "name", "version", "description", "scorer", "scorer_version", "endpoint", "model", "prompts",
+            "prompts_digest", "parameters", "generation", "concurrency", "timeout", "attempts", "fingerprint",
+            "created_at", "frozen_at",
+        ]  # fmt: skip
+
+
+class NewJudgeSerializer(serializers.Serializer):
+    """What a judge is made of; what is left out has its default."""
+
+    name = serializers.CharField(max_length=64, help_text="A name that exists gets its next version.")
+    scorer = serializers.CharField(max_length=40)
+    model = serializers.CharField(max_length=200, help_text="As its endpoint calls it.")
+    endpoint = serializers.CharField(max_length=40, default="default")
+    prompts = serializers.CharField(
+        max_length=100, default="", allow_blank=True, help_text="A prompt set; empty: the scorer's own."
+    )
+    parameters = serializers.DictField(default=dict, help_text="Those of the scorer.")
+    generation = serializers.DictField(default=dict, help_text="How the model is asked.")
+    description = serializers.CharField(max_length=500, default="", allow_blank=True)
+    concurrency = serializers.IntegerField(default=16)
+    timeout = serializers.FloatField(default=120.0, help_text="Seconds for one attempt.")
+    attempts = serializers.IntegerField(default=6)
+
+
+class JudgeFilters(serializers.Serializer):
+    name = serializers.CharField(required=False)
+    scorer = serializers.CharField(required=False)
+    newest = serializers.BooleanField(required=False, help_text="Only the newest version of every name.")
+
+
+class Judges(Listing):
+    """The judges of the instance."""
+
+    serializer_class = JudgeSerializer
+    filters = JudgeFilters
+
+    def get_queryset(self) -> QuerySet[Judge]:
+        found = access.judges_for(self.request.user)
+        chosen = self.chosen()
+        for name in ("name", "scorer"):
+            if name in chosen:
+                found = found.filter(**{name: chosen[name]})
+        if chosen.get("newest"):
+            found = found.filter(~Exists(Judge.objects.filter(name=OuterRef("name"), version__gt=OuterRef("version"))))
+        return found.order_by("name", "-version")
+
+    @extend_schema(request=NewJudgeSerializer, responses={201: JudgeSerializer})
+    def post(self, request: Request) -> Response:
+        """Define a judge, or the next version of the one with this name."""
+        access.judges_for(request.user)
+        given = NewJudgeSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        made = defining.define(request.user, **given.validated_data)
+        return Response(JudgeSerializer(made).data, status=status.HTTP_201_CREATED)
+
+
+class JudgeDetail(View):
+    """One judge."""
+
+    serializer_class = JudgeSerializer
+
+    def get(self, request: Request, pk: int) -> Response:
+        found = access.judge_for(request.user, pk)
+        self.chosen()
+        return Response(JudgeSerializer(found).data)
+
+
+# --- the terms of models ---------------------------------------------------------------------------------------------
+
+
+class TermsSerializer(serializers.ModelSerializer):
+    """Prices in US dollars for a million tokens, null where unknown; limits a minute, null for none."""
+
+    class Meta:
+        model = ModelTerms
+        fields = [
+            "id", "endpoint", "model", "input_price", "cached_price", "output_price", "requests_per_minute",
+            "tokens_per_minute", "changed_at",
+        ]  # fmt: skip
+        validators: list[Any] = []  # a model that has terms already is changed
+
+
+class Terms(Listing):
+    """What models cost and how often they may be asked."""
+
+    serializer_class = TermsSerializer
+
+    def get_queryset(self) -> QuerySet[ModelTerms]:
+        people_access.require_maintainer(self.request.user)
+        self.chosen()
+        return ModelTerms.objects.order_by("endpoint", "model")
+
+    @extend_schema(responses={200: TermsSerializer})
+    def post(self, request: Request) -> Response:
+        """Set the terms of a model; what is left out becomes null. Calls that were made keep their cost."""
+        people_access.require_maintainer(request.user)
+        given = TermsSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        named = {"endpoint": "default"} | given.validated_data
+        return Response(TermsSerializer(defining.set_terms(request.user, **named)).data)
+
+
+# --- prompt sets -----------------------------------------------------------------------------------------------------
+
+
+class PromptSetSerializer(serializers.Serializer):
+    """A prompt set without its texts; ``loaded_at`` is null for those that are part of WebVerdict."""
+
+    name = serializers.CharField()
+    digest = serializers.CharField()
+    parts = serializers.SerializerMethodField()
+    source = serializers.CharField()  # type: ignore[assignment]
+    loaded_at = serializers.DateTimeField(allow_null=True)
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_parts(self, known: prompt_sets.Known) -> list[str]:
+        return sorted(known.texts)
+
+
+class PromptSetDetailSerializer(PromptSetSerializer):
+    """A prompt set with its texts, by ``<stage>.<part>``."""
+
+    texts = serializers.DictField(child=serializers.CharField())
+
+
+class NewPromptSetSerializer(serializers.Serializer):
+    name = serializers.CharField(max_length=64, help_text="Judges name it loaded/NAME.")
+    texts = serializers.DictField(
+        child=serializers.CharField(trim_whitespace=False), help_text="By <stage>.<part>, such as verdict.system."
+    )
+    source = serializers.CharField(max_length=500, default="", allow_blank=True)  # type: ignore[assignment]
+
+
+class PromptSets(Listing):
+    """The project's own prompt sets, then the loaded ones."""
+
+    serializer_class = PromptSetSerializer
+
+    def get_queryset(self) -> Any:
+        people_access.require_maintainer(self.request.user)
+        self.chosen()
+        return prompt_sets.known()
+
+    @extend_schema(
+        request=NewPromptSetSerializer, responses={200: PromptSetDetailSerializer, 201: PromptSetDetailSerializer}
+    )
+    def post(self, request: Request) -> Response:
+        """Keep a prompt set; 200 when the same texts are there already under this name."""
+        people_access.require_maintainer(request.user)
+        given = NewPromptSetSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        made, new = prompt_sets.load(request.user, **given.validated_data)
+        shown = next(known for known in prompt_sets.known() if known.name == prompt_sets.full_name(made))
+        code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
+        return Response(PromptSetDetailSerializer(shown).data, status=code)
+
+
+class PromptSetDetail(View):
+    """One prompt set, by its digest."""
+
+    serializer_class = PromptSetDetailSerializer
+
+    def get(self, request: Request, digest: str) -> Response:
+        people_access.require_maintainer(request.user)
+        self.chosen()
+        found = next((known for known in prompt_sets.known() if known.digest == digest), None)
+        if found is None:
+            raise Http404("No such prompt set.")
+        return Response(PromptSetDetailSerializer(found).data)

@@ -1,0 +1,317 @@
+"""Judge runs and judgments for the scripts of maintainers: planned, started, followed, read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access as people_access
+from annotation.access import Role
+from annotation.api.ground import Listing, View
+from annotation.models import Submission
+from annotation.models.reviews import VERDICTS
+from annotation.models.states import State
+from judges import access, defining, runs, trace
+from judges.models import Judge, JudgeRun, Judgment
+from judges.planning import MOST_REPETITIONS
+
+RUN_STATES = "waiting, running, paused, stopped, cancelled or finished"
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
+
+
+class WantedRunSerializer(serializers.Serializer):
+    """What is to be judged by whom; nothing chosen is everything."""
+
+    judge = serializers.CharField(max_length=100, help_text="A judge's name, or name@version; without: the newest.")
+    state = serializers.ChoiceField(choices=[state.value for state in State], required=False)
+    level = serializers.CharField(max_length=100, required=False)
+    task_ids = serializers.ListField(child=serializers.CharField(max_length=200), required=False, max_length=100_000)
+    limit = serializers.IntegerField(min_value=1, max_value=1_000_000, required=False)
+    unjudged = serializers.BooleanField(default=False, help_text="Leave out what this judge has judged.")
+    repetitions = serializers.IntegerField(min_value=1, max_value=MOST_REPETITIONS, default=1)
+    max_cost = serializers.DecimalField(
+        max_digits=12, decimal_places=4, required=False, allow_null=True, help_text="US dollars."
+    )
+    fresh = serializers.BooleanField(default=False, help_text="Use no reply of an earlier run.")
+
+    def judge_asked_for(self) -> Judge:
+        try:
+            return defining.judge_named(self.validated_data["judge"])
+        except LookupError as error:
+            raise serializers.ValidationError({"judge": str(error.args[0])}) from error
+
+    def selection(self, judge: Judge) -> dict[str, Any]:
+        given = self.validated_data
+        chosen = {name: given[name] for name in ("state", "level", "task_ids", "limit") if given.get(name)}
+        return chosen | ({"unjudged": judge.pk} if given["unjudged"] else {})
+
+
+class PlanSerializer(serializers.Serializer):
+    """What a run would do. Tokens, cost (US dollars, null without prices) and seconds are estimates."""
+
+    trajectories = serializers.IntegerField()
+    repetitions = serializers.IntegerField()
+    calls = serializers.IntegerField()
+    pictures = serializers.IntegerField()
+    prompt_tokens = serializers.IntegerField()
+    completion_tokens = serializers.IntegerField()
+    cost = serializers.DecimalField(max_digits=20, decimal_places=8, allow_null=True)
+    seconds = serializers.FloatField()
+    already_judged = serializers.IntegerField()
+
+
+class RunErrorSerializer(serializers.Serializer):
+    message = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class StandingSerializer(serializers.Serializer):
+    """How far a run is; ``rate`` in judgments a minute."""
+
+    state = serializers.CharField(help_text=RUN_STATES)
+    total = serializers.IntegerField()
+    done = serializers.IntegerField()
+    unscored = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    running = serializers.IntegerField()
+    calls = serializers.IntegerField()
+    cache_hits = serializers.IntegerField()
+    tokens = serializers.IntegerField()
+    cost = serializers.DecimalField(max_digits=20, decimal_places=8, allow_null=True)
+    rate = serializers.FloatField(allow_null=True)
+    seconds_left = serializers.FloatField(allow_null=True)
+    errors = serializers.SerializerMethodField()  # type: ignore[assignment]
+
+    @extend_schema_field(RunErrorSerializer(many=True))
+    def get_errors(self, standing: runs.Standing) -> list[dict[str, Any]]:
+        return [{"message": text, "count": count} for text, count in standing.errors]
+
+
+class RunSerializer(serializers.ModelSerializer):
+    """``stopped`` says why a run waits that nobody paused; ``estimate`` is the plan that it was started with."""
+
+    judge = serializers.CharField(source="judge.name")
+    judge_version = serializers.IntegerField(source="judge.version")
+    state = serializers.CharField(help_text=RUN_STATES)
+
+    class Meta:
+        model = JudgeRun
+        fields = [
+            "id", "judge", "judge_version", "submission", "state", "selection", "repetitions", "fresh", "test",
+            "max_cost", "estimate", "created_at", "started_at", "paused_at", "cancelled_at", "finished_at", "stopped",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class RunDetailSerializer(RunSerializer):
+    standing = serializers.SerializerMethodField()
+
+    class Meta(RunSerializer.Meta):
+        fields = [*RunSerializer.Meta.fields, "standing"]
+        read_only_fields = fields
+
+    @extend_schema_field(StandingSerializer)
+    def get_standing(self, run: JudgeRun) -> Any:
+        return StandingSerializer(runs.standing(run)).data
+
+
+class JudgmentSerializer(serializers.ModelSerializer):
+    """Verdict null is unscored, and ``unscored`` says why. ``imported`` is what the file of another carried."""
+
+    task_id = serializers.CharField(source="task.external_id")
+    agent = serializers.CharField(source="agent.name")
+    judge = serializers.CharField(source="judge.name")
+    judge_version = serializers.IntegerField(source="judge.version")
+    run = serializers.IntegerField(source="item.run_id", allow_null=True, default=None)
+    verdict = serializers.ChoiceField(choices=VERDICTS, allow_null=True)
+
+    class Meta:
+        model = Judgment
+        fields = [
+            "id", "task_id", "agent", "trajectory", "judge", "judge_version", "fingerprint", "run", "repetition",
+            "verdict", "unscored", "score", "explanation", "evidence", "response", "model", "tokens", "cost",
+            "imported", "made_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class RetriedSerializer(serializers.Serializer):
+    items = serializers.IntegerField(help_text="How many items wait again.")
+
+
+class BudgetSerializer(serializers.Serializer):
+    max_cost = serializers.DecimalField(
+        max_digits=12, decimal_places=4, required=False, allow_null=True, help_text="A new budget in US dollars."
+    )
+
+
+class RunFilters(serializers.Serializer):
+    judge = serializers.CharField(required=False, help_text="A judge's name.")
+
+
+class JudgmentFilters(serializers.Serializer):
+    task_id = serializers.CharField(required=False)
+    verdict = serializers.ChoiceField(choices=VERDICTS, required=False)
+    unscored = serializers.BooleanField(required=False)
+    repetition = serializers.IntegerField(required=False, min_value=1, max_value=MOST_REPETITIONS)
+
+
+# --- the runs of a submission ----------------------------------------------------------------------------------------
+
+
+class RunPlan(View):
+    """What a run would cost, before anything is asked."""
+
+    serializer_class = WantedRunSerializer
+
+    @extend_schema(request=WantedRunSerializer, responses={200: PlanSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
+        judge, wanted = _wanted(request)
+        foreseen = runs.plan(judge, submission, wanted.selection(judge), wanted.validated_data["repetitions"])
+        return Response(PlanSerializer(foreseen).data)
+
+
+class Runs(Listing):
+    """The judge runs over a submission, newest first; tests of a judge left out."""
+
+    serializer_class = RunSerializer
+    filters = RunFilters
+
+    def submission(self) -> Submission:
+        return people_access.submission_for(self.request.user, self.kwargs["pk"], Role.MAINTAINER)
+
+    def get_queryset(self) -> QuerySet[JudgeRun]:
+        chosen = self.chosen()
+        found = access.runs_of(self.request.user, self.submission()).filter(test=False)
+        return found.filter(judge__name=chosen["judge"]) if "judge" in chosen else found
+
+    @extend_schema(request=WantedRunSerializer, responses={201: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Start a run; refused (409) with the reason when it cannot be."""
+        submission = self.submission()
+        judge, wanted = _wanted(request)
+        terms = {name: wanted.validated_data.get(name) for name in ("repetitions", "max_cost", "fresh")}
+        made = runs.start(request.user, judge, submission, wanted.selection(judge), **terms)
+        return Response(RunDetailSerializer(made).data, status=status.HTTP_201_CREATED)
+
+
+def _wanted(request: Request) -> tuple[Judge, WantedRunSerializer]:
+    access.judges_for(request.user)
+    wanted = WantedRunSerializer(data=request.data)
+    wanted.is_valid(raise_exception=True)
+    return wanted.judge_asked_for(), wanted
+
+
+# --- one run ---------------------------------------------------------------------------------------------------------
+
+
+class RunDetail(View):
+    """A run with how far it is."""
+
+    serializer_class = RunDetailSerializer
+
+    def get(self, request: Request, pk: int) -> Response:
+        found = access.run_for(request.user, pk)
+        self.chosen()
+        return Response(RunDetailSerializer(found).data)
+
+
+class RunPause(View):
+    """Let what is being asked end, and ask nothing more."""
+
+    serializer_class = RunDetailSerializer
+
+    @extend_schema(request=None, responses={200: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        found = access.run_for(request.user, pk)
+        runs.pause(request.user, found)
+        return Response(RunDetailSerializer(found).data)
+
+
+class RunResume(View):
+    """Go on after a pause, or with a higher budget."""
+
+    serializer_class = RunDetailSerializer
+
+    @extend_schema(request=BudgetSerializer, responses={200: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        found = access.run_for(request.user, pk)
+        budget = BudgetSerializer(data=request.data)
+        budget.is_valid(raise_exception=True)
+        runs.resume(request.user, found, budget.validated_data.get("max_cost"))
+        return Response(RunDetailSerializer(found).data)
+
+
+class RunCancel(View):
+    """End a run for good; the judgments that were made stay."""
+
+    serializer_class = RunDetailSerializer
+
+    @extend_schema(request=None, responses={200: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        found = access.run_for(request.user, pk)
+        runs.cancel(request.user, found)
+        return Response(RunDetailSerializer(found).data)
+
+
+class RunRetry(View):
+    """Let the failed items wait again."""
+
+    serializer_class = RetriedSerializer
+
+    @extend_schema(request=None, responses={200: RetriedSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        found = access.run_for(request.user, pk)
+        return Response({"items": runs.retry_failed(request.user, found)})
+
+
+# --- judgments -------------------------------------------------------------------------------------------------------
+
+
+class Judgments(Listing):
+    """The judgments of a run, by task and repetition."""
+
+    serializer_class = JudgmentSerializer
+    filters = JudgmentFilters
+
+    def get_queryset(self) -> QuerySet[Judgment]:
+        run = access.run_for(self.request.user, self.kwargs["pk"])
+        chosen = self.chosen()
+        found = Judgment.objects.filter(item__run=run).select_related("judge", "item", "task", "agent")
+        if "unscored" in chosen:
+            found = found.filter(verdict__isnull=chosen["unscored"])
+        names = {"task_id": "task__external_id", "verdict": "verdict", "repetition": "repetition"}
+        found = found.filter(**{path: chosen[name] for name, path in names.items() if name in chosen})
+        return found.order_by("trajectory__position", "repetition", "pk")
+
+
+class JudgmentDetail(View):
+    """One judgment with its evidence."""
+
+    serializer_class = JudgmentSerializer
+
+    def get(self, request: Request, pk: int) -> Response:
+        found = access.judgment_for(request.user, pk)
+        self.chosen()
+        return Response(JudgmentSerializer(found).data)
+
+
+class JudgmentTrace(View):
+    """A judgment with every call behind it: prompts with pictures by digest, raw replies, tokens, cost, times."""
+
+    serializer_class = JudgmentSerializer
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request, pk: int) -> Response:
+        found = access.judgment_for(request.user, pk)
+        self.chosen()
+        return Response(trace.trace_of(found))

@@ -1,0 +1,24 @@
+"""Addresses of the API."""
+
+from django.urls import path
+
+from judges.api import imports, judges, runs
+
+urlpatterns = [
+    path("judges", judges.Judges.as_view(), name="api-judges"),
+    path("judges/<int:pk>", judges.JudgeDetail.as_view(), name="api-judge"),
+    path("model-terms", judges.Terms.as_view(), name="api-model-terms"),
+    path("prompt-sets", judges.PromptSets.as_view(), name="api-prompt-sets"),
+    path("prompt-sets/<str:digest>", judges.PromptSetDetail.as_view(), name="api-prompt-set"),
+    path("benchmarks/<slug:slug>/judgments", imports.ImportedJudgments.as_view(), name="api-imported-judgments"),
+    path("submissions/<int:pk>/judge-runs", runs.Runs.as_view(), name="api-judge-runs"),
+    path("submissions/<int:pk>/judge-runs/plan", runs.RunPlan.as_view(), name="api-judge-run-plan"),
+    path("judge-runs/<int:pk>", runs.RunDetail.as_view(), name="api-judge-run"),
+    path("judge-runs/<int:pk>/pause", runs.RunPause.as_view(), name="api-judge-run-pause"),
+    path("judge-runs/<int:pk>/resume", runs.RunResume.as_view(), name="api-judge-run-resume"),
+    path("judge-runs/<int:pk>/cancel", runs.RunCancel.as_view(), name="api-judge-run-cancel"),
+    path("judge-runs/<int:pk>/retry", runs.RunRetry.as_view(), name="api-judge-run-retry"),
+    path("judge-runs/<int:pk>/judgments", runs.Judgments.as_view(), name="api-judgments"),
+    path("judgments/<int:pk>", runs.JudgmentDetail.as_view(), name="api-judgment"),
+    path("judgments/<int:pk>/trace", runs.JudgmentTrace.as_view(), name="api-judgment-trace"),
+]

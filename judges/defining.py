@@ -1,0 +1,367 @@
+"""The verbs of judges: define, change or delete while unused, freeze; and the terms of models.
+
+What a verb refuses it says by name of the field (`Incomplete`), or by what to do instead (`Conflict`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.validators import validate_slug
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+from django.utils import timezone
+
+from annotation.formats.printable import printable
+from annotation.records import Problem
+from annotation.workflow import Conflict, Incomplete
+from judges import (
+    access,
+    prompt_sets,
+    scorers,  # noqa: F401 - fills the registry
+)
+from judges.llm import Generation
+from judges.models import Judge, ModelTerms
+from judges.prompt_sets import storable
+from judges.scorer import REGISTRY, Kind, ParameterError, Prompts, Scorer, parameters_from
+
+# How patient a judge may be: lowest and highest of what `llm.Patience` takes, and the word for it.
+BOUNDS = {"concurrency": (1, 512), "timeout": (1, 3600), "attempts": (1, 20)}
+LONGEST = {"name": 64, "description": 500, "endpoint": 40, "model": 200}  # characters, as the columns have it
+
+
+def prompts_of(judge: Judge) -> Prompts:
+    """The prompts of a judge; LookupError when they are gone, or are no longer those that it was defined with."""
+    if not judge.prompts:
+        return Prompts("", "", {})
+    found = prompt_sets.prompts_named(judge.prompts)
+    if found.digest != judge.prompts_digest:
+        raise LookupError(
+            f"The prompts {judge.prompts} are not those that {judge} was defined with; make a new version of it."
+        )
+    return found
+
+
+def built(judge: Judge) -> tuple[Kind, Any, Scorer]:
+    """The kind, the parameters and the scorer of a judge; LookupError says why it cannot judge here (any more)."""
+    kind = REGISTRY.get(judge.scorer)
+    if kind is None:
+        raise LookupError(
+            f"{judge} only has judgments that were made elsewhere."
+            if judge.scorer == "imported"
+            else f"There is no scorer {judge.scorer}; known are {', '.join(REGISTRY)}."
+        )
+    if kind.version != judge.scorer_version:
+        raise LookupError(
+            f"{judge} was defined with version {judge.scorer_version} of the scorer {kind.name}, which is at version "
+            f"{kind.version} now; make a new version of the judge."
+        )
+    parameters = parameters_from(kind.parameters, judge.parameters)
+    return kind, parameters, kind.build(parameters, prompts_of(judge))
+
+
+def judge_named(name: str) -> Judge:
+    """The newest version of a name, or ``name@version``; LookupError names what there is instead."""
+    bare, _, version = name.partition("@")
+    found = Judge.objects.filter(name=bare if storable(bare) else "").order_by("-version")
+    if version:
+        found = found.filter(version=int(version)) if version.isdecimal() and len(version) < 10 else found.none()
+    judge = found.first()
+    if judge is None:
+        names = sorted(set(Judge.objects.values_list("name", flat=True)))
+        raise LookupError(f"There is no judge {printable(name)}; known are {', '.join(names) or 'none yet'}.")
+    return judge
+
+
+def define(
+    person: Any,
+    *,
+    name: str,
+    scorer: str,
+    model: str,
+    endpoint: str = "default",
+    prompts: str = "",
+    parameters: Mapping[str, Any] | None = None,
+    generation: Mapping[str, Any] | None = None,
+    description: str = "",
+    concurrency: int = 16,
+    timeout: float = 120.0,
+    attempts: int = 6,
+) -> Judge:
+    """A new judge, or the next version of the one with this name. ``prompts`` "" are the scorer's own.
+
+    ``person`` None is the command line. Raises PermissionDenied, Incomplete with every problem, or Conflict when
+    somebody else has made the same version at this moment.
+    """
+    _require(person)
+    fields = _checked(
+        name=name,
+        scorer=scorer,
+        model=model,
+        endpoint=endpoint,
+        prompts=prompts,
+        parameters=parameters or {},
+        generation=generation or {},
+        description=description,
+        concurrency=concurrency,
+        timeout=timeout,
+        attempts=attempts,
+    )
+    with _settled(f"Somebody else has just made a version of {fields['name']}; look at it first."):
+        newest = Judge.objects.filter(name=fields["name"]).order_by("-version").first()
+        return Judge.objects.create(**fields, version=newest.version + 1 if newest else 1, created_by=person)
+
+
+def change(person: Any, judge: Judge, **given: Any) -> Judge:
+    """A judge with other content, while it is unused; ``given`` as for `define`, the name stays."""
+    _require(person)
+    with transaction.atomic():
+        found = _unused(judge)
+        for name, value in _checked(**(_as_given(found) | given | {"name": found.name})).items():
+            setattr(found, name, value)
+        found.save()
+    return found
+
+
+def delete(person: Any, judge: Judge) -> None:
+    """Take an unused judge away."""
+    _require(person)
+    with transaction.atomic():
+        found = _unused(judge)
+        try:
+            found.delete()
+        except ProtectedError:
+            raise Conflict(f"{judge} has judgments or runs, so it stays.") from None
+
+
+def freeze(judge: Judge) -> None:
+    """Fix a judge for good, inside the transaction of its first run; ``judge`` is then as it was frozen."""
+    with transaction.atomic():
+        found = Judge.objects.select_for_update(of=("self",)).filter(pk=judge.pk).first()
+        if found is None:
+            raise Conflict(f"{judge} was deleted meanwhile.")
+        if found.frozen_at is None:
+            found.frozen_at = timezone.now()
+            found.save(update_fields=["frozen_at"])
+    judge.refresh_from_db()
+
+
+def set_terms(
+    person: Any,
+    *,
+    endpoint: str,
+    model: str,
+    input_price: Decimal | None = None,
+    cached_price: Decimal | None = None,
+    output_price: Decimal | None = None,
+    requests_per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+) -> ModelTerms:
+    """What a model costs (US dollars for a million tokens) and how often it may be asked; None: unknown, unlimited.
+
+    Calls that were made keep the cost that they had. Raises PermissionDenied or Incomplete.
+    """
+    _require(person)
+    terms = {
+        "input_price": input_price,
+        "cached_price": cached_price,
+        "output_price": output_price,
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+    }
+    if problems := [*_name_of_endpoint(endpoint), *_texts({"model": model})]:
+        raise Incomplete(problems)
+    with _settled("Somebody else has just changed the terms of this model; look at them first."):
+        found = ModelTerms.objects.select_for_update().filter(endpoint=endpoint, model=model.strip()).first()
+        made = found or ModelTerms(endpoint=endpoint, model=model.strip())
+        made.changed_by = person
+        for name, value in terms.items():
+            setattr(made, name, value)
+        if problems := _of_terms(made):
+            raise Incomplete(problems)
+        made.save()
+        return made
+
+
+def _of_terms(made: ModelTerms) -> list[Problem]:
+    """What is wrong with prices and limits, by column; a text that is a number becomes one."""
+    try:
+        made.clean_fields(exclude=["endpoint", "model"])
+    except ValidationError as error:
+        return [Problem("malformed", text, field) for field, said in error.message_dict.items() for text in said]
+    prices = [name for name in ("input_price", "cached_price", "output_price") if (getattr(made, name) or 0) < 0]
+    limits = [name for name in ("requests_per_minute", "tokens_per_minute") if getattr(made, name) == 0]
+    return [
+        *(Problem("negative", "A price is not below 0.", name) for name in prices),
+        *(
+            Problem("zero", "With a limit of 0 nothing could be asked; leave it empty for none.", name)
+            for name in limits
+        ),
+    ]
+
+
+def remove_terms(person: Any, terms: ModelTerms) -> None:
+    """Forget prices and limits of a model; the cost of calls that were made stays."""
+    _require(person)
+    terms.delete()
+
+
+def _require(person: Any) -> None:
+    if person is not None and not access.may_define_judges(person):
+        raise PermissionDenied("Only maintainers of the instance may define judges and change the terms of models.")
+
+
+@contextmanager
+def _settled(message: str) -> Iterator[None]:
+    """One transaction; when a unique constraint refuses it, somebody else was faster."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as error:
+        raise Conflict(message) from error
+
+
+def _unused(judge: Judge) -> Judge:
+    """The judge, locked, when it may still be changed."""
+    found = Judge.objects.select_for_update(of=("self",)).filter(pk=judge.pk).first()
+    if found is None:
+        raise Conflict(f"{judge} was deleted meanwhile.")
+    if found.frozen_at is not None or found.scorer == "imported":
+        raise Conflict(f"{judge} has been used, so it stays as it is. Make a new version instead.")
+    return found
+
+
+def _as_given(judge: Judge) -> dict[str, Any]:
+    """What `define` would have been told to make this judge."""
+    names = ("scorer", "model", "endpoint", "prompts", "parameters", "generation", "description", *BOUNDS)
+    return {name: getattr(judge, name) for name in names}
+
+
+def _checked(**given: Any) -> dict[str, Any]:
+    """The columns of a judge from what was given; raises Incomplete with every problem."""
+    problems = [
+        *_texts(given),
+        *_name_of_judge(given["name"]),
+        *_name_of_endpoint(given["endpoint"]),
+        *_patience(given),
+    ]
+    kind = REGISTRY.get(given["scorer"])
+    generation = _parsed(Generation, given["generation"], "generation", problems)
+    parameters = _parsed(kind.parameters, given["parameters"], "parameters", problems) if kind else None
+    prompts = Prompts("", "", {})
+    if kind is None:
+        message = f"There is no scorer {printable(str(given['scorer']))!r}; known are {', '.join(REGISTRY)}."
+        problems.append(Problem("scorer_unknown", message, "scorer"))
+    elif parameters is not None:
+        prompts = _fitting(kind, parameters, given["prompts"] or kind.prompts, problems)
+    if kind is None or parameters is None or problems:
+        raise Incomplete(problems)
+    return {name: given[name] for name in BOUNDS} | {
+        "name": given["name"],
+        "description": given["description"].strip(),
+        "scorer": kind.name,
+        "scorer_version": kind.version,
+        "endpoint": given["endpoint"],
+        "model": given["model"].strip(),
+        "prompts": prompts.name,
+        "prompts_digest": prompts.digest,
+        "parameters": asdict(parameters),
+        "generation": asdict(generation),
+    }
+
+
+def _texts(given: Mapping[str, Any]) -> list[Problem]:
+    problems = []
+    for field in [name for name in LONGEST if name in given]:
+        text = given[field]
+        if not isinstance(text, str) or not storable(text) or not text.isprintable():
+            problems.append(Problem("malformed", "This must be a text on one line.", field))
+        elif len(text) > LONGEST[field]:
+            problems.append(Problem("too_long", f"This has at most {LONGEST[field]} characters.", field))
+        elif field == "model" and not text.strip():
+            problems.append(Problem("model_missing", "Name the model, as its endpoint calls it.", "model"))
+    return problems
+
+
+def _name_of_judge(name: Any) -> list[Problem]:
+    try:
+        validate_slug(name)
+    except ValidationError:
+        message = "A name has letters, digits, hyphens and underscores only, and at least one of them."
+        return [Problem("name_malformed", message, "name")]
+    return []
+
+
+def _name_of_endpoint(name: Any) -> list[Problem]:
+    """An endpoint need not be configured yet, so that judges can be made first; its name must be a possible one."""
+    if isinstance(name, str) and name.isidentifier() and name.isascii():
+        return []
+    message = "An endpoint's name is a word, as JUDGE_ENDPOINTS has it: letters, digits and underscores."
+    return [Problem("endpoint_malformed", message, "endpoint")]
+
+
+def _patience(given: Mapping[str, Any]) -> list[Problem]:
+    problems = []
+    for field, (low, high) in BOUNDS.items():
+        value = given[field]
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not (whole or (field == "timeout" and isinstance(value, float))) or not low <= value <= high:
+            problems.append(Problem("out_of_bounds", f"This must be between {low} and {high}.", field))
+    return problems
+
+
+def _parsed(kind: type, given: Any, where: str, problems: list[Problem]) -> Any:
+    """An instance of a parameter class, or None with the reason in ``problems`` under ``<where>.<parameter>``."""
+    if not isinstance(given, Mapping):
+        problems.append(Problem("malformed", f"The {where} are pairs of a name and a value.", where))
+        return None
+    try:
+        made = parameters_from(kind, given)
+    except ParameterError as error:
+        problems.append(Problem("parameter", printable(str(error), 300), f"{where}.{printable(error.name, 60)}"))
+        return None
+    wrong = [*_unstorable(made, where), *(_generation(made) if kind is Generation else [])]
+    problems += wrong
+    return None if wrong else made
+
+
+def _unstorable(made: Any, where: str) -> list[Problem]:
+    """Values that are no JSON, or that a database refuses: infinities, NUL characters, endless numbers."""
+    problems = []
+    for name, value in asdict(made).items():
+        endless = isinstance(value, float) and not math.isfinite(value)
+        endless |= isinstance(value, int) and abs(value) > 2**53
+        if endless or (isinstance(value, str) and (not storable(value) or len(value) > prompt_sets.LONGEST_TEXT)):
+            problems.append(Problem("parameter", f"{name} has a value that cannot be kept.", f"{where}.{name}"))
+    return problems
+
+
+def _generation(made: Generation) -> list[Problem]:
+    bounds = {"temperature": (0, 2), "max_tokens": (0, 1_000_000), "seed": (-1, 2**31 - 1)}
+    return [
+        Problem("parameter", f"{name} must be between {low} and {high}.", f"generation.{name}")
+        for name, (low, high) in bounds.items()
+        if not low <= getattr(made, name) <= high
+    ]
+
+
+def _fitting(kind: Kind, parameters: Any, name: str, problems: list[Problem]) -> Prompts:
+    """The prompts of this name, when there are such and the scorer can be built with them."""
+    nothing = Prompts("", "", {})
+    try:
+        found = prompt_sets.prompts_named(name) if name else nothing
+        kind.build(parameters, found)
+    except ParameterError as error:
+        problems.append(Problem("parameter", printable(str(error), 300), f"parameters.{error.name}"))
+    except LookupError as error:
+        message = str(error.args[0]) if error.args else "The prompt set does not fit the scorer."
+        problems.append(Problem("prompts", printable(message, 500), "prompts"))
+    else:
+        return found
+    return nothing

@@ -1,0 +1,244 @@
+"""The forms of judges, of the terms of models, and of prompt sets; what they mean is checked by the verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from annotation.models import Submission
+from annotation.records import Problem
+from judges.defining import BOUNDS, LONGEST
+from judges.llm import Generation
+from judges.models import ModelTerms
+from judges.prompt_sets import LOADED
+from judges.scorer import Kind, defaults
+
+PREFIXES = {"parameters": "parameter_", "generation": "generation_"}
+LONG = 60  # characters of a text from which on it gets more than one line
+LARGEST_UPLOAD = 8 * 2**20  # bytes of all files of a prompt set together
+MOST_FILES = 200
+
+
+class Prose(forms.CharField):
+    """A text of several lines, with the line ends of a file and not of a browser: they are part of a fingerprint."""
+
+    widget = forms.Textarea
+
+    def to_python(self, value: Any) -> str:
+        return (super().to_python(value) or "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def fields_of(kind: type, where: str) -> dict[str, forms.Field]:
+    """A field for each parameter of a parameter class, named ``<prefix><parameter>``."""
+    hints = get_type_hints(kind)
+    values = defaults(kind)
+    helps = {one.name: one.metadata.get("help", "") for one in fields(kind)}
+    return {
+        f"{PREFIXES[where]}{name}": _field(
+            hints[name], value, label=name.replace("_", " ").capitalize(), help_text=helps[name]
+        )
+        for name, value in values.items()
+    }
+
+
+def _field(hint: Any, value: Any, **shown: Any) -> forms.Field:
+    if get_origin(hint) is Literal:
+        choices = [(choice, choice or "not sent") for choice in get_args(hint)]
+        return forms.ChoiceField(choices=choices, required="" not in get_args(hint), initial=value, **shown)
+    if hint is bool:
+        return forms.BooleanField(required=False, initial=value, **shown)
+    if hint is int:
+        return forms.IntegerField(initial=value, **shown)
+    if hint is float:
+        return forms.FloatField(initial=value, widget=forms.NumberInput(attrs={"step": "any"}), **shown)
+    if len(value or "") > LONG:
+        return Prose(initial=value, required=False, strip=False, widget=forms.Textarea(attrs={"rows": 4}), **shown)
+    return forms.CharField(initial=value, required=False, strip=False, **shown)
+
+
+class JudgeForm(forms.Form):
+    """Everything that a judge is, for one scorer: its parameters become fields. ``name`` is None where it is fixed."""
+
+    name = forms.SlugField(
+        max_length=LONGEST["name"], help_text="Letters, digits, hyphens. A name that exists gets its next version."
+    )
+    description = forms.CharField(
+        max_length=LONGEST["description"], required=False, help_text="What it is for, for other maintainers."
+    )
+    model = forms.CharField(
+        max_length=LONGEST["model"],
+        widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off", "spellcheck": "false"}),
+        help_text="As its endpoint calls it.",
+    )
+    endpoint = forms.ChoiceField(help_text="Where it is asked; the address belongs to the settings.")
+    prompts = forms.ChoiceField(required=False, help_text="What the model is told.")
+    concurrency = forms.IntegerField(initial=16, help_text="Calls in flight at once, in one worker.")
+    timeout = forms.FloatField(label="Time-out in seconds", initial=120, help_text="For one attempt at a call.")
+    attempts = forms.IntegerField(initial=6, help_text="How often one call is tried.")
+
+    def __init__(
+        self, data: Any, kind: Kind, *, endpoints: Iterable[str], prompts: Iterable[str], now: Mapping[str, Any] | None
+    ) -> None:
+        super().__init__(data, label_suffix="")
+        self.kind = kind
+        self.fields |= fields_of(kind.parameters, "parameters") | fields_of(Generation, "generation")
+        for name, (low, high) in BOUNDS.items():
+            self.fields[name].widget.attrs |= {"min": low, "max": high}
+        now = now or {}
+        if "version" in now:
+            del self.fields["name"]
+        self._choose("endpoint", [*endpoints, *([now["endpoint"]] if "endpoint" in now else [])] or ["default"])
+        folder = f"{kind.prompts.partition('/')[0]}/"
+        fitting = [name for name in prompts if name.startswith((folder, LOADED))]
+        self._choose("prompts", [kind.prompts, *fitting])
+        self.initial = _initial(now)
+
+    def _choose(self, field: str, names: Iterable[str]) -> None:
+        """The names that a field offers, each once; the first is chosen to begin with."""
+        choices = [(name, name or "none") for name in dict.fromkeys(names)]
+        self.fields[field].choices = choices  # type: ignore[attr-defined]
+        self.fields[field].initial = choices[0][0]
+
+    def given(self) -> dict[str, Any]:
+        """What `defining.define` takes, of a valid form."""
+        cleaned = dict(self.cleaned_data)
+        made: dict[str, Any] = {}
+        for where, prefix in PREFIXES.items():
+            names = [name for name in cleaned if name.startswith(prefix)]
+            made[where] = {name.removeprefix(prefix): cleaned.pop(name) for name in names}
+        return cleaned | made
+
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        """Show what a verb refused at the fields that it names."""
+        for problem in problems:
+            where, _, name = problem.where.partition(".")
+            field = PREFIXES[where] + name if where in PREFIXES else where
+            if field in self.fields:
+                self.add_error(field, problem.message)
+            else:
+                self.add_error(None, f"{problem.where}: {problem.message}" if problem.where else problem.message)
+
+    def first(self) -> Iterator[forms.BoundField]:
+        """What has to be said of every judge."""
+        yield from (
+            self[name] for name in ("name", "model", "endpoint", "prompts", "description") if name in self.fields
+        )
+
+    def parameters(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name.startswith(PREFIXES["parameters"])]
+
+    def more(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name.startswith(PREFIXES["generation"]) or name in BOUNDS]
+
+    def more_is_wrong(self) -> bool:
+        return any(field.errors for field in self.more())
+
+
+def _initial(now: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a judge by the names of the form's fields."""
+    plain = {name: value for name, value in now.items() if name not in PREFIXES}
+    inner = {
+        f"{prefix}{name}": value for where, prefix in PREFIXES.items() for name, value in now.get(where, {}).items()
+    }
+    return plain | inner
+
+
+class TestForm(forms.Form):
+    """One trajectory to try a judge on."""
+
+    __test__ = False  # pytest would take it for a class of tests
+
+    submission = forms.ModelChoiceField(Submission.objects.none(), empty_label="Choose…")
+    task_id = forms.CharField(
+        label="Task id",
+        max_length=200,
+        help_text="The whole of it, as the submission lists it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def __init__(self, data: Any, submissions: Any) -> None:
+        super().__init__(data, auto_id="test_%s", label_suffix="")
+        self.fields["submission"].queryset = submissions  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        submission, task_id = given.get("submission"), given.get("task_id")
+        if submission and task_id and not submission.trajectories.filter(task__external_id=task_id).exists():
+            self.add_error("task_id", "The submission has no trajectory of this task.")
+        return given
+
+
+class TermsForm(forms.ModelForm):
+    """What a model costs and how often it may be asked; `defining.set_terms` writes it."""
+
+    class Meta:
+        model = ModelTerms
+        fields = [
+            "endpoint", "model", "input_price", "cached_price", "output_price", "requests_per_minute",
+            "tokens_per_minute",
+        ]  # fmt: skip
+        labels = {
+            "input_price": "Input, USD for a million tokens",
+            "cached_price": "Cached input, USD for a million tokens",
+            "output_price": "Output, USD for a million tokens",
+        }
+        help_texts = {
+            "endpoint": "Its name in the settings.",
+            "model": "As judges name it.",
+            "input_price": "Empty: unknown, and so is the cost of a run.",
+            "cached_price": "Empty: as any other input.",
+            "requests_per_minute": "Of all workers together. Empty: no limit.",
+            "tokens_per_minute": "Of all workers together. Empty: no limit.",
+        }
+
+    def _post_clean(self) -> None:
+        """Nothing is saved from here: a model that has terms already is changed, and not there twice."""
+
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self.add_error(problem.where if problem.where in self.fields else None, problem.message)
+
+
+class SeveralFiles(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """One file or several, as a list."""
+
+    widget = SeveralFiles
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        given = data if isinstance(data, list | tuple) else [data]
+        files = [super(FilesField, self).clean(one, initial) for one in given or [None]]
+        if len(files) > MOST_FILES:
+            raise ValidationError(f"These are {len(files)} files; at most {MOST_FILES} are taken.")
+        if sum(file.size for file in files) > LARGEST_UPLOAD:
+            raise ValidationError(f"The files have more than {LARGEST_UPLOAD:,} bytes.")
+        return files
+
+
+class PromptsForm(forms.Form):
+    """A prompt set from files."""
+
+    name = forms.SlugField(max_length=64, help_text="Judges name it loaded/NAME.")
+    texts = FilesField(
+        label="Files",
+        help_text="Texts named &lt;stage&gt;.&lt;part&gt;.md, several at once or in a zip; or the Python source of a "
+        "benchmark's evaluator, which is read and never run.",
+    )
+    mapping = forms.CharField(
+        label="Which text is which",
+        required=False,
+        max_length=5000,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text="Only for Python source of another shape: verdict.system=function.variable, one a line.",
+    )
+
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self.add_error(problem.where if problem.where in self.fields else "texts", problem.message)

@@ -1,0 +1,126 @@
+"""The forms of judge runs: what is judged by whom, and what a list of judgments is narrowed to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+
+from annotation.models import Submission
+from annotation.models.states import State
+from judges.models import Judge
+from judges.planning import MOST_REPETITIONS
+
+LONGEST_LIST = 20_000  # characters of task ids; about 400 of the usual ones
+
+SHOWN = {
+    "": "all",
+    "flips": "flips: verdicts that differ",
+    "success": "success",
+    "failure": "failure",
+    "not executable": "not executable",
+    "unscored": "unscored",
+    "failed": "failed items",
+    "waiting": "waiting",
+}
+
+
+class JudgeChoice(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj} · {obj.scorer} · {obj.model}"
+
+
+class TaskIds(forms.CharField):
+    """Task ids with blanks, commas or line breaks between them."""
+
+    def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
+        return list(dict.fromkeys(re.split(r"[\s,;]+", super().to_python(value) or ""))) if value else []
+
+    def clean(self, value: Any) -> list[str]:
+        if len(str(value or "")) > LONGEST_LIST:
+            raise ValidationError(f"The list is longer than {LONGEST_LIST} characters; give a filter instead.")
+        return [task_id for task_id in super().clean(value) if task_id]
+
+
+class RunForm(forms.Form):
+    """A run as it is asked for; the same values give the plan (by address) and start it (posted)."""
+
+    judge = JudgeChoice(Judge.objects.none(), empty_label="Choose…")
+    state = forms.ChoiceField(
+        label="State of the review", required=False, help_text="Trajectories that stand there now."
+    )
+    level = forms.ChoiceField(required=False)
+    limit = forms.IntegerField(
+        label="At most", required=False, min_value=1, max_value=1_000_000, help_text="The first trajectories only."
+    )
+    task_ids = TaskIds(
+        label="Task ids",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Only these, with blanks or commas between them. Empty: every task.",
+    )
+    unjudged = forms.BooleanField(label="Only what this judge has not judged yet", required=False)
+    repetitions = forms.IntegerField(
+        min_value=1,
+        max_value=MOST_REPETITIONS,
+        initial=1,
+        help_text="More than once shows where the judge changes its mind.",
+    )
+    max_cost = forms.DecimalField(
+        label="Budget in USD",
+        required=False,
+        min_value=Decimal("0.0001"),
+        max_digits=12,
+        decimal_places=4,
+        help_text="The run waits when it is spent. Empty: none.",
+    )
+    fresh = forms.BooleanField(label="Ask everything anew, use no earlier reply", required=False)
+
+    def __init__(self, data: Any, judges: QuerySet[Judge], submission: Submission) -> None:
+        super().__init__(data, label_suffix="")
+        self.fields["judge"].queryset = judges  # type: ignore[attr-defined]
+        levels = submission.trajectories.exclude(task__level="").order_by("task__level")
+        for name, values in (
+            ("state", [state.value for state in State]),
+            ("level", list(levels.values_list("task__level", flat=True).distinct())),
+        ):
+            self.fields[name].choices = [("", "any"), *((value, value) for value in values)]  # type: ignore[attr-defined]
+
+    def selection(self) -> dict[str, Any]:
+        """What `runs.choose` takes."""
+        given = self.cleaned_data
+        chosen = {name: given[name] for name in ("state", "level", "limit", "task_ids") if given[name]}
+        return chosen | ({"unjudged": given["judge"].pk} if given["unjudged"] else {})
+
+    def terms(self) -> dict[str, Any]:
+        """What `runs.start` takes beside the selection."""
+        return {name: self.cleaned_data[name] for name in ("repetitions", "max_cost", "fresh")}
+
+
+class JudgmentsFilter(forms.Form):
+    """What the judgments of a run are narrowed to; from the address, so what is unusable is left out."""
+
+    q = forms.CharField(label="Task", required=False, max_length=200)
+    show = forms.ChoiceField(required=False)
+
+    def __init__(self, data: Mapping[str, Any], *, repeated: bool) -> None:
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        choices = [(value, name) for value, name in SHOWN.items() if repeated or value != "flips"]
+        self.fields["show"].choices = choices  # type: ignore[attr-defined]
+        self.is_valid()
+
+    def chosen(self) -> dict[str, str]:
+        return {name: value for name, value in self.cleaned_data.items() if value}
+
+
+class BudgetForm(forms.Form):
+    """The new budget of a run that goes on; empty leaves it as it is."""
+
+    max_cost = forms.DecimalField(
+        label="New budget in USD", required=False, min_value=Decimal("0.0001"), max_digits=12, decimal_places=4
+    )

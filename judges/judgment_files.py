@@ -1,0 +1,220 @@
+"""Files of judgments made elsewhere: JSON Lines or CSV in, records and problems out. No Django."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from annotation.formats.documents import FormatError, decode_text, kind_of, parse_json
+from annotation.formats.labels_csv import csv_rows
+from annotation.formats.printable import listing, printable
+from annotation.records import Problem
+from judges.judgment_rows import JudgmentRecord, Refused, read_row
+
+REQUIRED = ("task_id", "verdict")  # columns of a CSV file; agent, too, where none is named for the whole file
+STRUCTURED = ("key_points", "image_scores", "usage")  # columns whose cells may be JSON
+NONE = ("", "null", "none")
+LONGEST_LINE = 8 * 1024 * 1024  # characters; the longest known line of a real file has 33,000
+MOST_ROWS = 100_000
+MOST_NESTED = 50
+MOST_PROBLEMS = 200
+MOST_WRONG = 5_000  # problems, after which nobody reads on: each is made with care, and a file may be nothing else
+
+
+@dataclass(slots=True)
+class Judgments:
+    """What a file holds, everything that is wrong with it, and by task id what is odd."""
+
+    records: list[JudgmentRecord] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[tuple[str, Problem]] = field(default_factory=list)
+
+
+def read_judgments(data: bytes, name: str, agent: str = "") -> Judgments:
+    """The judgments in ``data``; ``agent`` is whose they are where a row does not say. Rows are line numbers."""
+    name = printable(name)
+    reader = _Reader(name, agent.strip())
+    try:
+        text = decode_text(data, name)
+        for number, row in _rows(text, name, reader):
+            reader.take(number, row)
+            reader.give_up()
+    except FormatError as error:
+        reader.found.problems += error.problems
+    return reader.ended()
+
+
+def _rows(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+    start = text.lstrip()[:1]
+    if not start:
+        raise FormatError(Problem("file_empty", f"{name}: is empty.", name))
+    if start == "[":
+        message = f"{name}: is one JSON list; write each of its objects on a line of its own (JSON Lines)."
+        raise FormatError(Problem("json_list", message, name))
+    as_json = start == "{" or name.lower().endswith((".jsonl", ".ndjson", ".json"))
+    return _json_lines(text, name, reader) if as_json else _csv_lines(text, name, reader)
+
+
+# --- JSON Lines ------------------------------------------------------------------------------------------------------
+
+
+def _json_lines(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+    if text.lstrip().split("\n", 1)[0].strip() == "{":
+        message = f"{name}: is one JSON document over many lines; write each judgment on a single line (JSON Lines)."
+        raise FormatError(Problem("not_json_lines", message, name))
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, _object(line, f"{name}: line {number}")
+        except FormatError as error:
+            reader.found.problems += error.problems
+            reader.give_up()
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    if len(line) > LONGEST_LINE:
+        says = f"{where}: has {len(line):,} characters; the limit is {LONGEST_LINE:,}."
+        raise FormatError(Problem("line_too_long", says, where))
+    row = _parsed(line, where)
+    if not isinstance(row, dict):
+        raise FormatError(Problem("wrong_type", f"{where}: must be an object, not {kind_of(row)}.", where))
+    return row
+
+
+def _parsed(text: str, where: str) -> Any:
+    """A JSON document; a database cannot keep one that is nested very deeply."""
+    value = parse_json(text.encode(), where)
+    level, depth = [value], 0
+    while level and depth <= MOST_NESTED:
+        depth += 1
+        level = [inner for one in level for inner in _inside(one)]
+    if level:
+        raise FormatError(Problem("json_too_deep", f"{where}: is nested over {MOST_NESTED} levels deep.", where))
+    return value
+
+
+def _inside(value: Any) -> Any:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def _csv_lines(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = csv_rows(text, name)
+    header = [column.strip().lower() for column in next(rows, (1, [""]))[1]]
+    _check_header(header, name, needs_agent=not reader.agent)
+    for number, cells in rows:
+        where = f"{name}: row {number}"
+        if len(cells) != len(header):
+            says = f"{where}: has {len(cells)} fields, the header has {len(header)}."
+            reader.found.problems.append(Problem("row_length", says, where))
+            reader.give_up()
+            continue
+        row = dict(zip(header, cells, strict=True))
+        try:
+            yield number, {name: _cell(name, cell, where) for name, cell in row.items() if cell or name == "verdict"}
+        except FormatError as error:
+            reader.found.problems += error.problems
+            reader.give_up()
+
+
+def _check_header(header: list[str], name: str, *, needs_agent: bool) -> None:
+    where = f"{name}: row 1"
+    needed = [*(["agent"] if needs_agent else []), *REQUIRED]
+    missing = [column for column in needed if column not in header]
+    twice = sorted({column for column in header if column and header.count(column) > 1})
+    separator = next((mark for mark in (";", "\t") if len(header) == 1 and mark in header[0]), None)
+    problems = []
+    if separator is not None:
+        kind = "semicolons" if separator == ";" else "tabs"
+        says = f"is separated by {kind}; commas are needed. Without them these columns are missing"
+        problems = [Problem("csv_separator", f"{where}: {says}: {', '.join(missing)}.", where)]
+    elif missing:
+        says = f"these columns are missing: {', '.join(missing)}; there are {listing(header)}"
+        problems = [Problem("column_missing", f"{where}: {says}.", where)]
+    problems += [Problem("column_twice", f"{where}: the column {printable(c)} is there twice.", where) for c in twice]
+    if problems:
+        raise FormatError(*problems)
+
+
+def _cell(column: str, cell: str, where: str) -> Any:
+    """A cell as JSON has it; what fits nothing stays text, and is refused where a number is needed."""
+    text = cell.strip()
+    if column in ("verdict", "score") and text.lower() in NONE:
+        return None
+    if column == "verdict" or (column == "usage" and text.isascii() and text.isdigit()):
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+    if column == "score":
+        return _number(text)
+    if column in STRUCTURED and text[:1] in ("[", "{"):
+        return _parsed(text, f"{where}: {column}")
+    return cell if column == "response" else text
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+# --- what was read ---------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Collects the judgments of one file, row by row; the same one twice is taken once."""
+
+    def __init__(self, name: str, agent: str) -> None:
+        self.name = name
+        self.agent = agent
+        self.found = Judgments()
+        self._first: dict[tuple[str, str, str], JudgmentRecord] = {}
+        self._taken = 0
+
+    def take(self, number: int, row: dict[str, Any]) -> None:
+        where = f"{self.name}: line {number}"
+        self._taken += 1
+        if self._taken > MOST_ROWS:
+            message = f"{self.name}: has over {MOST_ROWS:,} judgments; split it."
+            raise FormatError(Problem("too_many_rows", message, self.name))
+        try:
+            record = read_row(row, number, self.agent)
+        except Refused as refused:
+            self.found.problems += [Problem(code, f"{where}: {says}.", where) for code, says in refused.problems]
+            return
+        first = self._first.setdefault((record.agent, record.task_id, record.model), record)
+        what = f"{printable(record.task_id)} of {printable(record.agent)} is judged in line {first.row} already"
+        if first is record and record.doubt:
+            self._warn(record, Problem("status_missing", f"{where}: {record.doubt}.", where))
+        elif first is not record and said(record) == said(first):
+            self._warn(record, Problem("judgment_repeated", f"{where}: {what}, just the same.", where))
+        elif first is not record:
+            says = f"{where}: {what}, differently; leave one out, or give them different models or judges."
+            self.found.problems.append(Problem("judgment_conflict", says, where))
+
+    def give_up(self) -> None:
+        if len(self.found.problems) > MOST_WRONG:
+            message = f"{self.name}: has over {MOST_WRONG:,} problems; what is behind them was not read."
+            raise FormatError(Problem("not_read_on", message, self.name))
+
+    def _warn(self, record: JudgmentRecord, problem: Problem) -> None:
+        self.found.warnings.append((record.task_id, problem))
+
+    def ended(self) -> Judgments:
+        problems = self.found.problems
+        if len(problems) > MOST_PROBLEMS:
+            more = f"{self.name}: and {len(problems) - MOST_PROBLEMS:,} more problems."
+            problems[MOST_PROBLEMS:] = [Problem("more_problems", more, self.name)]
+        self.found.records = list(self._first.values())
+        return self.found
+
+
+def said(record: JudgmentRecord) -> dict[str, Any]:
+    """Everything a record says, wherever in whichever file it stood: equal for equal judgments."""
+    fields = asdict(replace(record, row=0, score=replace(record.score, notes={})))
+    fields |= {"notes": dict(record.score.notes), "files": sorted(record.files.items())}
+    return dict(json.loads(json.dumps(fields)))

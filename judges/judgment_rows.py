@@ -1,0 +1,353 @@
+"""One judgment made elsewhere, out of one row of a file: our own columns, or what WebJudge's runners write. No Django.
+
+A row is a JSON object. What no field of a judgment holds is carried along as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from annotation.formats.documents import kind_of
+from annotation.formats.printable import printable
+from annotation.formats.tasks import task_id_problem
+from annotation.records import Finding, Verdict
+from judges.scorer import KeyPointEvidence, Score, StepEvidence
+
+NOT_GIVEN = "not given"
+THRESHOLD, MOST_KEPT = 3, 50  # what WebJudge keeps for its last stage, where the file does not say
+LONGEST = {"agent": 200, "model": 200}  # characters; anything else is a long text
+LONGEST_TEXT = 1_000_000
+LARGEST_COUNT = 2**31 - 1
+LARGEST_STEP = 1_000_000
+MOST_LISTED = 5_000  # key points, or screenshots, of one judgment; a page shows them all
+MOST_WRONG = 50  # problems of one row
+NUMBERING = re.compile(r"\s*(?:\d{1,3}[.)]|[-*•])\s+")
+HEADING = re.compile(r"\W{0,10}key points?\W{0,10}", re.IGNORECASE)
+THOUGHTS = re.compile(r"\bthoughts?\W{0,4}:\W{0,4}", re.IGNORECASE)
+STATUS = re.compile(r"[\s*#\"']{0,6}\bstatus\W{0,4}:", re.IGNORECASE)
+REASONING = re.compile(r"\breasoning\W{0,4}:\W{0,4}", re.IGNORECASE)
+SCORE = re.compile(r"[\s*#]{0,8}\bscore\b", re.IGNORECASE)
+
+POINT_KEYS = {"text", "key_point", "finding", "met", "steps", "step", "reason"}
+IMAGE_KEYS = {"step", "original_step", "score", "relevance", "response", "reason", "kept", "passed_threshold", "file"}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentRecord:
+    """``row`` is a line number, from 1. ``files`` names the screenshot of a step, where the row does.
+
+    ``shape`` is which kind of row it was; ``doubt`` is what is odd about it, in words.
+    """
+
+    row: int
+    agent: str
+    task_id: str
+    model: str
+    score: Score
+    tokens: int | None
+    carried: Mapping[str, Any]
+    files: Mapping[int, str]
+    shape: str
+    doubt: str = ""
+
+
+class Refused(Exception):
+    """A row that cannot be taken: pairs of a code and what is wrong, in words."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(says for _, says in problems))
+        self.problems = problems
+
+
+def read_row(row: dict[str, Any], number: int, agent: str) -> JudgmentRecord:
+    """The judgment in a row; ``agent`` is whose it is where the row does not say. Raises Refused with everything."""
+    fields = _Fields(row)
+    webjudge = "verdict" not in row and not {"predicted_label", "evaluation_details"}.isdisjoint(row)
+    task_id, who = fields.take("task_id"), _agent(fields, agent)
+    if (says := "task_id is missing" if task_id is None else task_id_problem(task_id)) is not None:
+        fields.refuse("task_id_invalid", says)
+    model, tokens = fields.text("model"), _tokens(fields)
+    points, steps, files = _points(fields), _steps(fields, webjudge), fields.files
+    verdict, response, explanation = _webjudge(fields) if webjudge else _plain(fields)
+    unscored = _reason(fields) if verdict is None else ""
+    number_given = fields.number("score")
+    if fields.problems:
+        raise Refused(fields.problems)
+    score = Score(
+        verdict=verdict,
+        unscored=unscored,
+        score=number_given,
+        explanation=explanation,
+        key_points=points,
+        steps=steps,
+        response=response,
+        notes=fields.notes,
+    )
+    odd = webjudge and verdict == Verdict.FAILURE and not STATUS.search(response)
+    return JudgmentRecord(
+        row=number,
+        agent=who,
+        task_id=str(task_id),
+        model=model,
+        score=score,
+        tokens=tokens,
+        carried=fields.rest,
+        files=files,
+        shape="webjudge" if webjudge else "plain",
+        doubt="no status stands in the reply; its runner counts that as a failure, and so it is kept" if odd else "",
+    )
+
+
+class _Fields:
+    """The fields of a row, taken one by one; ``rest`` is what nobody took, ``problems`` what is wrong so far."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.rest = dict(row)
+        self.problems: list[tuple[str, str]] = []
+        self.files: dict[int, str] = {}
+        self.notes: dict[str, Any] = {}
+
+    def refuse(self, code: str, says: str) -> None:
+        if len(self.problems) < MOST_WRONG:
+            self.problems.append((code, says))
+
+    def take(self, name: str) -> Any:
+        return self.rest.pop(name, None)
+
+    def text(self, name: str) -> str:
+        value = self.take(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            self.refuse("wrong_type", f"{name} must be text, not {kind_of(value)}")
+            return ""
+        if len(value) > (limit := LONGEST.get(name, LONGEST_TEXT)):
+            self.refuse("field_too_long", f"{name} is longer than {limit:,} characters")
+        return value.strip() if name in LONGEST else value
+
+    def number(self, name: str) -> float | None:
+        value = self.take(name)
+        if value is None:
+            return None
+        usable = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+        if not usable or not math.isfinite(value):
+            self.refuse("number_invalid", f"{name} must be a number or null, not {_shown(value)}")
+            return None
+        return float(value)
+
+    def verdict(self, name: str, value: Any) -> Verdict | None:
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value not in set(Verdict):
+            says = "0 (failure), 1 (success), 2 (not executable) or, for none, null"
+            self.refuse("verdict_unknown", f"{name} is {_shown(value)} and must be {says}")
+            return None
+        return Verdict(value)
+
+
+def _agent(fields: _Fields, given: str) -> str:
+    known = fields.rest.get("agent")
+    stated = fields.text("agent")
+    if stated and given and stated != given:
+        says = f"the agent is '{printable(stated)}' here and '{printable(given)}' for the whole file; leave one out"
+        fields.refuse("agent_differs", says)
+    if not stated and not given and (known is None or isinstance(known, str)):
+        fields.refuse(
+            "agent_missing", "no agent is named; add the field agent, or name one for the whole file (--agent)"
+        )
+    return stated or given
+
+
+def _tokens(fields: _Fields) -> int | None:
+    """The tokens of all calls; the ``usage`` itself stays with what is carried."""
+    usage = fields.rest.get("usage")
+    if isinstance(usage, dict):
+        usage = usage["total_tokens"] if "total_tokens" in usage else _sum(usage)
+    if usage is not None and not _is_count(usage):
+        fields.refuse("usage_invalid", f"usage must be an object with total_tokens or a number, not {_shown(usage)}")
+        return None
+    return usage
+
+
+def _sum(usage: Mapping[str, Any]) -> int | None:
+    """Tokens in and out, by the names of either kind of endpoint; None where one is missing."""
+    for names in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
+        parts = [usage[name] for name in names if _is_count(usage.get(name))]
+        if len(parts) == len(names):
+            return sum(parts)
+    return None
+
+
+def _plain(fields: _Fields) -> tuple[Verdict | None, str, str]:
+    if "verdict" not in fields.rest:
+        fields.refuse("verdict_missing", "verdict is missing; write null where there is none")
+    verdict = fields.verdict("verdict", fields.take("verdict"))
+    explanation = fields.text("explanation") or fields.text("reasoning")
+    return verdict, fields.text("response"), explanation
+
+
+def _reason(fields: _Fields) -> str:
+    """Why there is no verdict; beside a verdict these fields are carried along."""
+    return next((text for name in ("unscored", "reason", "error") if (text := fields.text(name).strip())), NOT_GIVEN)
+
+
+def _webjudge(fields: _Fields) -> tuple[Verdict | None, str, str]:
+    """The verdict as it is recorded, not read again: an import changes nothing."""
+    details = fields.take("evaluation_details")
+    if details is not None and not isinstance(details, dict):
+        fields.refuse("wrong_type", f"evaluation_details must be an object, not {kind_of(details)}")
+        details = None
+    inner = _Fields(details or {})
+    label = inner.take("predicted_label")
+    labels = [value for value in (fields.take("predicted_label"), label) if value is not None]
+    verdicts = [fields.verdict("predicted_label", value) for value in labels]
+    if len(set(verdicts)) > 1:
+        fields.refuse("verdict_differs", "predicted_label and the one in evaluation_details differ")
+    response = inner.text("response") or fields.text("final_response") or fields.text("response")
+    fields.problems += inner.problems
+    if inner.rest:
+        fields.rest["evaluation_details"] = inner.rest
+    return (verdicts or [None])[0], response, _between(response, THOUGHTS, STATUS, whole=True)
+
+
+# --- key points and screenshots --------------------------------------------------------------------------------------
+
+
+def _points(fields: _Fields) -> tuple[KeyPointEvidence, ...]:
+    given = fields.rest.get("key_points")
+    if isinstance(given, str):
+        fields.take("key_points")
+        lines = [NUMBERING.sub("", line, count=1).strip() for line in given.splitlines()]
+        if _too_many(fields, "key_points", lines):
+            return ()
+        return tuple(KeyPointEvidence(line) for line in lines if line and not HEADING.fullmatch(line))
+    if given is not None and not isinstance(given, list):
+        fields.refuse("wrong_type", f"key_points must be a list or a text, not {kind_of(given)}")
+    if not isinstance(given, list) or _too_many(fields, "key_points", given):
+        return ()
+    if all(isinstance(one, str) or (isinstance(one, dict) and set(one) <= POINT_KEYS) for one in given):
+        fields.take("key_points")
+    return tuple(point for n, one in enumerate(given) if (point := _point(fields, n, one)) is not None)
+
+
+def _point(fields: _Fields, number: int, given: Any) -> KeyPointEvidence | None:
+    if isinstance(given, str):
+        return KeyPointEvidence(given)
+    where = f"key_points[{number}]"
+    if not isinstance(given, dict):
+        fields.refuse("wrong_type", f"{where} must be a text or an object, not {kind_of(given)}")
+        return None
+    text, reason = given.get("text", given.get("key_point")), given.get("reason") or ""
+    steps = given.get("steps") if given.get("steps") is not None else [given.get("step")]
+    if not isinstance(text, str) or not isinstance(reason, str):
+        fields.refuse("key_point_invalid", f"{where} needs a text, and a reason that is text")
+        return None
+    if not isinstance(steps, list) or not all(step is None or _is_step(step) for step in steps):
+        fields.refuse("key_point_invalid", f"{where}: steps must be a list of step numbers")
+        return None
+    finding = given.get("finding", given.get("met"))
+    if isinstance(finding, bool):
+        finding = Finding.MET if finding else Finding.UNMET
+    if finding is not None and finding not in list(Finding):
+        says = f"finding is {_shown(finding)} and must be met, unmet, unclear or null"
+        fields.refuse("finding_unknown", f"{where}: {says}")
+        return None
+    cited = tuple(dict.fromkeys(step for step in steps if step is not None))
+    return KeyPointEvidence(text, None if finding is None else Finding(finding), cited, reason)
+
+
+def _steps(fields: _Fields, webjudge: bool) -> tuple[StepEvidence, ...]:
+    name = next((n for n in ("image_scores", "images", "image_judge_record") if fields.rest.get(n) is not None), "")
+    given = fields.rest.get(name)
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        fields.refuse("wrong_type", f"{name} must be a list, not {kind_of(given)}")
+        return ()
+    if _too_many(fields, name, given):
+        return ()
+    rows = [{str(k).lower(): v for k, v in one.items()} if isinstance(one, dict) else {"score": one} for one in given]
+    if all(set(row) <= IMAGE_KEYS for row in rows):
+        fields.take(name)
+    threshold = _threshold(fields) if webjudge else None
+    steps: dict[int, StepEvidence] = {}
+    for position, row in enumerate(rows):
+        step = _step(fields, f"{name}[{position}]", position, row, threshold)
+        if step is not None and step.step in steps:
+            fields.refuse("step_twice", f"{name}[{position}]: step {step.step} is there twice")
+        elif step is not None:
+            steps[step.step] = step
+    return _first_kept(tuple(steps.values()))
+
+
+def _too_many(fields: _Fields, name: str, given: list[Any]) -> bool:
+    if len(given) > MOST_LISTED:
+        fields.refuse("list_too_long", f"{name} has {len(given):,} entries; at most {MOST_LISTED:,} are taken")
+    return len(given) > MOST_LISTED
+
+
+def _threshold(fields: _Fields) -> int:
+    stated = fields.rest.get("score_threshold")
+    threshold = stated if isinstance(stated, int) and _is_count(stated) else THRESHOLD
+    fields.notes["score_threshold"] = threshold
+    return threshold
+
+
+def _step(
+    fields: _Fields, where: str, position: int, row: Mapping[str, Any], threshold: int | None
+) -> StepEvidence | None:
+    step = row.get("step", row.get("original_step", position))
+    relevance = row.get("relevance", row.get("score"))
+    response, reason, file = row.get("response") or "", row.get("reason") or "", row.get("file")
+    kept = row.get("kept", row.get("passed_threshold"))
+    if not _is_step(step):
+        fields.refuse("step_invalid", f"{where}: step is {_shown(step)}, not a step number")
+        return None
+    if relevance is not None and (isinstance(relevance, bool) or relevance not in range(6)):
+        fields.refuse("score_invalid", f"{where}: score is {_shown(relevance)} and must be 0 to 5, or null")
+        return None
+    if not (isinstance(response, str) and isinstance(reason, str) and isinstance(kept, bool | None)):
+        fields.refuse("wrong_type", f"{where}: response and reason must be text, kept true or false")
+        return None
+    if isinstance(file, str):
+        fields.files[step] = file
+    if kept is None:
+        kept = threshold is not None and relevance is not None and relevance >= threshold
+    relevance = None if relevance is None else int(relevance)
+    return StepEvidence(step, relevance, reason or _between(response, REASONING, SCORE), kept, response)
+
+
+def _first_kept(steps: tuple[StepEvidence, ...]) -> tuple[StepEvidence, ...]:
+    """WebJudge shows the first fifty of the pictures that it keeps."""
+    over = {one.step for one in [step for step in steps if step.kept][MOST_KEPT:]}
+    return tuple(replace(one, kept=False) if one.step in over else one for one in steps)
+
+
+def _between(text: str, start: re.Pattern[str], end: re.Pattern[str], *, whole: bool = False) -> str:
+    """What stands between two headings; without the first one nothing, or, where ``whole``, from the beginning."""
+    found = start.search(text)
+    if found is None and not whole:
+        return ""
+    rest = text[found.end() if found else 0 :]
+    stop = end.search(rest)
+    return (rest[: stop.start()] if stop else rest).strip()
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST_COUNT
+
+
+def _is_step(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST_STEP
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return f"'{printable(value, 40)}'"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)[:40] if isinstance(value, int | float) else kind_of(value)

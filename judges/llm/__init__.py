@@ -1,0 +1,49 @@
+"""One chat client for every judge, over any endpoint that speaks OpenAI's chat completions. No Django.
+
+A scorer sees `Asker` only: it builds a `Prompt`, and gets a `Reply` or one of the failures below. Concurrency,
+retries, limits, budget, the cache of replies and the trace lie behind it.
+"""
+
+from judges.llm.asking import (
+    Asker,
+    BudgetSpent,
+    Call,
+    CallFailed,
+    Endpoint,
+    Gate,
+    Generation,
+    ImageRef,
+    Images,
+    Ledger,
+    NotConfigured,
+    Outcome,
+    Part,
+    Patience,
+    Prompt,
+    Reply,
+    SentImage,
+    Usage,
+)
+from judges.llm.client import Client
+
+__all__ = [
+    "Asker",
+    "BudgetSpent",
+    "Call",
+    "CallFailed",
+    "Client",
+    "Endpoint",
+    "Gate",
+    "Generation",
+    "ImageRef",
+    "Images",
+    "Ledger",
+    "NotConfigured",
+    "Outcome",
+    "Part",
+    "Patience",
+    "Prompt",
+    "Reply",
+    "SentImage",
+    "Usage",
+]

@@ -1,0 +1,221 @@
+"""What a model is asked, what comes back, and what may go wrong: the words of the model client. No Django, no network.
+
+Everybody imports them from `judges.llm`, where the client is that keeps these promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRef:
+    """A picture by the SHA-256 of the screenshot's original bytes; what is sent is its judge-ready JPEG."""
+
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentImage:
+    """A picture in a prompt. ``media_type`` is what the data URL says; the bytes are always JPEG."""
+
+    image: ImageRef
+    media_type: str = "image/jpeg"
+    detail: str = "high"
+
+
+Part = str | SentImage
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A system text and one or more user messages, each a row of texts and pictures in order."""
+
+    system: str
+    messages: tuple[tuple[Part, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the endpoint counted them; None where it did not say."""
+
+    prompt: int | None = None
+    cached: int | None = None
+    completion: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply that arrived.
+
+    ``text`` is what the model wrote, "" for nothing. ``data`` is the object of a structured answer that fits its
+    schema, None where there is none. ``refusal`` is the model's refusal, or why the endpoint filtered the reply.
+    ``cut`` is True when the reply stopped at its length limit. ``problem`` says why a structured answer could not be
+    read, after the one attempt to repair it. ``tokens`` and ``cost`` are what this answer was worth, a repair
+    included, whether it was paid now or came from the cache.
+    """
+
+    text: str
+    data: Mapping[str, Any] | None = None
+    refusal: str = ""
+    cut: bool = False
+    problem: str = ""
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+    def unusable(self) -> str:
+        """Why no verdict can be read from this, in words; "" when one may be."""
+        if self.refusal:
+            return f"The model refused: {self.refusal}"
+        if self.cut:
+            return "The reply stopped at its length limit."
+        return "" if self.text.strip() or self.data is not None else "The reply is empty."
+
+
+class CallFailed(Exception):
+    """No reply after all attempts, or an error that no attempt can mend; the message is for the maintainer."""
+
+
+class BudgetSpent(Exception):
+    """The run's budget is spent: nothing more is asked, and what was asked is kept."""
+
+
+class NotConfigured(CallFailed):
+    """There is no such endpoint, or it has no key."""
+
+
+class Asker(Protocol):
+    """What a scorer asks a model with."""
+
+    async def ask(
+        self, prompt: Prompt, *, stage: str, step: int | None = None, schema: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """The model's reply to a prompt.
+
+        With ``schema`` (a JSON schema of an object, every property required) the answer is asked for in that form,
+        where the judge's output mode allows; otherwise, or when the endpoint cannot, the reply is text only. ``stage``
+        and ``step`` name the call in the trace, and later stages are served first. Raises CallFailed or BudgetSpent.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where models are asked. The key is never shown: not in ``repr``, not in a log, not in a row."""
+
+    name: str
+    base_url: str
+    key: str = field(default="", repr=False)
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that holds the key; ``<variable>_FILE`` may name a file instead."""
+        return f"JUDGE_API_KEY_{self.name.upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How a judge's model is asked, as JSON in `Judge.generation`; every field is part of the fingerprint.
+
+    ``dialect``: ``classic`` sends max_tokens and temperature, ``reasoning`` sends max_completion_tokens and no
+    temperature, ``auto`` decides by the model's name and by what the endpoint refuses. ``output``: how structured
+    answers are asked for. ``max_tokens`` 0: 2,048, or 16,384 for reasoning models, whose thoughts count. ``seed`` -1:
+    none is sent.
+    """
+
+    temperature: float = field(default=0.0, metadata={"help": "0 for the most repeatable replies."})
+    max_tokens: int = field(default=0, metadata={"help": "Longest reply in tokens; 0 leaves it to the model's kind."})
+    seed: int = field(default=0, metadata={"help": "Sent with every call; -1 sends none."})
+    dialect: Literal["auto", "classic", "reasoning"] = field(
+        default="auto", metadata={"help": "Which names the endpoint knows for the length limit."}
+    )
+    reasoning_effort: Literal["", "minimal", "low", "medium", "high"] = field(
+        default="", metadata={"help": "For reasoning models that take it."}
+    )
+    output: Literal["schema", "tool", "text"] = field(
+        default="schema", metadata={"help": "How structured answers are asked for: JSON schema, tool call, or not."}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How hard to try; no part of what a judge says, and so of no fingerprint.
+
+    ``concurrency`` calls are in flight in one worker at most; ``timeout`` is seconds for one attempt, its reply
+    included; ``attempts`` how many there are for one call.
+    """
+
+    concurrency: int = 16
+    timeout: float = 120.0
+    attempts: int = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is known of a call before it is made: ``key`` is the SHA-256 of the request with images by digest."""
+
+    key: str
+    stage: str
+    step: int | None
+    request: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call: the raw body of a reply, or an error after ``retries`` further attempts."""
+
+    call: Call
+    reply: str | None = None
+    model: str = ""
+    finish: str = ""
+    usage: Usage = field(default_factory=Usage)
+    latency: int | None = None
+    retries: int = 0
+    error: str = ""
+    hit_of: int | None = None
+
+
+class Ledger(Protocol):
+    """Where calls are looked up and kept; one for each run item. All of it survives a crash once it has returned.
+
+    ``sample`` tells repetitions apart: the same request under another one is another call.
+    """
+
+    @property
+    def sample(self) -> str: ...
+
+    async def known(self, key: str) -> tuple[int, str] | None:
+        """The id and raw body of an earlier reply to the same request, for the same repetition."""
+        ...
+
+    async def keep(self, outcome: Outcome) -> Decimal | None:
+        """Write a trace row; returns what the call was worth in US dollars, None without a price."""
+        ...
+
+
+class Gate(Protocol):
+    """What may stop a call before it is made: the limits that all workers share, and the budget of the run."""
+
+    async def admit(self, tokens: int) -> None:
+        """Return when a call of about ``tokens`` tokens may be made; raises BudgetSpent."""
+        ...
+
+    async def settle(self, estimated: int, used: int | None) -> None:
+        """Correct the shared token limit by what a call really used."""
+        ...
+
+    async def hold(self, seconds: float) -> None:
+        """The endpoint asked every caller to wait."""
+        ...
+
+
+class Images(Protocol):
+    """Where the pictures come from."""
+
+    async def load(self, image: ImageRef) -> bytes:
+        """The judge-ready JPEG; raises CallFailed when the store has lost it."""
+        ...

@@ -1,0 +1,348 @@
+"""One chat client for every judge, over any endpoint that speaks OpenAI's chat completions. No Django.
+
+A scorer sees `Asker` only: it builds a `Prompt`, and gets a `Reply` or one of the failures below. Concurrency,
+retries, limits, budget, the cache of replies and the trace lie behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from judges.llm.asking import (
+    Asker,
+    Call,
+    CallFailed,
+    Endpoint,
+    Gate,
+    Generation,
+    ImageRef,
+    Images,
+    Ledger,
+    Outcome,
+    Patience,
+    Prompt,
+    Reply,
+    SentImage,
+)
+from judges.llm.replies import Body, Garbage, mended, parse, reply_from
+from judges.llm.turns import Allowance, Rank
+from judges.llm.wire import Correction, Encoded, Form, call_for, estimated_tokens, request_for
+
+if TYPE_CHECKING:
+    from judges.llm.sending import Fault
+
+PICTURE_BYTES = 32 * 1024 * 1024  # of pictures in memory, of all calls together; a call with more goes alone
+SUPPOSED = 512 * 1024  # bytes of a picture that was not loaded yet
+REMEMBERED = 4096  # pictures whose size is kept
+FIRST_WAIT = 0.5  # seconds; the longest wait before the second attempt, doubled before each further one
+LAST_WAIT = 60.0
+LOOK = 1.0  # seconds between two looks for room
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One call to make, with everything that its attempts need."""
+
+    ledger: Ledger
+    prompt: Prompt
+    stage: str
+    step: int | None
+    schema: Mapping[str, Any] | None
+    rank: Rank
+    correction: Correction | None = None
+
+    @property
+    def pictures(self) -> list[ImageRef]:
+        """Each picture once, in the order of the prompt."""
+        parts = [part for message in self.prompt.messages for part in message]
+        return list(dict.fromkeys(part.image for part in parts if isinstance(part, SentImage)))
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What a call holds: a place at the door, room for its pictures until they are sent, and a place on the way."""
+
+    door: Allowance
+    way: Allowance
+    room: Allowance
+    rank: Rank
+    size: int = 0
+    sent: dict[str, str] = field(default_factory=dict)
+    pictures: dict[str, bytes] = field(default_factory=dict)
+    left: bool = False
+    begun: bool = False
+
+    async def begin(self) -> None:
+        await self.way.take(1, self.rank)
+        self.begun = True
+
+    def unload(self) -> None:
+        """Forget the pictures; doing it twice is once."""
+        self.pictures.clear()
+        size, self.size = self.size, 0
+        self.room.give(size)
+
+    def leave(self) -> None:
+        """Give back everything; doing it twice is once."""
+        self.unload()
+        if not self.left:
+            self.left = True
+            self.door.give(1)
+            self.way.give(int(self.begun))
+
+
+class Client:
+    """Asks one model at one endpoint; one for each worker job and event loop.
+
+    At most ``patience.concurrency`` calls are in flight, the most urgent first: later stages before earlier ones, then
+    smaller orders, so that trajectories are finished one after another.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, model: str, generation: Generation, patience: Patience, gate: Gate, images: Images
+    ) -> None:
+        # The SDK takes most of a second to import, which web servers need not spend: they ask no model.
+        from judges.llm.sending import Line  # noqa: PLC0415
+
+        self._line = Line(endpoint, patience)
+        self._form = Form(model, generation)
+        self._patience, self._gate, self._images = patience, gate, images
+        calls = max(1, patience.concurrency)
+        # A few more calls are made ready than may be on their way, so that no place is empty while pictures are loaded.
+        self._door, self._way = Allowance(calls + max(2, calls // 4)), Allowance(calls)
+        self._room = Allowance(PICTURE_BYTES)
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._ranks: dict[str, int] = {}
+        self._same: weakref.WeakValueDictionary[tuple[str, str], asyncio.Lock] = weakref.WeakValueDictionary()
+        self._sending: set[asyncio.Task[Body | Fault]] = set()
+        self._silent: weakref.WeakSet[_Asker] = weakref.WeakSet()
+        self._open = self._in_flight = self._peak = 0
+        self._change = asyncio.Event()
+
+    def asker(self, ledger: Ledger, order: int) -> Asker:
+        """What one item asks with; among calls of the same stage a smaller ``order`` is served first."""
+        asker = _Asker(self, ledger, order)
+        self._silent.add(asker)
+        weakref.finalize(asker, self._change.set)  # an item may end without having asked anything
+        return asker
+
+    async def room(self) -> None:
+        """Return when fewer calls are waiting or in flight than ``concurrency``: time to begin another item.
+
+        An item that was begun and has not asked yet counts as one call.
+        """
+        while self._open + len(self._silent) >= self._way.size:
+            self._change.clear()
+            try:
+                await asyncio.wait_for(self._change.wait(), LOOK)
+            except TimeoutError:
+                if not self._open:  # whoever is silent for so long has ended, and only its memory is not free yet
+                    return
+
+    @property
+    def in_flight_peak(self) -> int:
+        """The most calls that were on their way at once."""
+        return self._peak
+
+    async def close(self) -> None:
+        """Wait for the calls on their way, keep their replies, and end."""
+        await self.finish()
+        await self._line.close()
+
+    async def finish(self) -> None:
+        """Return when no call is on its way; replies that nobody waits for any more are kept as well."""
+        await asyncio.gather(*self._sending, return_exceptions=True)
+
+    def rank(self, stage: str, asked: int) -> int:
+        """How late a stage is: the most stages that any item had asked before it."""
+        self._ranks[stage] = max(self._ranks.get(stage, 0), asked)
+        return self._ranks[stage]
+
+    def spoke(self, asker: _Asker) -> None:
+        self._silent.discard(asker)
+
+    async def answer(self, question: _Question) -> Reply:
+        """The reply to a question, read; the output mode is the one that the endpoint was asked in."""
+        self._open += 1
+        try:
+            body = await self._body(question)
+            return reply_from(body, question.schema, self._form.output)
+        finally:
+            self._open -= 1
+            self._change.set()
+
+    async def _body(self, question: _Question) -> Body:
+        """Attempt after attempt; raises CallFailed after the last one, which is then in the trace."""
+        made = failed = 0
+        while True:
+            turn, call = await self._ready(question)
+            came = await self._attempt(question, call, turn, made)
+            if isinstance(came, Body):
+                return came
+            made += 1
+            if came.refused and self._learns(question, call, turn, came):
+                continue
+            failed += 1
+            if not came.again or failed >= self._patience.attempts:
+                await question.ledger.keep(Outcome(call, retries=made - 1, error=came.message))
+                raise CallFailed(came.message)
+            await self._pause(came, failed)
+
+    async def _ready(self, question: _Question) -> tuple[_Turn, Call]:
+        """Wait to be let in, then for room for the pictures, and load them; only then the call has its key."""
+        await self._door.take(1, question.rank)
+        turn = _Turn(self._door, self._way, self._room, question.rank)
+        try:
+            await self._load(question, turn)
+            return turn, self._call(question, turn)
+        except BaseException:
+            turn.leave()
+            raise
+
+    async def _load(self, question: _Question, turn: _Turn) -> None:
+        """Pictures into memory. Who finds no room for their true size lets them go, and waits until there is."""
+        images, loaded = question.pictures, list[bytes]()
+        while images and not turn.pictures:
+            loaded.clear()
+            size = sum(self._sizes.get(image.digest, SUPPOSED) for image in images)
+            await self._room.take(size, question.rank)
+            turn.size = size
+            loaded += await asyncio.gather(*(self._images.load(image) for image in images))
+            for image, data in zip(images, loaded, strict=True):
+                self._remember(image, data)
+            true = sum(map(len, loaded))
+            if true > size and not self._room.more(size, true - size):
+                self._room.give(size)
+                turn.size = 0
+                continue
+            self._room.give(max(0, size - true))
+            turn.size = true
+            turn.sent = {
+                image.digest: hashlib.sha256(data).hexdigest() for image, data in zip(images, loaded, strict=True)
+            }
+            turn.pictures = dict(zip(turn.sent.values(), loaded, strict=True))
+
+    def _remember(self, image: ImageRef, data: bytes) -> None:
+        self._sizes[image.digest] = len(data)
+        self._sizes.move_to_end(image.digest)
+        while len(self._sizes) > REMEMBERED:
+            self._sizes.popitem(last=False)
+
+    def _call(self, question: _Question, turn: _Turn) -> Call:
+        request = request_for(self._form, question.prompt, turn.sent, question.schema, question.correction)
+        return call_for(request, question.stage, question.step)
+
+    @asynccontextmanager
+    async def _alone(self, question: _Question, call: Call) -> AsyncIterator[None]:
+        """One of several equal calls at a time: the others then find its reply."""
+        same = (call.key, question.ledger.sample)
+        lock = self._same.setdefault(same, asyncio.Lock())
+        async with lock:
+            yield
+
+    async def _attempt(self, question: _Question, call: Call, turn: _Turn, made: int) -> Body | Fault:
+        """The reply that is known, or one attempt to get one. Leaves the turn, whatever happens."""
+        sending = None
+        try:
+            async with self._alone(question, call):
+                if (known := await self._known(question.ledger, call)) is not None:
+                    return known
+                tokens = estimated_tokens(call.request)
+                await self._gate.admit(tokens)
+                await turn.begin()
+                sending = asyncio.ensure_future(self._send(question.ledger, call, turn, tokens, made))
+                self._sending.add(sending)
+                sending.add_done_callback(self._sending.discard)
+                # What is on its way is paid for: it ends and is kept even where nobody waits for it any more.
+                return await asyncio.shield(sending)
+        finally:
+            if sending is None:
+                turn.leave()
+
+    async def _known(self, ledger: Ledger, call: Call) -> Body | None:
+        found = await ledger.known(call.key)
+        if found is None:
+            return None
+        try:
+            body = parse(found[1])
+        except Garbage:
+            return None
+        await ledger.keep(Outcome(call, body.raw, body.model, body.finish, body.usage, hit_of=found[0]))
+        return body
+
+    async def _send(self, ledger: Ledger, call: Call, turn: _Turn, tokens: int, made: int) -> Body | Fault:
+        """One attempt, with nothing between a reply and its row in the trace.
+
+        A call counts as in flight until that row is written: no more replies than that can be lost in a crash.
+        """
+        used = None
+        try:
+            came, latency = await self._post(call, turn)
+            if isinstance(came, Body):
+                used = _sum(came.usage.prompt, came.usage.completion)
+                await ledger.keep(
+                    Outcome(call, came.raw, came.model, came.finish, came.usage, latency=latency, retries=made)
+                )
+            elif came.unpaid:
+                used = 0
+            return came
+        finally:
+            turn.leave()
+            await self._gate.settle(tokens, used)
+
+    async def _post(self, call: Call, turn: _Turn) -> tuple[Body | Fault, int]:
+        self._in_flight += 1
+        self._peak = max(self._peak, self._in_flight)
+        began = time.monotonic()
+        try:
+            came = await self._line.post(Encoded(call.request, turn.pictures), turn.unload)
+            return came, round((time.monotonic() - began) * 1000)
+        finally:
+            self._in_flight -= 1
+
+    def _learns(self, question: _Question, call: Call, turn: _Turn, refused: Fault) -> bool:
+        """True when the request looks different now: what the endpoint refused is not sent to it again."""
+        self._form.learn(call.request, refused.param, refused.message)
+        return self._call(question, turn).key != call.key
+
+    async def _pause(self, fault: Fault, failed: int) -> None:
+        """Full jitter, so that callers who failed together do not come back together."""
+        if fault.wait:
+            await self._gate.hold(fault.wait)
+        longest = FIRST_WAIT if fault.wait else min(LAST_WAIT, FIRST_WAIT * 2 ** (failed - 1))
+        await asyncio.sleep(fault.wait + random.uniform(0, longest))  # noqa: S311 - no secret
+
+
+class _Asker:
+    """`Asker` for one item."""
+
+    def __init__(self, client: Client, ledger: Ledger, order: int) -> None:
+        self._client, self._ledger, self._order = client, ledger, order
+        self._stages: list[str] = []
+
+    async def ask(
+        self, prompt: Prompt, *, stage: str, step: int | None = None, schema: Mapping[str, Any] | None = None
+    ) -> Reply:
+        self._client.spoke(self)
+        if stage not in self._stages:
+            self._stages.append(stage)
+        rank = (-self._client.rank(stage, self._stages.index(stage)), self._order)
+        question = _Question(self._ledger, prompt, stage, step, schema, rank)
+        first = await self._client.answer(question)
+        if not first.problem:
+            return first
+        shown = Correction(first.text, first.problem)
+        return mended(first, await self._client.answer(replace(question, stage=f"{stage}.repair", correction=shown)))
+
+
+def _sum(prompt: int | None, completion: int | None) -> int | None:
+    return None if prompt is None and completion is None else (prompt or 0) + (completion or 0)

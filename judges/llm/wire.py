@@ -1,0 +1,227 @@
+"""Requests as chat completions want them: what is sent, what is traced of it, and the key of a call. No network.
+
+A request is built once, with pictures by digest. That form is traced and hashed; `Encoded` puts the pictures in.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from judges.llm.asking import Call, Generation, Part, Prompt, SentImage
+
+TOKENS = {"max_tokens": 2_048, "max_completion_tokens": 16_384}  # where a judge sets no length
+PICTURE_TOKENS = 1_100  # about what endpoints count for a screenshot in high detail
+REASONING = re.compile(r"(?:^|/)(?:o\d+(?:-|$)|gpt-[5-9](?![\w.-]*chat))", re.IGNORECASE)
+TOOL = "answer"  # the name of the function, and of the schema
+
+# Words by which endpoints say that they do not know a parameter, rather than that something else is wrong with it.
+UNKNOWN = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|not allowed|unexpected|extra inputs"
+    r"|invalid parameter|invalid schema|not available|not accept",
+    re.IGNORECASE,
+)
+ADAPTABLE = (
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "seed",
+    "reasoning_effort",
+    "response_format",
+    "tools",
+)
+ALIASES = {"json_schema": "response_format", "tool_choice": "tools", "functions": "tools"}
+NAMES = re.compile(rf"(?<![\w-])({'|'.join((*ADAPTABLE, *ALIASES))})(?![\w-])")
+
+REPAIR = (
+    "That answer could not be used: {problem} Give the same answer again as one JSON object that fits this JSON "
+    "schema, with nothing before or after it:\n{schema}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A reply that could not be read, and what was wrong with it; the model is shown both."""
+
+    reply: str
+    problem: str
+
+
+class Form:
+    """How one client's requests look. It begins as the judge wants it, and learns what its endpoint does not take."""
+
+    def __init__(self, model: str, generation: Generation) -> None:
+        self.model, self.generation = model, generation
+        self.output = generation.output
+        reasoning = REASONING.search(model) if generation.dialect == "auto" else generation.dialect == "reasoning"
+        self.length = "max_completion_tokens" if reasoning else "max_tokens"
+        self._left_out = {"temperature"} if reasoning else set()
+        self._refused: set[str] = set()
+
+    def settings(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Everything of a request but its messages."""
+        asked = self.generation
+        given = {
+            "model": self.model,
+            self.length: asked.max_tokens or TOKENS[self.length],
+            "temperature": asked.temperature,
+            "seed": None if asked.seed == -1 else asked.seed,
+            "reasoning_effort": asked.reasoning_effort or None,
+        } | (_output(self.output, schema) if schema else {})
+        return {name: value for name, value in given.items() if value is not None and name not in self._left_out}
+
+    def learn(self, request: Mapping[str, Any], param: str, message: str) -> None:
+        """Leave out or rename what the endpoint refused with a 400; nothing where it complains about something else.
+
+        A judge that names its dialect is taken at its word: length limit and temperature then stay as they are.
+        """
+        name = _refused_name(param, message)
+        if name not in request or name in self._refused:
+            return
+        if name in ("max_tokens", "max_completion_tokens", "temperature") and self.generation.dialect != "auto":
+            return
+        self._refused.add(name)
+        if name in TOKENS:
+            self.length = next(other for other in TOKENS if other != name)
+        elif name in ("response_format", "tools"):
+            self.output = "text"
+        else:
+            self._left_out.add(name)
+
+
+def _refused_name(param: str, message: str) -> str:
+    """The parameter that an endpoint does not know, "" when it complains about something else."""
+    if not UNKNOWN.search(message) or "context length" in message:
+        return ""
+    found = NAMES.search(param) or NAMES.search(message)
+    return ALIASES.get(found[1], found[1]) if found else ""
+
+
+def _output(output: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    strict = _closed(schema)
+    if output == "tool":
+        function = {"name": TOOL, "description": "Give the answer.", "parameters": strict, "strict": True}
+        choice = {"type": "function", "function": {"name": TOOL}}
+        return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
+    if output == "schema":
+        named = {"name": TOOL, "strict": True, "schema": strict}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    return {}
+
+
+def _closed(schema: Any) -> Any:
+    """The schema with every object closed to further properties, which strict endpoints insist on."""
+    if isinstance(schema, list | tuple):
+        return [_closed(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    closed = {name: _closed(value) for name, value in schema.items()}
+    return closed | {"additionalProperties": False} if closed.get("type") == "object" else closed
+
+
+def request_for(
+    form: Form,
+    prompt: Prompt,
+    sent: Mapping[str, str],
+    schema: Mapping[str, Any] | None = None,
+    correction: Correction | None = None,
+) -> dict[str, Any]:
+    """The body of a request with pictures by digest: ``sha256`` of the JPEG that is sent, ``screenshot`` its original.
+
+    ``sent`` maps the second to the first.
+    """
+    messages: list[dict[str, Any]] = [{"role": "system", "content": plain(prompt.system)}] if prompt.system else []
+    messages += [{"role": "user", "content": _content(parts, sent)} for parts in prompt.messages]
+    if correction:
+        wanted = REPAIR.format(problem=correction.problem, schema=json.dumps(schema))
+        messages += [
+            {"role": "assistant", "content": plain(correction.reply) or "(nothing)"},
+            {"role": "user", "content": plain(wanted)},
+        ]
+    return form.settings(schema) | {"messages": messages}
+
+
+def _content(parts: tuple[Part, ...], sent: Mapping[str, str]) -> str | list[dict[str, Any]]:
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return plain(parts[0])
+    return [{"type": "text", "text": plain(part)} if isinstance(part, str) else _picture(part, sent) for part in parts]
+
+
+def _picture(part: SentImage, sent: Mapping[str, str]) -> dict[str, Any]:
+    digests = {"sha256": sent[part.image.digest], "screenshot": part.image.digest}
+    return {"type": "image_url", "image_url": digests | {"media_type": part.media_type, "detail": part.detail}}
+
+
+def call_for(request: Mapping[str, Any], stage: str, step: int | None) -> Call:
+    """The call with its key: SHA-256 of the request as canonical JSON."""
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return Call(hashlib.sha256(canonical.encode()).hexdigest(), stage, step, request)
+
+
+class Encoded:
+    """The body as it is sent, piece by piece; ``pictures`` are the JPEGs by their SHA-256, and are emptied.
+
+    Pictures are put between the pieces of the finished JSON: escaping megabytes that need none would cost more than
+    everything else. Each is in base64 only while it is being sent, and forgotten after it. Settings come before the
+    messages. ``length`` is that of the whole body in bytes.
+    """
+
+    def __init__(self, request: Mapping[str, Any], pictures: dict[str, bytes]) -> None:
+        mark = secrets.token_hex(16)  # no text can hold it by chance or on purpose
+        messages = [message | {"content": _sent_content(message["content"], mark)} for message in request["messages"]]
+        text = json.dumps({**request, "messages": messages}, ensure_ascii=False, separators=(",", ":"))
+        self._first, *rest = text.encode().split(mark.encode())
+        self._rest = [(piece[:64].decode(), piece[64:]) for piece in rest]
+        self._pictures = pictures
+        sizes = [sent_size(pictures[digest]) + len(piece) for digest, piece in self._rest]
+        self.length = len(self._first) + sum(sizes)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        yield self._first
+        uses = Counter(digest for digest, _ in self._rest)
+        for digest, piece in self._rest:
+            uses[digest] -= 1
+            data = self._pictures[digest] if uses[digest] else self._pictures.pop(digest)
+            yield base64.b64encode(data) + piece
+
+
+def sent_size(data: bytes) -> int:
+    """How many bytes a picture has in base64."""
+    return (len(data) + 2) // 3 * 4
+
+
+def _sent_content(content: Any, mark: str) -> Any:
+    if isinstance(content, str):
+        return content
+    return [part if part["type"] == "text" else _sent_picture(part["image_url"], mark) for part in content]
+
+
+def _sent_picture(picture: Mapping[str, str], mark: str) -> dict[str, Any]:
+    url = f"data:{picture['media_type']};base64,{mark}{picture['sha256']}"
+    return {
+        "type": "image_url",
+        "image_url": {"url": url} | ({"detail": picture["detail"]} if picture["detail"] else {}),
+    }
+
+
+def estimated_tokens(request: Mapping[str, Any]) -> int:
+    """About how many tokens a request has: four characters each, and `PICTURE_TOKENS` for a picture."""
+    characters = pictures = 0
+    for message in request["messages"]:
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        characters += sum(len(part["text"]) for part in parts if part["type"] == "text")
+        pictures += sum(part["type"] != "text" for part in parts)
+    return characters // 4 + pictures * PICTURE_TOKENS
+
+
+def plain(text: str) -> str:
+    """The text without what neither JSON endpoints nor databases take: NUL and halves of surrogate pairs."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,0 +1,47 @@
+"""define_judge NAME --scorer S --model M"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.workflow import Conflict, Incomplete
+from judges import defining
+from judges.scorer import REGISTRY
+
+
+class Command(BaseCommand):
+    help = "Define a judge, or the next version of one that has this name."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME")
+        parser.add_argument("--scorer", required=True, help=f"one of {', '.join(sorted(REGISTRY))}")
+        parser.add_argument("--model", required=True, help="as its endpoint calls it")
+        parser.add_argument("--endpoint", default="default", help="its name in JUDGE_ENDPOINTS")
+        parser.add_argument("--prompts", default="", help="a prompt set; the scorer's own without it")
+        parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the scorer")
+        parser.add_argument(
+            "--generation", action="append", default=[], metavar="KEY=VALUE", help="how the model is asked"
+        )
+        parser.add_argument("--description", default="")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        given = {name: options[name] for name in ("name", "scorer", "model", "endpoint", "prompts", "description")}
+        parameters, generation = _pairs("--set", options["set"]), _pairs("--generation", options["generation"])
+        try:
+            made = defining.define(None, **given, parameters=parameters, generation=generation)
+        except Incomplete as refused:
+            for problem in refused.problems:
+                self.stderr.write(f"refused: {problem.where}: {problem.message}")
+            raise CommandError("No judge was defined.") from refused
+        except Conflict as conflict:
+            raise CommandError(str(conflict)) from conflict
+        self.stdout.write(f"{made.name}@{made.version} is defined.\nfingerprint {made.fingerprint}")
+
+
+def _pairs(option: str, entries: list[str]) -> dict[str, str]:
+    pairs = dict(entry.split("=", 1) for entry in entries if "=" in entry)
+    if len(pairs) != len(entries):
+        raise CommandError(f"{option} takes key=value, each key once; not {', '.join(entries)}.", returncode=2)
+    return pairs

@@ -1,0 +1,35 @@
+"""import_judgments FILE --benchmark SLUG --judge NAME"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from annotation.management.reports import find_benchmark, finish, read_input
+from judges import imports
+
+
+class Command(BaseCommand):
+    help = "Load judgments made elsewhere: JSON Lines or CSV, or the result file of an official WebJudge run."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--judge", required=True, metavar="NAME", help="Whose judgments they are.")
+        parser.add_argument("--agent", default="", metavar="NAME", help="Whose attempts, where the file does not say.")
+        parser.add_argument("--report", type=Path, metavar="FILE.json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        outcome = imports.import_judgments(
+            read_input(options["file"]),
+            options["file"].name,
+            benchmark=find_benchmark(options["benchmark"]),
+            judge=options["judge"],
+            agent=options["agent"],
+        )
+        finish(self, outcome.report, options["report"], "tasks with judgments")
+        for name, number in outcome.judges.items():
+            self.stdout.write(f"{name}: {number} judgments.")
+        self.stdout.write(f"{outcome.new} new, {outcome.linked} of them linked, {outcome.known} known already.")

@@ -1,0 +1,62 @@
+"""load_prompts NAME PATH..."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.records import Problem
+from annotation.workflow import Incomplete
+from judges import prompt_sets, prompt_source
+from judges.prompt_source.files import gather
+
+
+class Command(BaseCommand):
+    help = (
+        "Load a prompt set from texts named <stage>.<part>.md, or out of the Python source of a benchmark's "
+        "evaluator, which is read and never executed. The same texts again change nothing."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="judges then name it loaded/NAME")
+        parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a folder, a zip, texts, or a .py file")
+        parser.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            metavar="STAGE.PART=FUNCTION.VARIABLE",
+            help="which text of the source is which, where its names do not say",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="say what would be loaded, and keep nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for path in options["paths"]:
+            if not path.exists():
+                raise CommandError(f"There is no {path}.", returncode=2)
+        try:
+            texts = prompt_source.read(_files(options["paths"]), options["map"])
+            said = [f"{key}: {len(text)} characters" for key, text in texts.items()]
+            if not options["dry_run"]:
+                source = ", ".join("/".join(path.resolve().parts[-2:]) for path in options["paths"])
+                made, new = prompt_sets.load(None, options["name"], texts, f"load_prompts {source}")
+                known = "" if new else " was there already; nothing was changed"
+                said.append(f"{prompt_sets.full_name(made)}{known}\ndigest {made.digest}")
+        except (prompt_source.SourceError, Incomplete) as refused:
+            for problem in refused.problems:
+                self.stderr.write(_line(problem))
+            raise CommandError("No prompts were loaded.") from refused
+        self.stdout.write("\n".join(said))
+
+
+def _files(paths: list[Path]) -> dict[str, bytes]:
+    gathered: dict[str, bytes] = {}
+    for path in paths:
+        gathered |= gather(path)
+    return gathered
+
+
+def _line(problem: Problem) -> str:
+    where = f" [{problem.where}]" if problem.where and problem.where not in problem.message else ""
+    return f"refused: {problem.code}: {problem.message}{where}"

@@ -1,0 +1,190 @@
+"""run_judge JUDGE --submission ID [--task-id ID ...] [--limit N] [--repeat K] [--max-cost USD] [--fresh] [--wait]"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import uuid
+from argparse import ArgumentTypeError
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
+
+from annotation.access import Role
+from annotation.management.reports import find_person
+from annotation.models import Person, Submission
+from annotation.models.states import State
+from annotation.workflow import Conflict
+from judges import defining, runs
+from judges.models import Judge, JudgeRun
+from judges.runs import Plan, Standing
+from judges.working.database import AWAY
+
+SLICE = 600.0  # seconds of work between two looks at whether others are still at it
+LOOK = 2.0  # seconds between two looks while others finish
+BAR = 30  # characters of the progress bar
+
+
+class Command(BaseCommand):
+    help = "Run a judge over a submission: print what it will cost, start it, and with --wait work on it to its end."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("judge", metavar="JUDGE", help="a judge's name, or name@version")
+        parser.add_argument("--submission", required=True, type=int, metavar="ID")
+        parser.add_argument("--task-id", action="append", default=[], metavar="ID", help="only this task; repeatable")
+        parser.add_argument("--state", choices=[state.value for state in State], help="only what stands there now")
+        parser.add_argument("--level", metavar="LEVEL", help="only tasks of this level")
+        parser.add_argument("--limit", type=_count, metavar="N", help="the first N trajectories only")
+        parser.add_argument("--unjudged", action="store_true", help="only what this judge has not judged yet")
+        parser.add_argument("--repeat", type=_count, default=1, metavar="K", help="judge each trajectory K times")
+        parser.add_argument("--max-cost", type=_dollars, metavar="USD", help="stop when so much is spent")
+        parser.add_argument("--fresh", action="store_true", help="use no reply of an earlier run")
+        parser.add_argument("--plan", action="store_true", help="print what it would cost, and start nothing")
+        parser.add_argument("--wait", action="store_true", help="work on the run here, beside any workers, to its end")
+        parser.add_argument("--as", dest="person", metavar="USERNAME", help="in whose name; a maintainer of it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        submission, judge = _submission(options["submission"]), _judge(options["judge"])
+        person = _in_the_name_of(submission, options["person"])
+        selection = _selection(options, judge)
+        try:
+            self._tell(judge, runs.plan(judge, submission, selection, options["repeat"]))
+            if options["plan"]:
+                return
+            terms = {"repetitions": options["repeat"], "max_cost": options["max_cost"], "fresh": options["fresh"]}
+            run = runs.start(person, judge, submission, selection, **terms)
+        except (Conflict, PermissionDenied) as refused:
+            raise CommandError(str(refused)) from refused
+        self.stdout.write(f"run {run.pk} has started.")
+        if options["wait"]:
+            self._work(run)
+            self._finish(run)
+
+    def _tell(self, judge: Judge, plan: Plan) -> None:
+        times = f", {plan.repetitions} times each" if plan.repetitions > 1 else ""
+        cost = "unknown: the model has no price" if plan.cost is None else f"about {plan.cost:.4f} USD"
+        self.stdout.write(
+            f"{judge} on {plan.trajectories} trajectories{times} ({plan.already_judged} judged by it before)\n"
+            f"calls:    {plan.calls} with {plan.pictures} pictures\n"
+            f"tokens:   about {plan.prompt_tokens} in, {plan.completion_tokens} out\n"
+            f"cost:     {cost}\n"
+            f"time:     about {plan.seconds:.0f} s of one worker"
+        )
+
+    # --- with --wait ---------------------------------------------------------------------------------------------
+
+    def _work(self, run: JudgeRun) -> None:
+        """Judge what is left, and wait for what others hold. Ctrl C leaves the run to the workers."""
+        watched = _Watch(self, run) if sys.stderr.isatty() else None
+        try:
+            worker = uuid.uuid4().hex
+            while True:
+                more = runs.work(run.pk, worker, seconds=SLICE)
+                if runs.standing(run).state not in ("waiting", "running"):
+                    return
+                if not more:
+                    time.sleep(LOOK)
+        except AWAY as error:
+            raise CommandError(f"The database went away: {error}. Run {run.pk} goes on where a worker runs.") from error
+        except KeyboardInterrupt:
+            raise CommandError(f"Stopped here. Run {run.pk} goes on where a judge worker runs.", returncode=1) from None
+        finally:
+            if watched is not None:
+                watched.stop()
+
+    def show(self, now: Standing, *, last: bool = False) -> None:
+        """One line over the one before."""
+        settled = now.done + now.failed
+        full = round(BAR * settled / now.total) if now.total else BAR
+        cost = "" if now.cost is None else f", {now.cost:.4f} USD"
+        line = f"\r[{'#' * full}{'.' * (BAR - full)}] {settled} of {now.total}, {now.failed} failed{cost}   "
+        self.stderr.write(line, ending="\n" if last else "")
+        self.stderr.flush()
+
+    def _finish(self, run: JudgeRun) -> None:
+        """The outcome; exit code 1 when the run did not come to its end, or an item failed."""
+        now = runs.standing(run)
+        run.refresh_from_db()
+        cost = "unknown cost" if now.cost is None else f"{now.cost:.4f} USD"
+        self.stdout.write(
+            f"run {run.pk} is {now.state}: {now.done} of {now.total} judged, {now.unscored} of them unscored, "
+            f"{now.failed} failed, {now.calls} calls paid, {now.cache_hits} from the cache, {cost}."
+        )
+        for text, count in now.errors:
+            self.stderr.write(f"failed: {count} x {text}")
+        if now.state != "finished":
+            raise CommandError(f"The run did not come to its end: {run.stopped or now.state}")
+        if now.failed:
+            raise CommandError(f"{now.failed} failed; the run's page, or the API, tries them again.")
+
+
+class _Watch:
+    """Shows the progress of a run on the terminal every second, from a thread with a connection of its own."""
+
+    def __init__(self, command: Command, run: JudgeRun) -> None:
+        self.command, self.run = command, run
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._show, daemon=True)
+        self.thread.start()
+
+    def _show(self) -> None:
+        try:
+            while not self.ended.wait(1.0):
+                self.command.show(runs.standing(self.run))
+        finally:
+            connection.close()
+
+    def stop(self) -> None:
+        self.ended.set()
+        self.thread.join()
+        self.command.show(runs.standing(self.run), last=True)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1_000_000:
+        raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+    return int(text)
+
+
+def _dollars(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ArgumentTypeError(f"{text!r} is no number of US dollars") from None
+
+
+def _submission(pk: int) -> Submission:
+    found = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
+    if found is None:
+        raise CommandError(f"There is no submission {pk}; list_submissions shows them.", returncode=2)
+    return found
+
+
+def _judge(name: str) -> Judge:
+    try:
+        return defining.judge_named(name)
+    except LookupError as error:
+        raise CommandError(str(error.args[0]), returncode=2) from error
+
+
+def _in_the_name_of(submission: Submission, username: str | None) -> Person:
+    """The person named, else the only maintainer of the submission."""
+    if username is not None:
+        return find_person(username)
+    maintainers = submission.memberships.filter(role=Role.MAINTAINER, deactivated_at__isnull=True)
+    people = [member.person for member in maintainers.select_related("person")[:2]]
+    if len(people) != 1:
+        has = "more than one maintainer" if people else "no maintainer"
+        raise CommandError(f"The submission has {has}: say with --as USERNAME who starts the run.", returncode=2)
+    return people[0]
+
+
+def _selection(options: dict[str, Any], judge: Judge) -> dict[str, Any]:
+    chosen = {name: options[name] for name in ("state", "level", "limit") if options[name]}
+    if options["task_id"]:
+        chosen["task_ids"] = options["task_id"]
+    return chosen | ({"unjudged": judge.pk} if options["unjudged"] else {})

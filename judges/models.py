@@ -1,0 +1,349 @@
+"""Judges, their runs, what they said, and every call that was made for it.
+
+The rows are the truth and the broker is not: a run item without a judgment is work to do, and exactly one worker
+takes it by a conditional update.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from annotation.models import Agent, Submission, Task, Trajectory
+from annotation.models import triggers as annotation_triggers
+from annotation.models.events import digest
+from annotation.records import Verdict
+
+VERDICTS = [(v.value, v.name.lower().replace("_", " ")) for v in Verdict]
+
+annotation_triggers.APPEND_ONLY |= {
+    "judges_judgment": "",
+    "judges_judge": "OLD.frozen_at IS NOT NULL",  # until its first run it may still be changed, or deleted
+}
+
+
+class PromptSet(models.Model):
+    """Prompts that a maintainer loaded from files; the project's own ones are files and have no row.
+
+    ``texts`` maps ``<stage>.<part>`` to a template, ``digest`` is the SHA-256 of its canonical JSON, ``source`` tells
+    where the texts came from.
+    """
+
+    name = models.SlugField(max_length=64)
+    digest = models.CharField(max_length=64)
+    texts = models.JSONField()
+    source = models.CharField(max_length=500, blank=True)
+    loaded_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    loaded_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name", "-loaded_at"]
+        constraints = [models.UniqueConstraint(fields=["name", "digest"], name="prompt_set_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.digest[:8]}"
+
+
+class Judge(models.Model):
+    """A scorer with everything that decides what it says; frozen at its first run, and then never changed.
+
+    ``prompts`` names a prompt set (``webjudge/1`` for one of ours, ``loaded/<name>@<digest>`` for a loaded one) and
+    ``prompts_digest`` is the SHA-256 of its texts. ``parameters`` are those of the scorer, ``generation`` those of
+    the model client (`llm.Generation`). ``endpoint`` names an endpoint of the settings, never a key. ``concurrency``,
+    ``timeout`` (seconds) and ``attempts`` are its `llm.Patience`. A judge of the scorer ``imported`` only has
+    judgments that were made elsewhere.
+    """
+
+    name = models.SlugField(max_length=64)
+    version = models.PositiveIntegerField(default=1)
+    description = models.CharField(max_length=500, blank=True)
+    scorer = models.CharField(max_length=40)
+    scorer_version = models.PositiveIntegerField(default=1)
+    endpoint = models.CharField(max_length=40, default="default")
+    model = models.CharField(max_length=200, blank=True)
+    prompts = models.CharField(max_length=100, blank=True)
+    prompts_digest = models.CharField(max_length=64, blank=True)
+    parameters = models.JSONField(default=dict)
+    generation = models.JSONField(default=dict)
+    concurrency = models.PositiveIntegerField(default=16)
+    timeout = models.FloatField(default=120.0)
+    attempts = models.PositiveIntegerField(default=6)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    frozen_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name", "-version"]
+        constraints = [models.UniqueConstraint(fields=["name", "version"], name="judge_version_once")]
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over scorer, its version, model, prompts and all parameters; stored with every judgment.
+
+        The endpoint is left out: the same model behind another address is the same judge.
+        """
+        return digest(
+            {
+                "scorer": self.scorer,
+                "scorer_version": self.scorer_version,
+                "model": self.model,
+                "prompts": self.prompts_digest,
+                "parameters": self.parameters,
+                "generation": self.generation,
+            }
+        )
+
+    def __str__(self) -> str:
+        return self.name if self.version == 1 else f"{self.name}@{self.version}"
+
+
+class ModelTerms(models.Model):
+    """What a model costs and how often it may be asked; a maintainer of the instance edits it.
+
+    Prices are US dollars for a million tokens, null where unknown; ``cached_price`` is for input that the endpoint
+    had in its cache, null: as any other input. A call keeps the cost that it had when it was made. Limits are shared
+    by all workers, null: none.
+    """
+
+    endpoint = models.CharField(max_length=40, default="default")
+    model = models.CharField(max_length=200)
+    input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    cached_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    tokens_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["endpoint", "model"]
+        verbose_name_plural = "model terms"
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint", "model"], name="model_terms_once"),
+            models.CheckConstraint(
+                condition=~Q(input_price__lt=0) & ~Q(cached_price__lt=0) & ~Q(output_price__lt=0),
+                name="model_prices_not_negative",
+            ),
+            models.CheckConstraint(
+                condition=~Q(requests_per_minute=0) & ~Q(tokens_per_minute=0), name="model_limits_positive"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.endpoint}"
+
+
+class JudgeRun(models.Model):
+    """One judge over chosen trajectories of a submission, ``repetitions`` times each.
+
+    ``selection`` is what was chosen, as it was asked for; the items say what came of it. A ``test`` run tries a judge
+    on a trajectory and counts nowhere. A ``fresh`` run uses no reply of an earlier one. ``max_cost`` in US dollars;
+    ``estimate`` is what was foreseen (`runs.Plan`). ``stopped`` says why a run waits that nobody paused.
+    ``called_at`` is when workers were last called, whether the message arrived or not.
+    """
+
+    judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="runs")
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="judge_runs")
+    selection = models.JSONField(default=dict)
+    repetitions = models.PositiveIntegerField(default=1)
+    test = models.BooleanField(default=False)
+    fresh = models.BooleanField(default=False)
+    max_cost = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    estimate = models.JSONField(default=dict)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    stopped = models.CharField(max_length=500, blank=True)
+    called_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [
+            # Read by the reconciler every few seconds (holding.unfinished).
+            models.Index(
+                F("id"), condition=Q(finished_at__isnull=True, cancelled_at__isnull=True), name="judge_run_open"
+            ),
+        ]
+
+    @property
+    def state(self) -> str:
+        """cancelled, finished, paused, stopped, waiting (nobody has begun) or running; the first that holds."""
+        states = {
+            "cancelled": self.cancelled_at,
+            "finished": self.finished_at,
+            "paused": self.paused_at,
+            "stopped": self.stopped,
+            "waiting": self.started_at is None,
+        }
+        return next((name for name, holds in states.items() if holds), "running")
+
+    def __str__(self) -> str:
+        return f"run {self.pk} of {self.judge}"
+
+
+class RunItem(models.Model):
+    """One trajectory of a run, for the ``repetition``-th time (from 1): waiting, taken, failed or done.
+
+    Waiting: no ``taken_at``. Taken: ``worker`` is at it, or lost where ``heartbeat_at`` is old. Done: ``done_at``, and
+    there is a judgment. Failed: ``failed_at`` with the ``error`` of the last attempt; a retry makes it wait again.
+    """
+
+    run = models.ForeignKey(JudgeRun, on_delete=models.CASCADE, related_name="items")
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="+")
+    repetition = models.PositiveIntegerField(default=1)
+    attempt = models.PositiveIntegerField(default=0)
+    worker = models.CharField(max_length=40, blank=True)
+    taken_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    done_at = models.DateTimeField(null=True, blank=True)
+    failed_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "trajectory", "repetition"], name="run_item_once"),
+            models.CheckConstraint(
+                condition=Q(done_at__isnull=True) | Q(failed_at__isnull=True), name="run_item_done_or_failed"
+            ),
+        ]
+        indexes = [
+            # Read by holding.take: what is still to do in a run, in order.
+            models.Index(
+                F("run"),
+                F("id"),
+                condition=Q(done_at__isnull=True, failed_at__isnull=True),
+                name="run_item_to_do",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"item {self.pk} of run {self.run_id}"
+
+
+class Judgment(models.Model):
+    """What a judge said of one trajectory; never changed.
+
+    Without a usable reply the ``verdict`` is null and ``unscored`` says why. ``evidence`` is `scorer.Score.evidence`
+    as JSON. ``item`` is null for judgments that were made elsewhere: those name task and agent, and the trajectory
+    where there is one; ``imported`` keeps everything else that their file carried. ``tokens`` and ``cost`` (US
+    dollars; null when a price was unknown) count what the calls of this judgment were worth, cache hits included.
+    """
+
+    judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="judgments")
+    fingerprint = models.CharField(max_length=64)
+    item = models.OneToOneField(RunItem, on_delete=models.PROTECT, null=True, blank=True, related_name="judgment")
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="+")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="+")
+    trajectory = models.ForeignKey(
+        Trajectory, on_delete=models.PROTECT, null=True, blank=True, related_name="judgments"
+    )
+    repetition = models.PositiveIntegerField(default=1)
+    verdict = models.PositiveSmallIntegerField(null=True, blank=True, choices=VERDICTS)
+    unscored = models.CharField(max_length=500, blank=True)
+    score = models.FloatField(null=True, blank=True)
+    explanation = models.TextField(blank=True)
+    evidence = models.JSONField(default=dict)
+    response = models.TextField(blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    tokens = models.PositiveIntegerField(null=True, blank=True)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True, blank=True)
+    imported = models.JSONField(null=True, blank=True)
+    made_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-made_at", "-pk"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(verdict__isnull=True) | Q(verdict__in=[v.value for v in Verdict]),
+                name="judgment_verdict_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict__isnull=True) ^ Q(unscored=""), name="judgment_verdict_or_unscored"
+            ),
+            models.CheckConstraint(
+                condition=Q(item__isnull=True) ^ Q(imported__isnull=True), name="judgment_made_here_or_imported"
+            ),
+            models.UniqueConstraint(
+                fields=["judge", "task", "agent", "repetition"],
+                condition=Q(item__isnull=True),
+                name="imported_judgment_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"judgment {self.pk}"
+
+
+class ModelCall(models.Model):
+    """One call of a model for a run item: the trace, and the cache of replies.
+
+    ``key`` is the SHA-256 of the request body with images by digest; ``sample`` tells repetitions of the same call
+    apart. ``request`` and ``reply`` (the raw body) are null where ``hit_of`` names the call that paid for them, and
+    after pruning. A call without a reply has an ``error``. Times in milliseconds, ``cost`` in US dollars. ``number``
+    counts the calls of an attempt, so that a row whose commit was in doubt can be written again.
+    """
+
+    item = models.ForeignKey(RunItem, on_delete=models.CASCADE, db_index=False, related_name="calls")
+    attempt = models.PositiveIntegerField()
+    number = models.PositiveIntegerField(null=True, blank=True)
+    stage = models.CharField(max_length=40)
+    step = models.PositiveIntegerField(null=True, blank=True)
+    key = models.CharField(max_length=64)
+    sample = models.CharField(max_length=40, default="1")
+    request = models.JSONField(null=True, blank=True)
+    reply = models.TextField(null=True, blank=True)  # noqa: DJ001 - null is "none", "" would be an empty body
+    hit_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="hits")
+    hit = models.BooleanField(default=False)
+    model = models.CharField(max_length=200, blank=True)
+    finish = models.CharField(max_length=40, blank=True)
+    prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
+    cached_tokens = models.PositiveIntegerField(null=True, blank=True)
+    completion_tokens = models.PositiveIntegerField(null=True, blank=True)
+    reasoning_tokens = models.PositiveIntegerField(null=True, blank=True)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True, blank=True)
+    latency = models.PositiveIntegerField(null=True, blank=True)
+    retries = models.PositiveSmallIntegerField(default=0)
+    error = models.TextField(blank=True)
+    pruned_at = models.DateTimeField(null=True, blank=True)
+    made_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [models.UniqueConstraint(fields=["item", "attempt", "number"], name="model_call_once")]
+        indexes = [
+            # Read by ledger.look_up: the reply of an earlier call with the same request.
+            models.Index(F("key"), F("sample"), condition=Q(reply__isnull=False), name="model_call_reply"),
+            # Read by runs.standing and ledger.paid: the sums of a run, without its requests and replies.
+            models.Index(fields=["item", "hit", "cost", "prompt_tokens", "completion_tokens"], name="model_call_paid"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.stage} call {self.pk}"
+
+
+class RateWindow(models.Model):
+    """What is left of an endpoint's limit a minute, shared by all workers of an instance without Redis.
+
+    ``name`` is ``<endpoint>:<model>:requests`` or ``...:tokens``; ``left`` may be negative after a call that turned
+    out larger than it was thought.
+    """
+
+    name = models.CharField(max_length=300, unique=True)
+    left = models.FloatField()
+    at = models.FloatField(help_text="Unix time of `left`, in seconds.")
+
+    def __str__(self) -> str:
+        return self.name

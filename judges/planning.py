@@ -1,0 +1,209 @@
+"""Which trajectories a run is about, and what it would cost, before anything is asked."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from annotation.models import Submission, Trajectory
+from annotation.models.states import State, with_state
+from annotation.workflow import Conflict
+from judges import defining
+from judges.llm import Usage
+from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms
+from judges.scorer import Prompts, Subject
+from judges.working.ledger import price
+from judges.working.subjects import subjects_of
+
+SELECTION = ("state", "level", "task_ids", "limit", "unjudged")
+MOST_REPETITIONS = 100
+MOST_ITEMS = 100_000
+CHARACTERS_PER_TOKEN = 4  # of English text
+TOKENS_PER_PICTURE = 1_100  # a screenshot of 1280 x 1600 at high detail
+TOKENS_PER_REPLY = 300  # a paragraph of reasons and a verdict
+TOKENS_PER_THOUGHT = 1_200  # what a reasoning model adds to that, and is paid for
+USUAL_LATENCY = 3.0  # seconds of a call, where none was made yet
+RECENT_RUNS, RECENT_CALLS = 3, 200
+
+
+class RunRefused(Conflict):
+    """A run that cannot be started as asked; the message says why and what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would do. Tokens are estimates; ``cost`` in US dollars, None without prices; ``seconds`` of work
+    of one worker. ``already_judged`` trajectories have a judgment of this judge."""
+
+    trajectories: int
+    repetitions: int
+    calls: int
+    pictures: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: Decimal | None
+    seconds: float
+    already_judged: int
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is stored with the run."""
+        return asdict(self) | {"cost": None if self.cost is None else str(self.cost)}
+
+
+# --- which -----------------------------------------------------------------------------------------------------------
+
+
+def choose(submission: Submission, selection: Mapping[str, Any]) -> list[Trajectory]:
+    """The trajectories that a selection means, in the order of the submission.
+
+    ``{}`` is all of them; ``state`` and ``level`` filter (a text or a list of texts), ``task_ids`` lists (an unknown
+    id is refused), ``limit`` takes the first, ``unjudged`` names a judge's primary key whose judged trajectories are
+    left out. Raises RunRefused.
+    """
+    if unknown := sorted(set(map(str, selection)) - set(SELECTION)):
+        raise RunRefused(f"Trajectories are not chosen by {', '.join(unknown)}; known are {', '.join(SELECTION)}.")
+    rows: Any = Trajectory.objects.filter(submission=submission).select_related("task").order_by("position")
+    if states := _texts(selection, "state"):
+        if strange := [name for name in states if name not in list(State)]:
+            raise RunRefused(f"There is no state {strange[0]!r}; known are {', '.join(State)}.")
+        rows = with_state(rows).filter(state__in=states)
+    if levels := _texts(selection, "level"):
+        rows = rows.filter(task__level__in=levels)
+    if wanted := _texts(selection, "task_ids"):
+        _known(submission, wanted)
+        rows = rows.filter(task__external_id__in=wanted)
+    if (judge := _number(selection, "unjudged")) is not None:
+        rows = rows.exclude(pk__in=_judged(judge, submission))
+    limit = _number(selection, "limit")
+    return list(rows if limit is None else rows[:limit])
+
+
+def _texts(selection: Mapping[str, Any], name: str) -> list[str]:
+    given = selection.get(name) or []
+    given = [given] if isinstance(given, str) else given
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) and "\x00" not in each for each in given):
+        raise RunRefused(f"{name} must be a text or a list of texts.")
+    return list(given)
+
+
+def _number(selection: Mapping[str, Any], name: str) -> int | None:
+    given = selection.get(name)
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given < 2**31:
+        raise RunRefused(f"{name} must be a whole number from 1.")
+    return given
+
+
+def _known(submission: Submission, wanted: list[str]) -> None:
+    present = set(Trajectory.objects.filter(submission=submission).values_list("task__external_id", flat=True))
+    missing = [task_id for task_id in wanted if task_id not in present]
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise RunRefused(f"The submission has no trajectory of {', '.join(missing[:3])}{more}.")
+
+
+def _judged(judge: int, submission: Submission) -> Any:
+    """The keys of trajectories with a judgment of this judge, tests left out."""
+    made = Judgment.objects.filter(judge=judge, trajectory__submission=submission)
+    return made.exclude(item__run__test=True).order_by().values("trajectory")
+
+
+# --- at what cost ----------------------------------------------------------------------------------------------------
+
+
+def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], repetitions: int = 1) -> Plan:
+    """What the run would cost, from the scorer's own forecast, before anything is asked.
+
+    Foreseen as if nothing were in the cache. Raises RunRefused when the judge cannot judge, or the selection means
+    nothing.
+    """
+    return plan_of(judge, submission, choose(submission, selection), repetitions)
+
+
+def plan_of(judge: Judge, submission: Submission, chosen: list[Trajectory], repetitions: int) -> Plan:
+    """`plan` for trajectories that were chosen already."""
+    if isinstance(repetitions, bool) or not isinstance(repetitions, int) or not 1 <= repetitions <= MOST_REPETITIONS:
+        raise RunRefused(f"Judge each trajectory 1 to {MOST_REPETITIONS} times.")
+    if len(chosen) * repetitions > MOST_ITEMS:
+        raise RunRefused(
+            f"{len(chosen)} trajectories, {repetitions} times each, are more than the {MOST_ITEMS:,} judgments of one "
+            "run: choose fewer, or make several runs."
+        )
+    pks = [trajectory.pk for trajectory in chosen]
+    calls, pictures, prompt, completion = (n * repetitions for n in _foreseen(judge, pks))
+    judged = {row["trajectory"] for row in _judged(judge.pk, submission).distinct()}
+    terms = ModelTerms.objects.filter(endpoint=judge.endpoint, model=judge.model).first()
+    return Plan(
+        trajectories=len(chosen),
+        repetitions=repetitions,
+        calls=calls,
+        pictures=pictures,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cost=_cost(terms, prompt, completion),
+        seconds=_seconds(judge, calls),
+        already_judged=len(judged.intersection(pks)),
+    )
+
+
+def _foreseen(judge: Judge, pks: list[int]) -> tuple[int, int, int, int]:
+    """Calls, pictures, prompt tokens and completion tokens of judging these trajectories once."""
+    try:
+        kind, parameters, _ = defining.built(judge)
+        prompts = defining.prompts_of(judge)
+    except (LookupError, ValueError) as error:
+        raise RunRefused(str(error.args[0] if error.args else error)) from error
+    calls = pictures = prompt = 0
+    for _, subject in subjects_of(pks):
+        foreseen = kind.calls(parameters, subject)
+        calls += len(foreseen)
+        pictures += sum(number for _, number in foreseen)
+        prompt += _prompt_tokens(prompts, subject, foreseen)
+    thoughts = TOKENS_PER_THOUGHT if judge.generation.get("dialect") == "reasoning" else 0
+    return calls, pictures, prompt, calls * (TOKENS_PER_REPLY + thoughts)
+
+
+def _prompt_tokens(prompts: Prompts, subject: Subject, foreseen: list[tuple[str, int]]) -> int:
+    """Templates and task go into every call; what the agent did goes into those of the last stage."""
+    task = len(subject.record.task_text) + sum(map(len, subject.key_points))
+    did = sum(len(step.action) + len(step.thought or "") for step in subject.record.steps)
+    templates = {stage: _longest_form(prompts, stage) for stage, _ in foreseen}
+    last = foreseen[-1][0] if foreseen else ""
+    characters = sum(templates[stage] + task + (did if stage == last else 0) for stage, _ in foreseen)
+    return characters // CHARACTERS_PER_TOKEN + TOKENS_PER_PICTURE * sum(number for _, number in foreseen)
+
+
+def _longest_form(prompts: Prompts, stage: str) -> int:
+    """Characters of a stage's templates; of the two forms that a set may have, the longer one."""
+    sizes = {
+        name.removeprefix(f"{stage}."): len(text) for name, text in prompts.texts.items() if name.startswith(stage)
+    }
+    plain = sum(size for part, size in sizes.items() if part in ("system", "user"))
+    return max(plain, sum(sizes.values()) - plain)
+
+
+def _cost(terms: ModelTerms | None, prompt: int, completion: int) -> Decimal | None:
+    each = price(terms, Usage(prompt=1_000_000, completion=0)), price(terms, Usage(prompt=0, completion=1_000_000))
+    if each[0] is None or each[1] is None:
+        return None
+    return ((prompt * each[0] + completion * each[1]) / 1_000_000).quantize(Decimal("1e-4"))
+
+
+def _seconds(judge: Judge, calls: int) -> float:
+    """Of one worker: the three stages of a trajectory after one another, or all calls through the gate."""
+    latency = _latency(judge)
+    return max(3 * latency, calls * latency / judge.concurrency) if calls else 0.0
+
+
+def _latency(judge: Judge) -> float:
+    """The median of recent calls of the judge's model, in seconds."""
+    same = JudgeRun.objects.filter(judge__model=judge.model, judge__endpoint=judge.endpoint, started_at__isnull=False)
+    runs = list(same.order_by("-pk").values_list("pk", flat=True)[:RECENT_RUNS])
+    calls = ModelCall.objects.filter(item__run__in=runs, hit=False, latency__isnull=False, error="")
+    recent = calls.order_by("-pk").values_list("latency", flat=True)[:RECENT_CALLS]
+    known = [latency for latency in recent if latency is not None]
+    return statistics.median(known) / 1000 if known else USUAL_LATENCY

@@ -1,0 +1,126 @@
+"""Prompt sets by name: the project's own ones, which are files, and those that a maintainer loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.validators import validate_slug
+from django.db import IntegrityError, transaction
+
+from annotation.formats.printable import printable
+from annotation.models.events import digest
+from annotation.records import Problem
+from annotation.workflow import Incomplete
+from judges import access
+from judges import prompts as own
+from judges.models import PromptSet
+from judges.scorer import Prompts
+
+LOADED = "loaded/"
+KEY = re.compile(r"[a-z][a-z0-9_-]{0,39}\.[a-z][a-z0-9_-]{0,39}")  # <stage>.<part>
+MOST_TEXTS = 64
+LONGEST_TEXT = 100_000  # characters; a model reads it with every call
+SHORT = 8  # characters of a digest that name a loaded set
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A prompt set as a list shows it. ``loaded_at`` is None for one of ours; ``source`` says where it came from."""
+
+    name: str
+    digest: str
+    texts: Mapping[str, str]
+    source: str = ""
+    loaded_at: datetime | None = None
+
+
+def full_name(loaded: PromptSet) -> str:
+    """What a judge calls a loaded set: ``loaded/<name>@<first 8 of the digest>``."""
+    return f"{LOADED}{loaded.name}@{loaded.digest[:SHORT]}"
+
+
+def prompts_named(name: str) -> Prompts:
+    """One of ours (``webjudge/1``), or a loaded one: ``loaded/<name>`` is the newest of the name,
+    ``loaded/<name>@<digest>`` (8 characters or more) a certain one. LookupError names what there is instead."""
+    if not name.startswith(LOADED):
+        return own.builtin(name)
+    slug, _, wanted = name.removeprefix(LOADED).partition("@") if storable(name) else ("", "", "")
+    found = PromptSet.objects.filter(name=slug, digest__startswith=wanted).order_by("-loaded_at", "-pk").first()
+    if found is None or (wanted and len(wanted) < SHORT):
+        raise LookupError(f"There is no prompt set {printable(name)}; known are {', '.join(known_names()) or 'none'}.")
+    return Prompts(full_name(found), found.digest, found.texts)
+
+
+def known_names() -> list[str]:
+    return [*own.names(), *(full_name(row) for row in PromptSet.objects.only("name", "digest"))]
+
+
+def known() -> list[Known]:
+    """Ours first, then the loaded ones by name, newest first."""
+    ours = [own.builtin(name) for name in own.names()]
+    return [
+        *(Known(one.name, one.digest, one.texts) for one in ours),
+        *(Known(full_name(row), row.digest, row.texts, row.source, row.loaded_at) for row in PromptSet.objects.all()),
+    ]
+
+
+def load(person: Any, name: str, texts: Mapping[str, str], source: str = "") -> tuple[PromptSet, bool]:
+    """Keep a prompt set, and whether it is new: the same texts under the same name change nothing.
+
+    ``person`` None is the command line. PermissionDenied for others than maintainers of the instance; Incomplete
+    names every text that cannot be taken.
+    """
+    if person is not None and not access.may_define_judges(person):
+        raise PermissionDenied("Only maintainers of the instance may load prompts.")
+    problems = [*_name_problems(name), *_text_problems(texts)]
+    if problems:
+        raise Incomplete(problems)
+    key = {"name": name, "digest": digest(dict(texts))}
+    try:
+        with transaction.atomic():
+            made = {"texts": dict(texts), "source": printable(source, 500), "loaded_by": person}
+            return PromptSet.objects.get_or_create(**key, defaults=made)
+    except IntegrityError:  # pragma: no cover - get_or_create settles the race itself
+        return PromptSet.objects.get(**key), False
+
+
+def _name_problems(name: str) -> list[Problem]:
+    try:
+        validate_slug(name)
+    except Exception:
+        return [Problem("name_malformed", "A name has letters, digits, hyphens and underscores only.", "name")]
+    return [] if len(name) <= 64 else [Problem("name_too_long", "A name has at most 64 characters.", "name")]
+
+
+def _text_problems(texts: Mapping[str, str]) -> list[Problem]:
+    if not texts:
+        return [Problem("no_prompts", "There is no prompt in it.", "files")]
+    if len(texts) > MOST_TEXTS:
+        return [Problem("too_many_prompts", f"There are {len(texts)} texts; a set has at most {MOST_TEXTS}.", "files")]
+    return [problem for key, text in texts.items() for problem in _problems_of(str(key), text)]
+
+
+def _problems_of(key: str, text: Any) -> list[Problem]:
+    shown = ascii(key[:100])[1:-1]
+    if not KEY.fullmatch(key):
+        return [Problem("key_malformed", f"{shown}: a text is named <stage>.<part>, such as verdict.system.", "files")]
+    if not isinstance(text, str) or not text.strip():
+        return [Problem("prompt_empty", f"{shown} is empty.", "files")]
+    if len(text) > LONGEST_TEXT:
+        too_long = f"{shown} has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken."
+        return [Problem("prompt_too_long", too_long, "files")]
+    if not storable(text):
+        return [
+            Problem("prompt_unreadable", f"{shown} has a character that no text has (NUL, or half a pair).", "files")
+        ]
+    return []
+
+
+def storable(text: str) -> bool:
+    """Whether both databases take the text: no NUL, no half of a surrogate pair."""
+    return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

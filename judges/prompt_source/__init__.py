@@ -1,0 +1,163 @@
+"""Prompts read out of files: texts in our layout, or the Python source of a benchmark, which is never executed.
+
+Our layout is one file a text, ``<stage>.<part>.md``. In Python source the texts that functions assign become
+templates with ``{placeholders}``. Which stage a text belongs to is told by the name of its function (or of the
+constant itself), which part by the role of the message that it is put into, else by the name of its variable; a
+mapping says it for other shapes. No Django, no rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from annotation.formats.printable import listing, printable
+from annotation.records import Problem
+from judges.prompt_source.texts import SourceError, Text, decoded, texts_of
+
+__all__ = ["SourceError", "Text", "part_of", "read", "stage_of", "texts_of"]
+
+KEY = r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*"
+MOST_SOURCE = 2**20  # bytes of all Python files together
+MOST_PROBLEMS = 20
+OURS = re.compile(rf"({KEY})\.(?:md|txt)")
+MAPPING = re.compile(rf"{KEY}=(?:\w+\.)?\w+(?:#[2-9])?")
+# Stages by what the name of a function, or of a constant, contains; the first that fits. The last one is for judges
+# of one call, and for the function that puts everything together.
+STAGES = (
+    ("key_points", ("key_point", "keypoint")),
+    ("screenshot", ("image", "screenshot", "snapshot")),
+    ("verdict", ("verdict", "outcome", "final", "eval", "judge")),
+)
+PARTS = (("system", ("system", "sys_", "_sys")), ("user", ("user", "prompt", "template", "text")))
+
+
+def read(files: Mapping[str, bytes], mapping: Iterable[str] = ()) -> dict[str, str]:
+    """The texts of a set, by ``<stage>.<part>``, from files by name; SourceError when there are none.
+
+    ``mapping`` has entries ``stage.part=function.variable`` for Python source; where given, only these are read.
+    """
+    ours = {name: match[1] for name in files if (match := OURS.fullmatch(name.rpartition("/")[2]))}
+    sources = sorted(name for name in files if name.endswith(".py"))
+    wanted = [_wanted(entry) for entry in mapping]
+    if ours and not wanted:
+        return _plain(files, ours)
+    if not sources:
+        raise SourceError(_nothing(files))
+    if sum(len(files[name]) for name in sources) > MOST_SOURCE:
+        message = f"The Python files together are larger than the {MOST_SOURCE:,} bytes that are read. Name one file."
+        raise SourceError(Problem("source_too_large", message, "files"))
+    texts = [text for name in sources for text in texts_of(name, files[name])]
+    return _mapped(texts, wanted) if wanted else _recognised(texts)
+
+
+def _nothing(files: Iterable[str]) -> Problem:
+    message = (
+        "Looked for files <stage>.<part>.md, such as verdict.system.md, or Python source (.py); found "
+        f"{listing(sorted(files), 8) or 'nothing'}."
+    )
+    return Problem("no_prompts", message, "files")
+
+
+def _plain(files: Mapping[str, bytes], ours: Mapping[str, str]) -> dict[str, str]:
+    made: dict[str, str] = {}
+    for name, key in sorted(ours.items()):
+        if key in made:
+            raise SourceError(Problem("prompt_twice", f"There are two files for {key}; give one set only.", key))
+        made[key] = decoded(name, files[name]).replace("\r\n", "\n").replace("\r", "\n").strip()
+    return made
+
+
+def stage_of(text: Text) -> str:
+    """The stage that a text belongs to, "" when its names do not say."""
+    for name in (text.function.lower(), text.variable.lower()):
+        for stage, words in STAGES:
+            if any(word in name for word in words):
+                return stage
+    return ""
+
+
+def part_of(text: Text) -> str:
+    """``system``, ``user`` or ``user_without_images``; "" for anything else, such as a remark between pictures."""
+    if text.variable == "message":
+        return "system" if text.role == "system" else ""
+    by_name = (part for part, words in PARTS if any(word in text.variable.lower() for word in words))
+    part = text.role if text.role in ("system", "user") else next(by_name, "")
+    return "user_without_images" if part == "user" and text.branch and text.number == 2 else part
+
+
+def _recognised(texts: list[Text]) -> dict[str, str]:
+    made: dict[str, Text] = {}
+    problems = []
+    for text in texts:
+        stage, part = stage_of(text), part_of(text)
+        if not stage or not part:
+            continue
+        key = f"{stage}.{part}"
+        if key in made:
+            problems.append(_twice(key, made[key], text))
+        elif text.problem:
+            problems.append(_unreadable(key, text))
+        made.setdefault(key, text)
+    missing = [key for key in ("verdict.system", "verdict.user") if key not in made]
+    if missing:
+        problems.insert(0, _missing(missing, texts))
+    if problems:
+        raise SourceError(*problems[:MOST_PROBLEMS])
+    return dict(sorted(({key: text.template for key, text in made.items()} | _line_above_inputs(texts)).items()))
+
+
+def _line_above_inputs(texts: list[Text]) -> dict[str, str]:
+    """The line above the pictures of the task: the only text that user messages have of their own, again or not."""
+    lines = {text.template for text in texts if (text.variable, text.role) == ("message", "user") and not text.problem}
+    return {"inputs.user": lines.pop()} if len(lines) == 1 and not any("{" in line for line in lines) else {}
+
+
+def _missing(keys: list[str], texts: list[Text]) -> Problem:
+    found = listing([f"{text.name} (line {text.line})" for text in texts], 20) or "no text at all"
+    message = (
+        f"No text for {' and '.join(keys)} was recognised: looked for system and user texts in functions whose names "
+        f"speak of key points, of judging an image, and of the evaluation. Found {found}. "
+        "Say which is which by a mapping: verdict.system=function.variable."
+    )
+    return Problem("no_prompts", message, "files")
+
+
+def _twice(key: str, first: Text, second: Text) -> Problem:
+    message = (
+        f"{key} is there twice: {first.name} ({first.file}, line {first.line}) and {second.name} ({second.file}, line "
+        f"{second.line}). Give one file only, or choose by a mapping: {key}={first.name}."
+    )
+    return Problem("prompt_twice", message, key)
+
+
+def _unreadable(key: str, text: Text) -> Problem:
+    message = f"{key} ({text.file}, line {text.line}, {text.name}) cannot be read: {text.problem}."
+    return Problem("prompt_unreadable", message, key)
+
+
+def _wanted(entry: str) -> tuple[str, str]:
+    if not MAPPING.fullmatch(entry):
+        message = f"{printable(entry)} is no mapping; one is stage.part=function.variable, or stage.part=CONSTANT."
+        raise SourceError(Problem("mapping_malformed", message, "mapping"))
+    key, _, name = entry.partition("=")
+    return key, name
+
+
+def _mapped(texts: list[Text], wanted: list[tuple[str, str]]) -> dict[str, str]:
+    made, problems = {}, []
+    for key, name in wanted:
+        found = [text for text in texts if text.name == name]
+        if len(found) == 1 and not found[0].problem:
+            made[key] = found[0].template
+        elif len(found) == 1:
+            problems.append(_unreadable(key, found[0]))
+        elif found:
+            lines = listing([f"{text.file} line {text.line}" for text in found])
+            problems.append(Problem("prompt_twice", f"{name} is there {len(found)} times: {lines}.", key))
+        else:
+            known = listing([text.name for text in texts], 20) or "no text at all"
+            problems.append(Problem("prompt_missing", f"There is no text {name} for {key}; found {known}.", key))
+    if problems:
+        raise SourceError(*problems)
+    return made

@@ -1,0 +1,180 @@
+"""The texts that Python source assigns, or puts into chat messages. The source is parsed and never executed."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from annotation.formats.printable import printable
+from annotation.records import Problem
+from judges.prompt_source.templates import Unreadable, may_be_text, template
+
+LARGEST = 2**20  # bytes of one file; a prompt is never so long
+# Of Python source less: the parser needs a thousand bytes for a name, and for f-strings the square of their places.
+LARGEST_SOURCE = 2**19
+MOST_BRACES = 10_000
+
+
+class SourceError(Exception):
+    """The files hold no usable prompts; ``problems`` say what was looked for, and what was found instead."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__(" ".join(problem.message for problem in problems))
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of a source.
+
+    ``variable`` is ``message`` for one that is written into a message directly. ``number`` counts the texts that a
+    function assigns to the same variable, ``branch`` tells that it does so under a condition. ``role`` is that of
+    the message that it is put into, where it is. ``problem`` says why it cannot be taken as it is.
+    """
+
+    file: str
+    line: int
+    function: str
+    variable: str
+    template: str = ""
+    role: str = ""
+    number: int = 1
+    branch: bool = False
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """As ``--map`` takes it: ``function.variable``, or ``function.variable#2`` for the second one."""
+        again = f"#{self.number}" if self.number > 1 else ""
+        return f"{self.function}.{self.variable}{again}".removeprefix(".")
+
+
+def decoded(name: str, data: bytes) -> str:
+    shown = printable(name)
+    if len(data) > LARGEST:
+        raise SourceError(Problem("file_too_large", f"{shown} is larger than {LARGEST:,} bytes.", shown))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{shown} is not UTF-8: byte {error.start} cannot be read. Save it as UTF-8."
+        raise SourceError(Problem("not_utf8", message, shown)) from None
+
+
+def texts_of(name: str, data: bytes) -> list[Text]:
+    """Every text of the source, in the order of its lines; SourceError when it cannot be parsed."""
+    if len(data) > LARGEST_SOURCE or data.count(b"{") > MOST_BRACES:
+        most = f"{LARGEST_SOURCE:,} bytes and {MOST_BRACES:,} braces"
+        message = f"{printable(name)} is larger than what is read of Python source: {most}."
+        raise SourceError(Problem("file_too_large", message, printable(name)))
+    try:
+        tree = _parsed(name, decoded(name, data))
+        scopes: list[tuple[str, list[ast.stmt]]] = [("", tree.body)]
+        inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        scopes += [(node.name, node.body) for node in ast.walk(tree) if isinstance(node, inner)]
+        found = [text for function, body in scopes for text in _Scope(printable(name), function).read(body)]
+    except (RecursionError, MemoryError):
+        shown = printable(name)
+        message = f"{shown} is nested too deeply to be read."
+        raise SourceError(Problem("nested_too_deep", message, shown)) from None
+    return sorted(found, key=lambda text: text.line)
+
+
+def _parsed(name: str, source: str) -> ast.Module:
+    shown = printable(name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in the foreign source
+            return ast.parse(source)
+    except SyntaxError as error:
+        message = f"{shown} is no Python that can be read: line {error.lineno or 1}: {printable(str(error.msg))}."
+        raise SourceError(Problem("syntax_error", message, shown)) from None
+    except ValueError:
+        raise SourceError(Problem("syntax_error", f"{shown} has a character that no source has.", shown)) from None
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The texts of one function, or of the module's own level.
+
+    ``aliases`` leads from ``text`` in ``text = prompt.format(...)`` to ``prompt``, which is then ``formatted``;
+    ``roles`` leads from a variable to the role of the message that it is put into.
+    """
+
+    file: str
+    function: str
+    texts: list[Text] = field(default_factory=list)
+    formatted: set[str] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    values: dict[str, list[tuple[ast.expr, bool]]] = field(default_factory=dict)
+
+    def read(self, body: list[ast.stmt]) -> list[Text]:
+        self._collect(body)
+        for variable, values in self.values.items():
+            role = self.roles.get(variable, "")
+            for number, (value, branch) in enumerate(values, 1):
+                self._keep(Text(self.file, value.lineno, self.function, variable, "", role, number, branch), value)
+        return self.texts
+
+    def _collect(self, body: list[ast.stmt]) -> None:
+        """Look at every statement of this scope, its branches included, and not into functions inside it."""
+        waiting: list[tuple[ast.AST, bool]] = [(statement, False) for statement in reversed(body)]
+        while waiting:
+            node, branch = waiting.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+                continue
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                self._assigned(node, branch)
+            if (name := _formatted_name(node)) is not None:
+                self.formatted.add(name)
+            if isinstance(node, ast.Dict):
+                self._message(_pairs(node))
+            inside = branch or isinstance(node, ast.If | ast.For | ast.While | ast.Try)
+            waiting += [(child, inside) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+    def _assigned(self, node: ast.Assign | ast.AnnAssign, branch: bool) -> None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name) or node.value is None:
+            return
+        variable = targets[0].id
+        if (source := _formatted_name(node.value)) is not None:
+            self.aliases[variable] = source
+        elif may_be_text(node.value):
+            self.values.setdefault(variable, []).append((node.value, branch))
+
+    def _message(self, message: dict[str, ast.expr]) -> None:
+        """A chat message: what is put into it has its role."""
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(role, ast.Constant) or not isinstance(role.value, str) or content is None:
+            return
+        inner = [_pairs(node).get("text") for node in ast.walk(content) if isinstance(node, ast.Dict)]
+        for part in [content, *inner]:
+            if isinstance(part, ast.Name):
+                self.roles[self.aliases.get(part.id, part.id)] = role.value
+            elif part is not None and may_be_text(part):
+                self._keep(Text(self.file, part.lineno, self.function, "message", role=role.value), part)
+
+    def _keep(self, text: Text, value: ast.expr) -> None:
+        try:
+            made = replace(text, template=template(value, text.variable in self.formatted))
+        except Unreadable as error:
+            made = replace(text, problem=str(error))
+        if made.problem or made.template.strip():
+            self.texts.append(made)
+
+
+def _pairs(node: ast.Dict) -> dict[str, ast.expr]:
+    """The entries of a dictionary whose keys are texts."""
+    pairs: list[tuple[Any, ast.expr]] = [
+        (key.value, value) for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant)
+    ]
+    return {key: value for key, value in pairs if isinstance(key, str)}
+
+
+def _formatted_name(node: ast.AST) -> str | None:
+    """``prompt`` in ``prompt.format(...)``."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return node.func.value.id if isinstance(node.func.value, ast.Name) else None
+    return None

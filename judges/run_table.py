@@ -1,0 +1,164 @@
+"""The trajectories of a run with what came of each repetition, and what to do about its errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
+from django.utils import timezone
+
+from annotation.models import Trajectory
+from annotation.records import Verdict
+from judges.models import JudgeRun, Judgment, ModelCall, RunItem
+
+GRACE = timedelta(seconds=15)  # a worker that was called may take so long to begin
+
+WAITING = Q(done_at__isnull=True, failed_at__isnull=True)
+SHOWN = {
+    "success": Q(judgment__verdict=Verdict.SUCCESS),
+    "failure": Q(judgment__verdict=Verdict.FAILURE),
+    "not executable": Q(judgment__verdict=Verdict.NOT_EXECUTABLE),
+    "unscored": Q(judgment__isnull=False, judgment__verdict__isnull=True),
+    "failed": Q(failed_at__isnull=False),
+    "waiting": WAITING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What came of one repetition: ``judgment``, or ``state`` (waiting, at work, failed) with its ``error``."""
+
+    state: str
+    judgment: Judgment | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A trajectory with a cell for every repetition; ``flips`` where two of them have different verdicts."""
+
+    trajectory: Trajectory
+    cells: list[Cell]
+    flips: bool
+
+    @property
+    def first(self) -> Cell:
+        return self.cells[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How far a run is, for a list; ``cost`` in US dollars, None where no price is known."""
+
+    total: int
+    done: int
+    unscored: int
+    failed: int
+    cost: Decimal | None
+
+
+def narrowed(run: JudgeRun, q: str = "", show: str = "") -> QuerySet[Any, Any]:
+    """The trajectories of a run as ``{"trajectory": pk, ...}``, those whose verdicts differ first."""
+    items = RunItem.objects.filter(run=run)
+    if q:
+        items = items.filter(trajectory__task__external_id__icontains=q)
+    if show in SHOWN:
+        items = items.filter(trajectory__in=RunItem.objects.filter(SHOWN[show], run=run).values("trajectory"))
+    groups = items.order_by().values("trajectory").annotate(verdicts=Count("judgment__verdict", distinct=True))
+    if show == "flips":
+        groups = groups.filter(verdicts__gt=1)
+    last = Case(When(verdicts__gt=1, then=Value(0)), default=Value(1))
+    return groups.order_by(last, F("trajectory__position"), "trajectory")
+
+
+def flips(run: JudgeRun) -> int:
+    """How many trajectories have verdicts that differ among the repetitions."""
+    return narrowed(run, show="flips").count()
+
+
+def rows(run: JudgeRun, trajectory_pks: Sequence[int]) -> list[Row]:
+    """The rows of these trajectories, in their order; three queries."""
+    trajectories = Trajectory.objects.select_related("task").in_bulk(trajectory_pks)
+    cells: dict[int, dict[int, Cell]] = {}
+    items = RunItem.objects.filter(run=run, trajectory__in=trajectory_pks).select_related("judgment")
+    for item in items:
+        cells.setdefault(item.trajectory_id, {})[item.repetition] = _cell(item)
+    return [_row(run, trajectories[pk], cells.get(pk, {})) for pk in trajectory_pks if pk in trajectories]
+
+
+def _row(run: JudgeRun, trajectory: Trajectory, cells: dict[int, Cell]) -> Row:
+    listed = [cells.get(number, Cell("none")) for number in range(1, run.repetitions + 1)]
+    verdicts = {cell.judgment.verdict for cell in listed if cell.judgment and cell.judgment.verdict is not None}
+    return Row(trajectory, listed, len(verdicts) > 1)
+
+
+def _cell(item: RunItem) -> Cell:
+    judgment = getattr(item, "judgment", None)
+    if judgment is not None:
+        return Cell("done", judgment)
+    if item.failed_at is not None:
+        return Cell("failed", error=item.error)
+    return Cell("at work" if _alive(item) else "waiting")
+
+
+def _alive(item: RunItem) -> bool:
+    seen = item.heartbeat_at or item.taken_at
+    return seen is not None and seen > timezone.now() - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
+
+
+def abandoned(run: JudgeRun) -> bool:
+    """Whether items have waited for a while and no worker that lives is at the run."""
+    now = timezone.now()
+    if (run.started_at or run.created_at) > now - GRACE:
+        return False
+    items = RunItem.objects.filter(run=run)
+    lately = now - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
+    living = Q(heartbeat_at__gt=lately) | Q(taken_at__gt=lately) | Q(done_at__gt=now - GRACE)
+    return items.filter(WAITING).exists() and not items.filter(living).exists()
+
+
+def summaries(runs: Iterable[JudgeRun]) -> list[tuple[JudgeRun, Sums]]:
+    """Each run with its sums; two queries for all of them."""
+    listed = list(runs)
+    items = RunItem.objects.filter(run__in=listed).order_by().values("run")
+    counts = items.annotate(
+        total=Count("pk"),
+        done=Count("pk", filter=Q(done_at__isnull=False)),
+        unscored=Count("pk", filter=SHOWN["unscored"]),
+        failed=Count("pk", filter=SHOWN["failed"]),
+    )
+    calls = ModelCall.objects.filter(item__run__in=listed, hit=False).order_by().values("item__run")
+    costs = {row["item__run"]: row["paid"] for row in calls.annotate(paid=Sum("cost"))}
+    known = {row["run"]: row for row in counts}
+    return [(run, _sums(known.get(run.pk, {}), costs.get(run.pk, Decimal(0)))) for run in listed]
+
+
+def _sums(row: Mapping[str, Any], cost: Decimal | None) -> Sums:
+    total, done, unscored, failed = (row.get(name, 0) for name in ("total", "done", "unscored", "failed"))
+    return Sums(total, done, unscored, failed, cost)
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+ADVICE = (
+    (r"\b(401|403)\b|api key|not configured|JUDGE_", "Check the endpoint and its key in the settings, then retry."),
+    (
+        r"\b404\b|model.{0,20}not (exist|found)",
+        "Check the model's name; a new version of the judge can name another.",
+    ),
+    (r"\b429\b|rate limit|quota", "Lower the judge's concurrency or set limits in the terms of the model, then retry."),
+    (r"time[d -]*out", "Give the judge a longer time-out, or retry when the endpoint is less busy."),
+    (r"picture|screenshot|image", "The picture is missing in the image store: restore it, then retry."),
+    (r"\b5\d\d\b|connection|unreachable|reach", "Retry when the endpoint answers again."),
+)
+
+
+def advice(error: str) -> str:
+    """What a maintainer can do about an error, by its words."""
+    return next((text for words, text in ADVICE if re.search(words, error, re.I)), "Retry when the cause is mended.")

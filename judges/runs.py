@@ -1,0 +1,294 @@
+"""The life of a judge run: planned, started, paused, resumed, cancelled, tried again, and how far it is.
+
+Rows are the truth. A worker takes an item by one conditional update, reports that it lives, and stores the judgment
+and the end of the item in one transaction; what a dead worker held is taken by the next (`working`, `holding`).
+
+Every verb locks the submission, then the run, and appends an event to the submission's chain. Judges change nothing
+that people decided: a run may be made over a frozen submission, and over one for practice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Max, Min, Q, Sum
+from django.utils import timezone
+
+from annotation.models import Membership, Submission
+from annotation.workflow import Conflict
+from annotation.workflow.ground import Role, active_member, lock_submission, record
+from judges import defining, endpoints, jobs
+from judges.llm import NotConfigured
+from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
+from judges.planning import Plan, RunRefused, choose, plan, plan_of
+from judges.working.holding import OPEN, counts, facts, silent_since, unfinished
+from judges.working.ledger import paid
+from judges.working.shift import work
+from judges.working.subjects import subject_of
+
+__all__ = [
+    "Plan",
+    "RunRefused",
+    "Standing",
+    "cancel",
+    "choose",
+    "pause",
+    "plan",
+    "resume",
+    "retry_failed",
+    "standing",
+    "start",
+    "subject_of",
+    "unfinished",
+    "work",
+]
+
+RATE_OVER = timedelta(minutes=5)
+MOST_ERRORS = 5  # that a standing names
+LARGEST_BUDGET = Decimal(10) ** 8  # as the column has it
+A_CENT_OF_A_CENT = Decimal("0.0001")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a run is. ``rate`` is judgments a minute over the last minutes, ``seconds_left`` None when unknown.
+
+    ``calls``, ``tokens`` and ``cost`` are what was paid for; ``cache_hits`` cost nothing. ``errors`` are the most
+    frequent ones with their number.
+    """
+
+    state: str
+    total: int
+    done: int
+    unscored: int
+    failed: int
+    running: int
+    calls: int
+    cache_hits: int
+    tokens: int
+    cost: Decimal | None
+    rate: float | None
+    seconds_left: float | None
+    errors: tuple[tuple[str, int], ...] = ()
+
+
+# --- verbs -----------------------------------------------------------------------------------------------------------
+
+
+def start(
+    person: Any,
+    judge: Judge,
+    submission: Submission,
+    selection: Mapping[str, Any],
+    *,
+    repetitions: int = 1,
+    max_cost: Decimal | None = None,
+    test: bool = False,
+    fresh: bool = False,
+) -> JudgeRun:
+    """Freeze the judge, write the run with its items, append the event; raises RunRefused. Workers are called after
+    the commit by `jobs.call_workers`, and by the reconciler when that message is lost."""
+    chosen = choose(submission, selection)
+    if not chosen:
+        raise RunRefused("No trajectory is chosen, so there is nothing to judge.")
+    estimate = plan_of(judge, submission, chosen, repetitions)
+    with transaction.atomic():
+        submission = lock_submission(submission.pk)
+        member = active_member(person, submission, Role.MAINTAINER)
+        _endpoint_is_there(judge)
+        budget = _budget(judge, max_cost)
+        defining.freeze(judge)
+        run = JudgeRun.objects.create(
+            judge=judge,
+            submission=submission,
+            selection=dict(selection),
+            repetitions=repetitions,
+            test=test,
+            fresh=fresh,
+            max_cost=budget,
+            estimate=estimate.as_json(),
+            created_by=person,
+        )
+        RunItem.objects.bulk_create(
+            (
+                RunItem(run=run, trajectory=trajectory, repetition=repetition)
+                for repetition in range(1, repetitions + 1)
+                for trajectory in chosen
+            ),
+            batch_size=1000,
+        )
+        asked = {"trajectories": len(chosen), "repetitions": repetitions, "fresh": fresh, "max_cost": _said(budget)}
+        record(submission, member, "judge_run_started", **facts(run), **asked)
+        _call_workers(run, len(chosen) * repetitions)
+        return run
+
+
+def pause(person: Any, run: JudgeRun) -> None:
+    """Let what is running end, and take nothing more."""
+    with _changed(person, run) as (row, member):
+        _must_be(row, "waiting", "running", because="Only a run that is at work can be paused")
+        row.paused_at = timezone.now()
+        row.save(update_fields=["paused_at"])
+        record(row.submission, member, "judge_run_paused", **facts(row))
+
+
+def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
+    """Go on after a pause, or with a higher budget."""
+    with _changed(person, run) as (row, member):
+        _must_be(row, "paused", "stopped", because="Only a run that is paused or has stopped can be resumed")
+        _endpoint_is_there(row.judge)
+        if max_cost is not None:
+            row.max_cost = _budget(row.judge, max_cost)
+        _budget_left(row)
+        row.paused_at, row.stopped = None, ""
+        row.save(update_fields=["paused_at", "stopped", "max_cost"])
+        record(row.submission, member, "judge_run_resumed", **facts(row), max_cost=_said(row.max_cost))
+        _call_workers(row, row.items.filter(OPEN).count())
+
+
+def cancel(person: Any, run: JudgeRun) -> None:
+    """End a run for good; judgments that were made stay."""
+    with _changed(person, run) as (row, member):
+        _must_be(
+            row, "waiting", "running", "paused", "stopped", because="Only a run that has not ended can be cancelled"
+        )
+        row.cancelled_at = timezone.now()
+        row.save(update_fields=["cancelled_at"])
+        record(row.submission, member, "judge_run_cancelled", **facts(row), **counts(row.pk))
+
+
+def retry_failed(person: Any, run: JudgeRun) -> int:
+    """Make the failed items wait again; returns how many."""
+    with _changed(person, run) as (row, member):
+        states = ("waiting", "running", "paused", "stopped", "finished")
+        _must_be(row, *states, because="A cancelled run does nothing more: start a new one")
+        _endpoint_is_there(row.judge)
+        failed = row.items.filter(failed_at__isnull=False)
+        number = failed.update(failed_at=None, worker="", taken_at=None, heartbeat_at=None)
+        if number:
+            row.finished_at = None
+            row.save(update_fields=["finished_at"])
+            record(row.submission, member, "judge_run_retried", **facts(row), items=number)
+            _call_workers(row, number)
+        return number
+
+
+@contextmanager
+def _changed(person: Any, run: JudgeRun) -> Iterator[tuple[JudgeRun, Membership]]:
+    """The run, locked after its submission, and who changes it; ``run`` is as it then is when the block has ended."""
+    with transaction.atomic():
+        submission = lock_submission(run.submission_id)
+        member = active_member(person, submission, Role.MAINTAINER)
+        row = JudgeRun.objects.select_for_update(no_key=True, of=("self",)).select_related("judge").get(pk=run.pk)
+        row.submission = submission
+        yield row, member
+    run.refresh_from_db()
+
+
+def _must_be(run: JudgeRun, *states: str, because: str) -> None:
+    if run.state not in states:
+        raise Conflict(f"{because}; this one is {run.state}.")
+
+
+def _endpoint_is_there(judge: Judge) -> None:
+    try:
+        endpoints.endpoint_for(judge.endpoint)
+    except NotConfigured as reason:
+        raise RunRefused(str(reason)) from reason
+
+
+def _budget(judge: Judge, given: Decimal | None) -> Decimal | None:
+    """The budget as the column holds it; RunRefused for one that means nothing, or that nobody could keep."""
+    if given is None:
+        return None
+    try:
+        budget = Decimal(given).quantize(A_CENT_OF_A_CENT)
+    except (InvalidOperation, ValueError, TypeError):
+        raise RunRefused("The budget must be a number of US dollars.") from None
+    if not budget.is_finite() or not 0 < budget < LARGEST_BUDGET:
+        raise RunRefused(f"The budget must be between {A_CENT_OF_A_CENT} and {LARGEST_BUDGET:,} US dollars.")
+    terms = ModelTerms.objects.filter(endpoint=judge.endpoint, model=judge.model).first()
+    if terms is None or terms.input_price is None or terms.output_price is None:
+        raise RunRefused(
+            f"A budget needs prices, and those of {judge.model} at the endpoint {judge.endpoint} are unknown. A "
+            "maintainer of the instance sets its prices for input and output on the page of the models' terms."
+        )
+    return budget
+
+
+def _budget_left(run: JudgeRun) -> None:
+    if run.max_cost is not None and (spent := paid(run.pk)) >= run.max_cost:
+        raise RunRefused(
+            f"The budget of {run.max_cost.normalize():f} US dollars is spent ({spent:.4f} so far). Resume the run with "
+            "a higher one."
+        )
+
+
+def _call_workers(run: JudgeRun, items: int) -> None:
+    """After the commit; robust, since without a broker the rows wait and the reconciler calls again."""
+    JudgeRun.objects.filter(pk=run.pk).update(called_at=timezone.now())
+    transaction.on_commit(lambda: jobs.call_workers(run.pk, items), robust=True)
+
+
+def _said(amount: Decimal | None) -> str | None:
+    return None if amount is None else str(amount)
+
+
+# --- how far ---------------------------------------------------------------------------------------------------------
+
+
+def standing(run: JudgeRun) -> Standing:
+    """How far a run is, in five queries."""
+    now = timezone.now()
+    row = JudgeRun.objects.get(pk=run.pk)
+    items = row.items.aggregate(
+        total=Count("pk"),
+        done=Count("pk", filter=Q(done_at__isnull=False)),
+        failed=Count("pk", filter=Q(failed_at__isnull=False)),
+        running=Count("pk", filter=OPEN & Q(heartbeat_at__gte=silent_since())),
+        lately=Count("pk", filter=Q(done_at__gte=now - RATE_OVER)),
+        first_taken=Min("taken_at", filter=Q(done_at__gte=now - RATE_OVER)),
+        last_done=Max("done_at"),
+    )
+    calls = ModelCall.objects.filter(item__run=row).aggregate(
+        calls=Count("pk", filter=Q(hit=False)),
+        cache_hits=Count("pk", filter=Q(hit=True)),
+        prompt=Sum("prompt_tokens", filter=Q(hit=False)),
+        completion=Sum("completion_tokens", filter=Q(hit=False)),
+        cost=Sum("cost", filter=Q(hit=False)),
+    )
+    failed = row.items.filter(failed_at__isnull=False).order_by().values_list("error")
+    errors = failed.annotate(number=Count("pk")).order_by("-number", "error")[:MOST_ERRORS]
+    rate = _rate(items, now)
+    left = items["total"] - items["done"] - items["failed"]
+    return Standing(
+        state=row.state,
+        total=items["total"],
+        done=items["done"],
+        unscored=Judgment.objects.filter(item__run=row, verdict__isnull=True).count(),
+        failed=items["failed"],
+        running=items["running"],
+        calls=calls["calls"],
+        cache_hits=calls["cache_hits"],
+        tokens=(calls["prompt"] or 0) + (calls["completion"] or 0),
+        cost=calls["cost"] if calls["calls"] else Decimal(0),
+        rate=rate,
+        seconds_left=left / rate * 60 if rate and left and row.state == "running" else None,
+        errors=tuple(errors),
+    )
+
+
+def _rate(items: Mapping[str, Any], now: datetime) -> float | None:
+    """Judgments a minute, from when the first of the last minutes was taken to now, or to the last when all is done."""
+    if not items["lately"]:
+        return None
+    ended = items["total"] == items["done"] + items["failed"]
+    begun = max(items["first_taken"] or now, now - RATE_OVER)
+    minutes = ((items["last_done"] if ended else now) - begun).total_seconds() / 60
+    return float(items["lately"] / max(minutes, 1 / 60))

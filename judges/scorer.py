@@ -1,0 +1,186 @@
+"""What a scorer is: a trajectory and a model client in, a score out. No Django, no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+
+from annotation.records import Finding, TrajectoryRecord, Verdict
+from judges.llm import Asker, ImageRef
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Everything that a scorer may know of a trajectory.
+
+    ``screenshots`` has one entry a step, None where the step has no picture; equal pictures have equal digests.
+    ``input_images`` came with the task. ``key_points`` were accepted by people. The final answer is in ``record``;
+    a scorer that must not show it to its model leaves it there.
+    """
+
+    record: TrajectoryRecord
+    website: str = ""
+    screenshots: tuple[ImageRef | None, ...] = ()
+    input_images: tuple[ImageRef, ...] = ()
+    key_points: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPointEvidence:
+    """What a judge says about one requirement: ``finding`` None where it only listed it; ``steps`` prove it."""
+
+    text: str
+    finding: Finding | None = None
+    steps: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEvidence:
+    """What a judge says about the picture of one step.
+
+    ``relevance`` is 1 to 5, None where the reply could not be read (0 in upstream's mode, which counts it so);
+    ``kept`` pictures were shown for the verdict. ``same_as`` is the earlier step with the same picture whose reply
+    this is.
+    """
+
+    step: int
+    relevance: int | None
+    reason: str = ""
+    kept: bool = False
+    response: str = ""
+    same_as: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What came of judging one trajectory.
+
+    ``verdict`` None is unscored, and ``unscored`` then says why in words; never both, never neither. ``score`` is a
+    number where the scorer gives one. ``response`` is the raw text that the verdict was read from. ``notes`` are
+    facts about how it was made, such as where the key points came from.
+    """
+
+    verdict: Verdict | None
+    unscored: str = ""
+    score: float | None = None
+    explanation: str = ""
+    key_points: tuple[KeyPointEvidence, ...] = ()
+    steps: tuple[StepEvidence, ...] = ()
+    response: str = ""
+    notes: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if (self.verdict is None) == (not self.unscored):
+            raise ValueError("A score has either a verdict or a reason why there is none.")
+
+    def evidence(self) -> dict[str, Any]:
+        """Key points, steps and notes as JSON, as they are stored with a judgment."""
+        return {
+            "key_points": [asdict(point) for point in self.key_points],
+            "steps": [asdict(step) for step in self.steps],
+            "notes": dict(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The templates of one version: ``texts`` maps ``<stage>.<part>`` (``verdict.system``) to a template."""
+
+    name: str
+    digest: str
+    texts: Mapping[str, str]
+
+
+class Scorer(Protocol):
+    """Judges one trajectory. ``LookupError`` for a prompt that the set lacks is raised when it is built."""
+
+    async def score(self, subject: Subject, model: Asker) -> Score: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An entry of the registry.
+
+    ``build`` makes the scorer from its parameters (an instance of ``parameters``, a frozen dataclass whose fields
+    have defaults and, in their metadata, a ``help`` text) and the prompts. ``version`` changes whenever the same
+    parameters would lead to another call or another reading of a reply. ``calls`` foresees the calls of a subject:
+    pairs of a stage and the number of pictures in the call.
+    """
+
+    name: str
+    version: int
+    title: str
+    description: str
+    parameters: type
+    prompts: str
+    build: Callable[[Any, Prompts], Scorer]
+    calls: Callable[[Any, Subject], list[tuple[str, int]]]
+
+
+REGISTRY: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    if kind.name in REGISTRY:
+        raise ValueError(f"There is a scorer {kind.name} already.")
+    REGISTRY[kind.name] = kind
+    return kind
+
+
+class ParameterError(ValueError):
+    """A parameter that does not exist, or has a wrong type or value; ``name`` is the parameter's."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def parameters_from(kind: type, given: Mapping[str, Any]) -> Any:
+    """An instance of a parameter class from JSON, or from the texts of a form; raises ParameterError.
+
+    Known types: bool, int, float, str, and Literal of texts. The class checks bounds in its ``__post_init__`` and
+    raises ParameterError itself.
+    """
+    hints = get_type_hints(kind)
+    names = [one.name for one in fields(kind)]
+    for name in given:
+        if name not in names:
+            raise ParameterError(name, f"There is no parameter {name}; known are {', '.join(names) or 'none'}.")
+    return kind(**{name: _converted(name, hints[name], value) for name, value in given.items()})
+
+
+def _converted(name: str, hint: Any, value: Any) -> Any:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise ParameterError(name, f"{name} must be one of {', '.join(get_args(hint))}, not {value!r}.")
+        return value
+    if hint is bool:
+        return _as_bool(name, value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ParameterError(name, f"{name} must be {_described(hint)}, not {value!r}.")
+    try:
+        converted = hint(value)
+    except (ValueError, OverflowError):
+        raise ParameterError(name, f"{name} must be {_described(hint)}, not {value!r}.") from None
+    if hint is int and isinstance(value, float) and value != converted:
+        raise ParameterError(name, f"{name} must be a whole number, not {value!r}.")
+    return converted
+
+
+def _as_bool(name: str, value: Any) -> bool:
+    known = {True: True, False: False, "true": True, "on": True, "false": False, "": False}
+    if not isinstance(value, bool | str) or value not in known:
+        raise ParameterError(name, f"{name} must be true or false, not {value!r}.")
+    return known[value]
+
+
+def _described(hint: Any) -> str:
+    return {int: "a whole number", float: "a number", str: "a text"}.get(hint, str(hint))
+
+
+def defaults(kind: type) -> dict[str, Any]:
+    """The default of every parameter, as JSON."""
+    return {one.name: None if one.default is MISSING else one.default for one in fields(kind)}

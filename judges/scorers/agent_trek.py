@@ -1,0 +1,48 @@
+"""AgentTrek: one call with the thoughts and actions in turn and the last screenshot; lenient rules.
+
+The published one stops with an error where a thought is missing. Here a missing thought is left out (in upstream's
+mode it is an empty one).
+"""
+
+from __future__ import annotations
+
+from judges.scorer import Kind, Subject, register
+from judges.scorers import framing, upstream
+from judges.scorers.autonomous_eval import obstacle
+from judges.scorers.one_call import Mended, Method, Shown, foreseen, last_picture, picture_line, published
+
+
+def shows(subject: Subject) -> Shown:
+    pictures = last_picture(subject)
+    lines = (
+        framing.field("task", subject.record.task_text, framing.TASK),
+        *framing.history(framing.acting(subject.record, "auto"), thoughts=True),
+        picture_line(pictures),
+    )
+    return Shown(lines, pictures=pictures)
+
+
+def shows_upstream(subject: Subject) -> Shown:
+    steps = framing.acting(subject.record, "always")
+    turns = "\n\n".join(
+        f"Thought {number}: {step.thought or ''}\nAction {number}: {step.action}"
+        for number, step in enumerate(steps, 1)
+    )
+    return Shown(
+        values={"task": subject.record.task_text, "thoughts_and_actions": turns}, pictures=last_picture(subject)
+    )
+
+
+METHOD = Method(("task", "thoughts_and_actions"), shows, shows_upstream, upstream.verdict, obstacle)
+KIND = register(
+    Kind(
+        name="agenttrek",
+        version=1,
+        title="AgentTrek",
+        description="One call: thoughts and actions in turn and the last screenshot, by lenient rules.",
+        parameters=Mended,
+        prompts="agenttrek/1",
+        build=published(METHOD),
+        calls=foreseen(METHOD),
+    )
+)

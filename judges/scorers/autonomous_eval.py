@@ -1,0 +1,60 @@
+"""Autonomous Eval: one call with the task, the numbered actions and the last screenshot; three kinds of task.
+
+The published one speaks of the agent's answer in its instructions and does not pass it on. In the default mode the
+instructions say truthfully what there is.
+"""
+
+from __future__ import annotations
+
+from judges.scorer import Kind, Subject, register
+from judges.scorers import framing, reading, upstream
+from judges.scorers.one_call import Mended, Method, Mode, Shown, foreseen, last_picture, picture_line, published
+
+SCHEMA = reading.object_schema(
+    task_kind={"type": "string", "enum": ["information", "navigation", "modification"]},
+    reason=reading.TEXT,
+    verdict=reading.VERDICT,
+)
+
+
+def shows(subject: Subject) -> Shown:
+    pictures = last_picture(subject)
+    lines = (
+        framing.field("task", subject.record.task_text, framing.TASK),
+        *framing.history(framing.acting(subject.record, "auto")),
+        picture_line(pictures),
+    )
+    return Shown(lines, pictures=pictures)
+
+
+def shows_upstream(subject: Subject) -> Shown:
+    actions = [step.action for step in framing.acting(subject.record, "always")]
+    numbered = "\n".join(f"{number}. {action}" for number, action in enumerate(actions, 1))
+    return Shown(
+        values={"task": subject.record.task_text, "last_actions": numbered},
+        pictures=last_picture(subject),
+    )
+
+
+def obstacle(subject: Subject, mode: Mode) -> str:
+    """Upstream cannot run without a screenshot; ours judges by the actions then."""
+    if mode == "upstream" and not last_picture(subject):
+        return "The published method needs a screenshot, and the trajectory has none."
+    if not last_picture(subject) and not framing.acting(subject.record, "auto"):
+        return "The trajectory has neither an action nor a screenshot to judge by."
+    return ""
+
+
+METHOD = Method(("task", "last_actions"), shows, shows_upstream, upstream.verdict, obstacle, SCHEMA)
+KIND = register(
+    Kind(
+        name="autonomous-eval",
+        version=1,
+        title="Autonomous Eval",
+        description="One call: task, actions and last screenshot, judged by the kind of the task.",
+        parameters=Mended,
+        prompts="autonomous-eval/1",
+        build=published(METHOD),
+        calls=foreseen(METHOD),
+    )
+)

@@ -1,0 +1,153 @@
+"""How a reply is read in the default mode: an explicit answer is taken, anything else is unclear and never a verdict.
+
+The rules of published judges, which read more into a reply than it says, are in `upstream`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from annotation.records import Finding, Verdict
+from judges.llm import Reply
+
+VERDICT = {"type": "string", "enum": ["success", "failure"]}
+TEXT = {"type": "string"}
+
+MARKS = r"[\s*_#`\"'“”‘’:=>\[\]().-]*"
+STATUS = re.compile(rf"(?<!\w)(?:status|verdict)\b{MARKS}?[:=]{MARKS}", re.IGNORECASE)
+NOT = r"(?<!\w)(?:not|no|without|never|neither|nor|non|cannot|\w{2,7}n['’]t)(?!\w)"
+NEGATED = rf"(?:{NOT}[\s-]*(?:(?:a|an|any|the|be|fully|really|entirely|completely)\s+){{0,2}})"
+HEDGES = re.compile(rf"{NOT}|(?<!\w)(?:partial(?:ly)?|partly|almost|nearly|mixed|possibl[ey]|perhaps|if)(?!\w)", re.I)
+CLAUSES = re.compile(r"[,;.!?()—–]|(?<!\w)(?:but|so)(?!\w)")
+SUCCESS = r"success(?:ful(?:ly)?)?|succeed(?:ed|s)?"
+FAILURE = r"fail(?:ure|ed|s)?|unsuccessful(?:ly)?"
+WORDS = re.compile(
+    rf"(?<!\w)(?P<negated>{NEGATED})?(?<!\w)(?:(?P<success>{SUCCESS})|(?P<failure>{FAILURE}))(?!\w)", re.IGNORECASE
+)
+SCORE = re.compile(
+    r"(?<!\w)score\b(?:\s*\(\s*1\s*(?:-|–|to)\s*5\s*\))?[\s*_#`:=\[-]*(?P<number>[1-5])(?![\d.,]*\d)(?!\w)",
+    re.IGNORECASE,
+)
+POINT = re.compile(r"^[ \t]*(?:\d{1,3}[ \t]*[.):](?!\d)[ \t]*|[-*•][ \t]+)(?P<text>\S.*)$", re.MULTILINE)
+HEADING = re.compile(r"key points[\s*:]*", re.IGNORECASE)
+REASONING = re.compile(r"(?<!\w)reasoning[\s*#]*:[\s*]*", re.IGNORECASE)
+LONGEST_STATEMENT = 60  # characters of a last line that is read without a marker
+LONGEST_LINE = 2_000  # characters that are read after a marker
+
+
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object that has exactly these properties."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a list."""
+    return {"type": "array", "items": dict(items)}
+
+
+VERDICT_SCHEMA = object_schema(reason=TEXT, verdict=VERDICT)
+
+
+def verdict_of(reply: Reply) -> Verdict | None:
+    """The verdict of a structured answer, or of the text where there is none; None when neither states one."""
+    if reply.data is not None:
+        said = reply.data.get("verdict")
+        return {"success": Verdict.SUCCESS, "failure": Verdict.FAILURE}.get(said) if isinstance(said, str) else None
+    return verdict_in(reply.text)
+
+
+def verdict_in(text: str) -> Verdict | None:
+    """What the reply states after its last "Status:" or "Verdict:", or, without one, in a short last line.
+
+    Whole words only, and a negation turns a word around: "unsuccessful" and "not a success" are failure. Both words,
+    or neither, are unclear: None.
+    """
+    markers = list(STATUS.finditer(text))
+    if markers:
+        return _stated(_first_line(text[markers[-1].end() :]))
+    last = text.strip().rpartition("\n")[2]
+    return _stated(last) if len(last) <= LONGEST_STATEMENT else None
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _stated(text: str) -> Verdict | None:
+    """The one verdict that a line states; None for both, for neither, and where a word before it makes it doubtful."""
+    found = set()
+    for clause in CLAUSES.split(text[:LONGEST_LINE]):
+        for hit in WORDS.finditer(clause):
+            doubtful = HEDGES.search(clause[: hit.start()])
+            plain = (hit["success"] is None) == (hit["negated"] is not None)
+            found.add(None if doubtful else Verdict.SUCCESS if plain else Verdict.FAILURE)
+    return found.pop() if len(found) == 1 else None
+
+
+def explanation_of(reply: Reply) -> str:
+    """The reason of a structured answer, or the text before its last marker."""
+    if reply.data is not None:
+        return str(reply.data.get("reason", "")).strip()
+    markers = list(STATUS.finditer(reply.text))
+    said = reply.text[: markers[-1].start()] if markers else reply.text
+    return re.sub(r"^[\s*#]*thoughts?[\s*]*:[\s*]*", "", said, flags=re.IGNORECASE).strip().strip("*#").strip()
+
+
+def relevance_of(reply: Reply) -> int | None:
+    """The 1 to 5 of a structured answer or of the text; None when it states none."""
+    if reply.data is None:
+        return relevance_in(reply.text)
+    said = reply.data.get("score")
+    return said if isinstance(said, int) and not isinstance(said, bool) and 1 <= said <= 5 else None
+
+
+def relevance_in(text: str) -> int | None:
+    """The whole number 1 to 5 that directly follows the last "Score" with a number; "10", "0" and "3.5" are none."""
+    hits = list(SCORE.finditer(text))
+    return int(hits[-1]["number"]) if hits else None
+
+
+def reason_of(reply: Reply) -> str:
+    """The reason of a structured answer, or the text after its "Reasoning" heading and before its "Score"."""
+    if reply.data is not None:
+        return str(reply.data.get("reason", "")).strip()
+    said = REASONING.split(reply.text)[-1]
+    score = SCORE.search(said)
+    return (said[: score.start()] if score else said).strip().strip("*#").strip()
+
+
+def points_of(reply: Reply) -> tuple[str, ...]:
+    """The requirements of a structured answer, or the lines of the text."""
+    if reply.data is None:
+        return points_in(reply.text)
+    said = reply.data.get("key_points")
+    return tuple(str(one).strip() for one in said if str(one).strip()) if isinstance(said, list) else ()
+
+
+def points_in(text: str) -> tuple[str, ...]:
+    """The numbered or dashed lines of a text; where it has none, all lines but the heading."""
+    listed = tuple(hit["text"].strip("* \t\r") for hit in POINT.finditer(text))
+    lines = (line.strip("*# \t") for line in text.splitlines())
+    return listed or tuple(line for line in lines if line and not HEADING.fullmatch(line))
+
+
+def finding_of(said: Any) -> Finding | None:
+    """One of met, unmet, unclear; None for anything else."""
+    return Finding(said) if isinstance(said, str) and said in set(Finding) else None
+
+
+def cited(said: Any, known: Iterable[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The step numbers in ``said`` that exist, and those that do not, each once and in their order."""
+    numbers = (
+        [one for one in said if isinstance(one, int) and not isinstance(one, bool)] if isinstance(said, list) else []
+    )
+    exist = frozenset(known)
+    unique = dict.fromkeys(numbers)
+    return tuple(one for one in unique if one in exist), tuple(one for one in unique if one not in exist)

@@ -1,0 +1,182 @@
+"""A judge of one call whose instructions and criteria a maintainer writes, with what it is shown as parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from judges.llm import Asker, Prompt, Reply, SentImage
+from judges.prompts import fill
+from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
+from judges.scorers import framing, reading
+from judges.scorers.one_call import (
+    RECORD,
+    STAGE,
+    Picture,
+    Shown,
+    different,
+    pictures_of,
+    recorded,
+    scored,
+    user_text,
+)
+from judges.scorers.suspicion import noted
+
+LONGEST_RULES = 20_000  # characters of instructions, and of criteria
+LONGEST_URL = 500
+MOST_PICTURES = 100
+MOST_ENTRIES = 100  # key points, and cited steps, that are kept of a reply
+
+INTEGERS = reading.list_of({"type": "integer"})
+POINT = reading.object_schema(
+    text=reading.TEXT,
+    finding={"type": "string", "enum": ["met", "unmet", "unclear"]},
+    steps=INTEGERS,
+    reason=reading.TEXT,
+)
+CITED = reading.object_schema(step={"type": "integer"}, reason=reading.TEXT)
+SCHEMA = reading.object_schema(
+    reason=reading.TEXT, key_points=reading.list_of(POINT), steps=reading.list_of(CITED), verdict=reading.VERDICT
+)
+
+
+def _shown(what: str, default: bool) -> Any:
+    return field(default=default, metadata={"help": f"Show the judge {what}."})
+
+
+@dataclass(frozen=True, slots=True)
+class SingleCall:
+    """What a maintainer decides; instructions and criteria are trusted, the trajectory is not."""
+
+    instructions: str = field(
+        default="You judge whether a web agent did the task that a person gave it.",
+        metadata={"help": "What the judge is and does: the beginning of its system text."},
+    )
+    criteria: str = field(
+        default="It is a success only if every requirement that the task states was met, and the record or the "
+        "screenshots show it. What the agent merely says it did is not proved.",
+        metadata={"help": "When it is a success and when a failure."},
+    )
+    show_actions: bool = _shown("the actions", True)
+    show_thoughts: bool = _shown("the agent's thoughts", True)
+    show_urls: bool = _shown("the address of every step", True)
+    show_final_answer: bool = _shown("the final answer; it makes judges believe what was only claimed", False)
+    show_key_points: bool = _shown("the key points that people have accepted", True)
+    show_reference_length: bool = _shown("how many steps a person needed", False)
+    show_input_images: bool = _shown("the pictures that came with the task", True)
+    images: Literal["none", "last", "all", "sampled"] = field(
+        default="all",
+        metadata={
+            "help": "Screenshots: none, the last one, all (the last ones where there are too many), or spread evenly "
+            "over the trajectory."
+        },
+    )
+    max_images: int = field(default=50, metadata={"help": f"At most so many screenshots, 1 to {MOST_PICTURES}."})
+
+    def __post_init__(self) -> None:
+        for name in ("instructions", "criteria"):
+            if not getattr(self, name).strip():
+                raise ParameterError(name, f"{name} must not be empty.")
+            if len(getattr(self, name)) > LONGEST_RULES:
+                raise ParameterError(name, f"{name} must have at most {LONGEST_RULES:,} characters.")
+        if not 1 <= self.max_images <= MOST_PICTURES:
+            raise ParameterError("max_images", f"max_images must be 1 to {MOST_PICTURES}, not {self.max_images}.")
+
+
+def chosen(parameters: SingleCall, subject: Subject) -> tuple[Picture, ...]:
+    """The screenshots that are shown."""
+    taken = pictures_of(subject)
+    most = {"none": 0, "last": 1}.get(parameters.images, parameters.max_images)
+    if len(taken) <= most or most < 2 or parameters.images != "sampled":
+        return taken[-most:] if most else ()
+    return tuple(taken[round(place * (len(taken) - 1) / (most - 1))] for place in range(most))
+
+
+def lines(parameters: SingleCall, subject: Subject) -> Iterator[str]:
+    """The record, as far as it is shown."""
+    trajectory = subject.record
+    yield framing.field("task", trajectory.task_text, framing.TASK)
+    if parameters.show_reference_length and trajectory.reference_length is not None:
+        yield f"steps that a person needed: {trajectory.reference_length}"
+    if parameters.show_key_points:
+        for number, point in enumerate(subject.key_points, 1):
+            yield framing.field(f"key point {number}", point, framing.POINT)
+    for step in framing.acting(trajectory, "auto"):
+        if parameters.show_urls and step.url:
+            yield framing.field(f"step {step.index} url", step.url, LONGEST_URL)
+        if parameters.show_thoughts and step.thought:
+            yield framing.field(f"step {step.index} thought", step.thought, framing.THOUGHT)
+        if parameters.show_actions:
+            yield from framing.history([step])
+    if parameters.show_final_answer:
+        yield framing.field("final answer", trajectory.final_answer or "", framing.ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Asks once; what the reply cites is kept as far as it exists."""
+
+    parameters: SingleCall
+    system: str
+    user: str
+
+    async def score(self, subject: Subject, model: Asker) -> Score:
+        pictures = chosen(self.parameters, subject)
+        message = recorded(self.user, Shown(tuple(lines(self.parameters, subject)), pictures=pictures))
+        if self.parameters.show_input_images and subject.input_images:
+            message += ("Pictures that came with the task:", *map(SentImage, subject.input_images))
+        reply = await model.ask(Prompt(self.system, (message,)), stage=STAGE, schema=SCHEMA)
+        return noted(cited(scored(reply, reading.verdict_of, pictures), reply, subject), subject)
+
+
+def cited(score: Score, reply: Reply, subject: Subject) -> Score:
+    """The score with the key points and steps that a structured reply names; unknown step numbers are noted."""
+    known = range(len(subject.record.steps))
+    points, unknown = [], set[int]()
+    for one in _objects(reply, "key_points"):
+        steps, missing = reading.cited(one.get("steps"), known)
+        unknown.update(missing)
+        text, reason = str(one.get("text", ""))[: framing.POINT], str(one.get("reason", ""))
+        points.append(KeyPointEvidence(text, reading.finding_of(one.get("finding")), steps, reason))
+    reasons: dict[int, str] = {}
+    for one in _objects(reply, "steps"):
+        steps, missing = reading.cited([one.get("step")], known)
+        unknown.update(missing)
+        reasons |= {step: str(one.get("reason", "")) for step in steps}
+    kept = {one.step for one in score.steps}
+    evidence = tuple(
+        StepEvidence(step, None, reasons.get(step, ""), kept=step in kept) for step in sorted(kept | reasons.keys())
+    )
+    notes = {**score.notes, "cited": sorted(reasons)} | ({"unknown_steps": sorted(unknown)} if unknown else {})
+    return replace(score, key_points=tuple(points), steps=evidence, notes=notes)
+
+
+def _objects(reply: Reply, name: str) -> list[dict[str, Any]]:
+    said = reply.data.get(name) if reply.data is not None else None
+    return [one for one in said if isinstance(one, dict)][:MOST_ENTRIES] if isinstance(said, list) else []
+
+
+def build(parameters: SingleCall, prompts: Prompts) -> Judge:
+    rules = {"instructions": parameters.instructions.strip(), "criteria": parameters.criteria.strip()}
+    user = user_text(prompts, "framed_system", "framed_user", fills=RECORD)
+    return Judge(parameters, fill(prompts.texts[f"{STAGE}.framed_system"], **rules), user)
+
+
+def calls(parameters: SingleCall, subject: Subject) -> list[tuple[str, int]]:
+    attached = len(subject.input_images) if parameters.show_input_images else 0
+    return [(STAGE, len(different(chosen(parameters, subject))) + attached)]
+
+
+KIND = register(
+    Kind(
+        name="single-call",
+        version=1,
+        title="Single call",
+        description="One call with instructions and criteria of your own, and a choice of what is shown.",
+        parameters=SingleCall,
+        prompts="single-call/1",
+        build=build,
+        calls=calls,
+    )
+)

@@ -1,0 +1,230 @@
+"""Passages of a trajectory that speak to its judge instead of about the task, marked so that people see them.
+
+They change no verdict: a judge is told that everything in the data is data. They are noted beside the verdict, with
+the step and whether the verdict is the one they ask for. No list of patterns is complete; this one is chosen to be
+silent on ordinary pages and agents.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from types import MappingProxyType
+from urllib.parse import unquote_plus
+
+from annotation.records import Verdict
+from judges.scorer import Score, StepEvidence, Subject
+
+LONGEST_TEXT = 100_000  # characters of one field that are looked at, from its start
+LONGEST_TRAJECTORY = 500_000  # characters of a trajectory: half a second, while other calls wait
+LONGEST_PASSAGE = 200  # characters that are noted of a passage
+MOST = 40  # passages noted of one trajectory
+
+SCREENSHOT = "screenshot"  # the field of what a judge wrote of a picture
+OF_A_REPLY = frozenset({"status line", "reply"})  # what is no wonder in the reply of a judge
+
+RULES = r"(?:instructions?|criteria|criterion|rules|guidelines|prompts?|rubric|system message)"
+JUDGE = r"(?:judge|evaluator|grader|annotator|reviewer|adjudicator|scorer|language model|llm|ai model)"
+GOOD = r"(?:success(?:ful(?:ly)?)?|passed|met)"
+BAD = r"(?:fail(?:ure|ed)?|unsuccessful|not successful)"
+IGNORE = r"(?:ignore|disregard|forget|override|bypass|do not follow|don't follow)"
+SAY = r"(?:answer|reply|respond|output|return|conclude|give)"
+RATE = r"(?:mark|judge|rate|score|label|grade|classify|count|treat|consider)"
+FILLER = r"(?: only| always| exactly| with| that| a| the| is|:|\"|')"
+QUOTE = r"[\"'`*_]{0,6}"
+NOT_THE_AGENT = r"(?<!\bI )(?<!\bI will )(?<!\bI can )(?<!\bI should )(?<!\bI'll )(?<!\bwe can )"
+LINE_START = r"^[ \t>*_#`\"'\[-]{0,12}"
+# What may be repeated has a bound, so that a text made to be slow costs no more than another.
+PATTERNS = {
+    kind: re.compile("|".join(ways), re.I | re.M)
+    for kind, ways in {
+        "override": (rf"{NOT_THE_AGENT}\b{IGNORE}\b[^.\n]{{0,40}}\b{RULES}\b",),
+        "addressed": (
+            (
+                rf"\b(?:note|message|attention|instructions?|dear|important)\W{{1,3}}(?:(?:to|for) )?"
+                rf"(?:the |any |all )?{JUDGE}s?\b"
+            ),
+            rf"\b(?:you are|you're|act as) (?:now )?(?:an? |the )?(?:\w{{1,20}} ){{0,2}}{JUDGE}\b",
+            r"\b(?:new|updated|real|additional) (?:system )?(?:instructions?|rules|criteria) ?:",
+        ),
+        "verdict": (
+            (
+                rf"\b{SAY}\b{FILLER}{{0,6}} ?{QUOTE}(?:(?:verdict|status)\W{{1,4}}(?:of )?)?{QUOTE}"
+                r"\b(?P<v1>success|failure)\b(?! message| page| notification| rate| stor| factor)"
+            ),
+            rf"\b{RATE}\b (?:this|the|it)\b(?: \w{{1,20}}){{0,3}} as (?:an? )?{QUOTE}\b(?P<v2>{GOOD}|{BAD})\b",
+        ),
+        "status line": (
+            (
+                rf"{LINE_START}(?:status|final verdict|verdict|predicted.?label){QUOTE}"
+                rf"[ \t]{{0,4}}[:=][ \t\"'`*_]{{0,10}}(?P<v3>{GOOD}|{BAD}|[01])\b"
+            ),
+        ),
+        "reply": (
+            (
+                r"[{,]\s{0,20}\\?[\"'](?:verdict|status|predicted_label|label|score)\\?[\"']\s{0,4}:\s{0,4}\\?[\"']?"
+                rf"(?P<v4>{GOOD}|{BAD}|[01])\b"
+            ),
+        ),
+        "role": (
+            r"<\|(?:im_start|im_end|system|user|assistant|start_header_id|end_header_id|eot_id|endoftext)\|>",
+            r"\[/?INST\]|<</?SYS>>",
+            r"</?(?:system|assistant|developer)(?:[-_](?:message|prompt|reminder))?>",
+            rf"{LINE_START}(?:system|developer)(?: message| prompt)?{QUOTE}\]?[ \t]?:[ \t]?\S",
+            r"[{,]\s{0,20}[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:system|assistant|developer)[\"']",
+        ),
+        "delimiter": (
+            r"<\s?/?\s?(?:record|data|trajectory|untrusted)\b[^>\n]{0,80}>",
+            r"^\W{0,8}(?:end|begin|start) of (?:the )?(?:record|data|trajectory|untrusted|input)\b",
+            r"\bEND[ _-](?:OF[ _-])?DATA\b",
+        ),
+        "tool call": (
+            r"</?(?:tool_call|function_calls?|tool_use|invoke)\b[^>\n]{0,80}>",
+            r"\\?[\"']tool_calls\\?[\"']\s{0,4}:",
+            r"\bto=functions\.\w",
+        ),
+    }.items()
+}
+HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069]")
+SPLIT_WORDS = re.compile("(?:[A-Za-z][\u00ad\u200b-\u200d\u2060-\u2064\ufeff]){3}")  # letters with nothing between
+REVERSED = re.compile("[\u202d\u202e]")
+TAGS = re.compile(
+    "(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007e]{3,}"
+)  # letters that nobody sees; not the flags of regions
+CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4000}={0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that looks like an instruction: what kind of one, its text, and the verdict that it asks for."""
+
+    kind: str
+    text: str
+    asks: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a passage is: the field of a step, or of the trajectory where ``step`` is None."""
+
+    field: str
+    step: int | None
+    passage: Passage
+
+
+def suspicious(text: str) -> list[Passage]:
+    """The passages of ``text`` that look like instructions to a judge, at most one of a kind and verdict."""
+    text = text[:LONGEST_TEXT]
+    readable = unicodedata.normalize("NFKC", HIDDEN.sub("", text))[:LONGEST_TEXT]
+    return [*_worded(readable), *_encoded(readable), *_unseen(text)]
+
+
+def _worded(text: str) -> Iterator[Passage]:
+    for kind, pattern in PATTERNS.items():
+        seen = set()
+        for match in pattern.finditer(text):
+            asks = _asked(match)
+            if asks not in seen:
+                seen.add(asks)
+                yield Passage(kind, _shown(_around(text, match)), asks)
+
+
+def _asked(match: re.Match[str]) -> Verdict | None:
+    said = next((value.lower() for value in match.groupdict().values() if value), "")
+    if not said:
+        return None
+    return Verdict.FAILURE if said == "0" or re.fullmatch(BAD, said) else Verdict.SUCCESS
+
+
+def _encoded(text: str) -> Iterator[Passage]:
+    """Passages that are written in base64; what decodes to something else than words is no passage."""
+    found: dict[Verdict | None, Passage] = {}
+    for match in ENCODED.finditer(text):
+        body = match[0].rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            decoded = base64.b64decode(body + "=" * (-len(body) % 4)).decode()
+        except ValueError:
+            continue
+        for passage in _worded(decoded):
+            found.setdefault(passage.asks, replace(passage, kind="encoded"))
+    yield from found.values()
+
+
+def _unseen(text: str) -> Iterator[Passage]:
+    for pattern in (SPLIT_WORDS, TAGS):
+        if match := pattern.search(text):
+            yield Passage("invisible characters", _shown(_around(text, match)))
+    if match := REVERSED.search(text):
+        yield Passage("reversed text", _shown(_around(text, match)))
+    if match := CONTROLS.search(text):
+        yield Passage("control characters", _shown(_around(text, match)))
+
+
+def _around(text: str, match: re.Match[str]) -> str:
+    """The passage with a little of what stands around it."""
+    start = max(0, match.start() - 40)
+    return text[start : start + LONGEST_PASSAGE]
+
+
+def _shown(text: str) -> str:
+    """Text in which every character can be seen; what cannot is written as its number."""
+    one_line = re.sub(r"[ \n\r\t]+", " ", text).strip()
+    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in one_line)[:LONGEST_PASSAGE]
+
+
+def places(subject: Subject, looks: Iterable[StepEvidence] = ()) -> list[Place]:
+    """The suspicious passages of what task, agent and addresses say, in the order of the steps, at most `MOST`.
+
+    What a page says is in its picture only; ``looks`` are what a judge wrote of the pictures, and may quote it.
+    """
+    found: list[Place] = []
+    left = LONGEST_TRAJECTORY
+    for field, step, text in chain(_texts(subject), _read(looks)):
+        plain = unquote_plus(text[:LONGEST_TEXT]) if field == "url" else text[:LONGEST_TEXT]
+        passages = (one for one in suspicious(plain[:left]) if field != SCREENSHOT or one.kind not in OF_A_REPLY)
+        found += [Place(field, step, passage) for passage in passages]
+        left -= len(plain)
+        if len(found) >= MOST or left <= 0:
+            break
+    return found[:MOST]
+
+
+def _read(looks: Iterable[StepEvidence]) -> Iterator[tuple[str, int | None, str]]:
+    return ((SCREENSHOT, look.step, look.reason) for look in looks if look.same_as is None)
+
+
+def _texts(subject: Subject) -> Iterator[tuple[str, int | None, str]]:
+    record = subject.record
+    yield "task", None, record.task_text
+    yield "website", None, subject.website
+    for point in subject.key_points:
+        yield "key point", None, point
+    for step in record.steps:
+        yield "action", step.index, step.action
+        yield "thought", step.index, step.thought or ""
+        yield "url", step.index, step.url or ""
+    yield "final answer", None, record.final_answer or ""
+
+
+def noted(score: Score, subject: Subject) -> Score:
+    """The score with ``notes["injection"]``: the passages, and which of them ask for the verdict that was given.
+
+    Each is ``{"step", "field", "kind", "text", "asks", "followed"}``; ``asks`` is a verdict's number or None,
+    ``followed`` is True where the verdict is the one that it asks for, which does not prove that it was the reason.
+    A score without such passages stays as it is.
+    """
+    found = [
+        {
+            "step": place.step,
+            "field": place.field,
+            **asdict(place.passage),
+            "followed": place.passage.asks is not None and place.passage.asks == score.verdict,
+        }
+        for place in places(subject, score.steps)
+    ]
+    return replace(score, notes=MappingProxyType({**score.notes, "injection": found})) if found else score

@@ -1,0 +1,74 @@
+"""How the published judges read their replies, fault for fault: for numbers that can be compared with published ones.
+
+Source: the evaluation code of Online-Mind2Web, by its behaviour. A reply without the marker that is looked for counts
+as 0 there, silently; `reading` is what the default mode does instead.
+"""
+
+from __future__ import annotations
+
+import re
+
+from annotation.records import Verdict
+
+STATED = re.compile(r"success|failure\b")
+DIGIT = re.compile("[1-5]")
+BOLD_POINTS, PLAIN_POINTS = "**Key Points**:", "Key Points:"
+
+
+def verdict(text: str) -> Verdict:
+    """Success when "success" occurs between the first and the second "status:", in any case; failure otherwise.
+
+    So "unsuccessful" is a success, and "**Status**: success", which has its colon outside the bold, a failure.
+    """
+    between = text.lower().split("status:")[1:2]
+    return Verdict.SUCCESS if between and "success" in between[0] else Verdict.FAILURE
+
+
+def states_verdict(text: str) -> bool:
+    """Whether a reply that was cut off got as far as one of the two words after its status."""
+    between = text.lower().split("status:")[1:2]
+    return bool(between and STATED.search(between[0]))
+
+
+def voyager_verdict(text: str) -> Verdict:
+    """WebVoyager's rule: failure when the word FAILURE occurs in upper case; success otherwise, whatever it says."""
+    return Verdict.FAILURE if "FAILURE" in text else Verdict.SUCCESS
+
+
+def key_points(text: str) -> str:
+    """The text after the bold heading, as far as its second occurrence; else after the last plain one; else all.
+
+    Blank lines are closed up and every line begins at the margin.
+    """
+    closed = text.replace("\n\n", "\n")
+    bold = closed.split(BOLD_POINTS)
+    found = bold[1] if len(bold) > 1 else closed.split(PLAIN_POINTS)[-1]
+    return "\n".join(line.lstrip() for line in found.splitlines())
+
+
+def image_score(text: str) -> int:
+    """The first digit 1 to 5 between the first and the second "Score", in this case; 0 when there is none.
+
+    So "10" is 1, "0 of 5" is 5 and "score: 5" is 0.
+    """
+    return _first_digit(text.split("Score")[1:2])
+
+
+def image_reason(text: str) -> str:
+    """The text after the last bold Reasoning heading up to a blank line, on one line; all of it without a heading."""
+    return text.rpartition("**Reasoning**:")[2].strip().partition("\n\n")[0].replace("\n", " ")
+
+
+def general_image_score(text: str) -> int:
+    """As `image_score`, after the heading "### Score" only; a reply in another form is 0."""
+    return _first_digit(text.split("### Score")[1:2])
+
+
+def general_image_reason(text: str) -> str:
+    """The text after the last "### Reasoning:" up to "### Score", on one line."""
+    return text.rpartition("### Reasoning:")[2].strip().partition("### Score")[0].replace("\n", " ")
+
+
+def _first_digit(segments: list[str]) -> int:
+    found = DIGIT.search(segments[0]) if segments else None
+    return int(found[0]) if found else 0

@@ -1,0 +1,223 @@
+"""WebJudge in three stages: the key points of the task, every screenshot by itself, and the verdict.
+
+Source: WebJudge of Online-Mind2Web, and its variant for other benchmarks. The agent's final answer is never shown.
+
+In the default mode (`webjudge_framed`) the record is framed as data, answers are structured, and what cannot be read
+is unscored. In upstream's mode (`webjudge_upstream`) prompts are filled and replies are read as the published code
+does. It differs from that code in three things only. Where there is no reply for the first or the last stage, or a
+refusal, or a verdict that was cut off before its word, the trajectory is unscored, where upstream stops or counts
+a failure. Equal screenshots are asked about once, which gives the same. A step without a screenshot is passed over.
+
+An unread screenshot (refused, cut, empty, or without a number) is not kept. In the default mode the verdict is still
+made when at least half of the different screenshots were read, and the notes name the steps; in upstream's mode it
+counts as 0, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+from judges.llm import Asker, ImageRef
+from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
+from judges.scorers.suspicion import noted
+from judges.scorers.together import together
+from judges.scorers.webjudge_framed import Framed
+from judges.scorers.webjudge_stages import Look, Mode, Points, Unusable
+from judges.scorers.webjudge_upstream import Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What decides how WebJudge judges, beside its model and its prompts."""
+
+    mode: Literal["default", "upstream"] = field(
+        default="default",
+        metadata={
+            "help": "default: structured answers, and unscored where a reply is unclear. upstream: prompts and replies "
+            "as in the published code, its faults included, for numbers that can be compared with published ones."
+        },
+    )
+    threshold: int = field(
+        default=3, metadata={"help": "From which relevance (1 to 5) a screenshot is shown for the verdict."}
+    )
+    max_images: int = field(
+        default=50, metadata={"help": "How many relevant screenshots are shown for the verdict: the first ones."}
+    )
+    key_points: Literal["model", "people"] = field(
+        default="model",
+        metadata={"help": "people: the task's key points as people entered them, where there are any."},
+    )
+    drop_last: Literal["auto", "always"] = field(
+        default="auto",
+        metadata={
+            "help": "auto: actions that hand over the answer or end the run are left out. always: the last action of "
+            "version 2 is left out whatever it is, and nothing else, as upstream does; an answer that was sent in an "
+            "earlier step is then shown."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        for name, lowest, highest in (("threshold", 1, 5), ("max_images", 1, 500)):
+            if not lowest <= getattr(self, name) <= highest:
+                raise ParameterError(name, f"{name} must be from {lowest} to {highest}.")
+
+
+class WebJudge:
+    """One judge: parameters, prompts, and which of the two variants it is."""
+
+    def __init__(self, parameters: Parameters, prompts: Prompts, *, general: bool) -> None:
+        self.parameters = parameters
+        mode = Upstream if parameters.mode == "upstream" else Framed
+        self.mode: Mode = mode(
+            prompts,
+            general=general,
+            threshold=parameters.threshold,
+            max_images=parameters.max_images,
+            drop=parameters.drop_last,
+        )
+
+    async def score(self, subject: Subject, model: Asker) -> Score:
+        return noted(await self._score(subject, model), subject)
+
+    async def _score(self, subject: Subject, model: Asker) -> Score:
+        notes: dict[str, Any] = {"mode": self.parameters.mode}
+        try:
+            points = await self._points(subject, model, notes)
+        except Unusable as none:
+            return Score(None, unscored=f"Key points: {none}", response=none.response, notes=notes)
+        looks = await self._looks(subject, points, model)
+        relevant = self.mode.relevant(looks)
+        too_few = _too_few_read(looks, notes)
+        made = Score(
+            None,
+            unscored=too_few or "No verdict was asked for.",
+            key_points=tuple(KeyPointEvidence(text) for text in points.texts),
+            steps=tuple(self._evidence(looks, relevant, notes)),
+            notes=notes,
+        )
+        return made if too_few else await self._verdict(made, subject, points, relevant, model)
+
+    async def _points(self, subject: Subject, model: Asker, notes: dict[str, Any]) -> Points:
+        """The key points of the people where they are wanted and there, of the model elsewhere; Unusable."""
+        wanted = self.parameters.key_points
+        if wanted == "people" and subject.key_points:
+            notes["key_points_from"] = "people"
+            return Points.numbered(subject.key_points)
+        notes["key_points_from"] = "model"
+        if wanted == "people":
+            notes["key_points_of_people"] = "none were there"
+        reply = await model.ask(
+            self.mode.key_points_prompt(subject), stage="key_points", schema=self.mode.schemas["key_points"]
+        )
+        return self.mode.points(reply)
+
+    async def _looks(self, subject: Subject, points: Points, model: Asker) -> list[Look]:
+        """One for each step with a screenshot; every different screenshot is asked about once, all at the same time."""
+        pictured = [(step, image) for step, image in enumerate(subject.screenshots) if image is not None]
+        first: dict[str, int] = {}
+        for step, image in pictured:
+            first.setdefault(image.digest, step)
+        asked = [(step, image) for step, image in pictured if first[image.digest] == step]
+        found = await together(self._look(subject, points, model, step, image) for step, image in asked)
+        by_step = {look.step: look for look in found}
+        return [
+            by_step[step] if step in by_step else _repeated(by_step[first[image.digest]], step)
+            for step, image in pictured
+        ]
+
+    async def _look(self, subject: Subject, points: Points, model: Asker, step: int, image: ImageRef) -> Look:
+        prompt = self.mode.screenshot_prompt(subject, points, image)
+        reply = await model.ask(prompt, stage="screenshot", step=step, schema=self.mode.schemas["screenshot"])
+        relevance, reason = self.mode.relevance(reply)
+        return Look(step, image, relevance, reason, reply.text)
+
+    def _evidence(
+        self, looks: Sequence[Look], relevant: Sequence[Look], notes: dict[str, Any]
+    ) -> Iterator[StepEvidence]:
+        shown = {look.step for look in relevant[: self.parameters.max_images]}
+        if len(relevant) > len(shown):
+            notes["relevant_but_not_shown"] = len(relevant) - len(shown)
+        for look in looks:
+            kept = look.step in shown or (self.mode.shows_once and look.same_as in shown)
+            yield StepEvidence(look.step, look.relevance, look.reason, kept, look.response, look.same_as)
+
+    async def _verdict(
+        self, made: Score, subject: Subject, points: Points, relevant: Sequence[Look], model: Asker
+    ) -> Score:
+        prompt = self.mode.verdict_prompt(subject, points, relevant)
+        reply = await model.ask(prompt, stage="verdict", schema=self.mode.schemas["verdict"])
+        try:
+            decision = self.mode.decision(reply, subject, points)
+        except Unusable as none:
+            return replace(made, unscored=f"Verdict: {none}", response=none.response)
+        return replace(
+            made,
+            verdict=decision.verdict,
+            unscored="",
+            explanation=decision.explanation,
+            key_points=decision.key_points,
+            response=reply.text,
+            notes={**made.notes, **decision.notes},
+        )
+
+
+def _too_few_read(looks: Sequence[Look], notes: dict[str, Any]) -> str:
+    """Why no verdict is asked for, where more than half of the different screenshots are unread; else "".
+
+    The steps with an unread screenshot are noted either way.
+    """
+    asked = [look for look in looks if look.same_as is None]
+    unread = [look for look in asked if look.relevance is None]
+    if unread:
+        notes["unread_screenshots"] = [look.step for look in unread]
+    if 2 * len(unread) <= len(asked):
+        return ""
+    first = unread[0].reason or "No score could be read."
+    return f"{len(unread)} of {len(asked)} screenshots have no readable reply. Step {unread[0].step}: {first}"
+
+
+def _repeated(look: Look, step: int) -> Look:
+    """The same picture at a later step; the reply is kept with the first."""
+    return replace(look, step=step, same_as=look.step, response="")
+
+
+def calls(parameters: Parameters, subject: Subject, *, general: bool = False) -> list[tuple[str, int]]:
+    """One for the key points, one for each different screenshot, one for the verdict with as many as may be shown."""
+    own = len(subject.input_images) if general else 0
+    taken = [image.digest for image in subject.screenshots if image is not None]
+    distinct = len(set(taken))
+    last = min(len(taken) if parameters.mode == "upstream" else distinct, parameters.max_images)
+    given = parameters.key_points == "people" and subject.key_points
+    stages = [] if given else [("key_points", own)]
+    return [*stages, *[("screenshot", own + 1)] * distinct, ("verdict", own + last)]
+
+
+ONLINE_MIND2WEB = register(
+    Kind(
+        name="webjudge",
+        version=1,
+        title="WebJudge",
+        description="Key points, every screenshot, verdict: the judge of Online-Mind2Web.",
+        parameters=Parameters,
+        prompts="webjudge/1",
+        build=partial(WebJudge, general=False),
+        calls=calls,
+    )
+)
+
+GENERAL = register(
+    Kind(
+        name="webjudge-general",
+        version=1,
+        title="WebJudge (general)",
+        description="WebJudge for other benchmarks: it sees the thoughts and the pictures that came with the task, "
+        "counts loops as failure, and forgives no empty result.",
+        parameters=Parameters,
+        prompts="webjudge-general/1",
+        build=partial(WebJudge, general=True),
+        calls=partial(calls, general=True),
+    )
+)

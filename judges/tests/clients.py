@@ -1,0 +1,61 @@
+"""What tests of the model client stand on: a client of the fake endpoint, with everything it touches in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from judges.llm import Client, Endpoint, Generation, Part, Patience, Prompt, Reply
+from judges.testing import Fake, FolderImages, MemoryLedger, OpenGate
+
+T = TypeVar("T")
+SCHEMA = {
+    "type": "object",
+    "required": ["status", "score"],
+    "properties": {
+        "status": {"type": "string", "enum": ["success", "failure"]},
+        "score": {"type": "integer", "minimum": 1, "maximum": 5},
+    },
+}
+FITS = '{"status": "success", "score": 4}'
+
+
+def prompt(*parts: Part, system: str = "You judge.") -> Prompt:
+    return Prompt(system, (parts or ("Did it succeed?",),))
+
+
+@dataclass
+class Desk:
+    """A client and what it was given. ``ask`` asks one question of one item."""
+
+    fake: Fake
+    generation: Generation = field(default_factory=Generation)
+    patience: Patience = field(default_factory=lambda: Patience(concurrency=4, timeout=10.0, attempts=3))
+    model: str = "gpt-4o"
+    ledger: Any = field(default_factory=MemoryLedger)
+    gate: Any = field(default_factory=OpenGate)
+    images: Any = field(default_factory=FolderImages)
+    endpoint: Endpoint | None = None
+    client: Client = field(init=False)
+
+    def run(self, work: Callable[[Desk], Awaitable[T]]) -> T:
+        """Do ``work`` in an event loop of its own with a fresh client."""
+
+        async def whole() -> T:
+            endpoint = self.endpoint or self.fake.endpoint
+            self.client = Client(endpoint, self.model, self.generation, self.patience, self.gate, self.images)
+            try:
+                return await work(self)
+            finally:
+                await self.client.close()
+
+        return asyncio.run(whole())
+
+    def ask(self, *parts: Part, **more: Any) -> Reply:
+        """One question, from beginning to end."""
+        return self.run(lambda desk: desk.asks(*parts, **more))
+
+    async def asks(self, *parts: Part, order: int = 0, stage: str = "verdict", **more: Any) -> Reply:
+        return await self.client.asker(self.ledger, order).ask(prompt(*parts), stage=stage, **more)

@@ -1,0 +1,209 @@
+"""What a judgment says, arranged for a page beside the trajectory's viewer; every text of it is inert."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.forms import VERDICT_NAMES
+from annotation.models import Trajectory
+from annotation.records import Verdict
+from judges import trace
+from judges.llm import replies
+from judges.models import Judgment, ModelCall
+
+LONGEST = 20_000  # characters of one text on a page; the download has the whole
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A key point with its finding ("" where the judge only listed it) and the steps that are cited for it."""
+
+    number: int
+    text: str
+    finding: str
+    steps: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStep:
+    """What was said of one screenshot; ``points`` are the numbers of the key points that cite the step."""
+
+    step: int
+    relevance: int | None
+    reason: str
+    kept: bool
+    response: str
+    same_as: int | None
+    points: tuple[int, ...]
+
+    @property
+    def seen(self) -> bool:
+        """Whether the screenshot itself was judged, and not only cited for a key point."""
+        return self.relevance is not None or self.kept or self.same_as is not None or bool(self.response or self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A passage of the trajectory that speaks to the judge. ``followed``: the verdict is the one it asks for."""
+
+    step: int | None
+    field: str
+    kind: str
+    text: str
+    followed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    points: list[Point]
+    steps: list[JudgedStep]
+    suspects: list[Suspect]
+    notes: list[tuple[str, str]]
+
+    @property
+    def judged(self) -> list[JudgedStep]:
+        return [step for step in self.steps if step.seen]
+
+
+def evidence_of(judgment: Judgment) -> Evidence:
+    """The evidence of a judgment, of whatever came with it; what has another shape is left to the download."""
+    stored = judgment.evidence if isinstance(judgment.evidence, dict) else {}
+    points = [_point(number, given) for number, given in enumerate(_dicts(stored.get("key_points")), start=1)]
+    citing: dict[int, list[int]] = {}
+    for point in points:
+        for step in point.steps:
+            citing.setdefault(step, []).append(point.number)
+    steps = {one.step: one for given in _dicts(stored.get("steps")) if (one := _step(given, citing)) is not None}
+    for step in citing.keys() - steps.keys():
+        steps[step] = JudgedStep(step, None, "", False, "", None, tuple(citing[step]))
+    found = stored.get("notes")
+    notes: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    suspects = [_suspect(given) for given in _dicts(notes.get("injection"))]
+    return Evidence(points, [steps[n] for n in sorted(steps)], suspects, list(_notes(notes)))
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _point(number: int, given: Mapping[str, Any]) -> Point:
+    steps = tuple(step for step in given.get("steps") or () if isinstance(step, int))
+    return Point(number, _text(given.get("text")), _text(given.get("finding")), steps, _text(given.get("reason")))
+
+
+def _step(given: Mapping[str, Any], citing: Mapping[int, list[int]]) -> JudgedStep | None:
+    index, same_as, relevance = given.get("step"), given.get("same_as"), given.get("relevance")
+    if not isinstance(index, int):
+        return None
+    return JudgedStep(
+        step=index,
+        relevance=relevance if isinstance(relevance, int) else None,
+        reason=_text(given.get("reason")),
+        kept=bool(given.get("kept")),
+        response=_text(given.get("response")),
+        same_as=same_as if isinstance(same_as, int) else None,
+        points=tuple(citing.get(index, ())),
+    )
+
+
+def _suspect(given: Mapping[str, Any]) -> Suspect:
+    step = given.get("step")
+    return Suspect(
+        step=step if isinstance(step, int) else None,
+        field=_text(given.get("field")),
+        kind=_text(given.get("kind")),
+        text=_text(given.get("text")),
+        followed=bool(given.get("followed")),
+    )
+
+
+def _notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in notes.items():
+        if name != "injection" and value not in (None, "", [], {}):
+            yield str(name).replace("_", " "), _said(value)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
+        return ", ".join(map(str, value))
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:LONGEST]
+
+
+def verdict_text(verdict: int | None) -> str:
+    """The name of a verdict as people read it; "Unscored" for none."""
+    return "Unscored" if verdict is None else VERDICT_NAMES[Verdict(verdict)]
+
+
+# --- the calls of a trace --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a message: a text, or a picture by its digest and the first step that has it."""
+
+    text: str = ""
+    digest: str = ""
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    """A call with its prompt taken apart. ``said`` is what the model wrote, ``reply`` the whole body."""
+
+    call: ModelCall
+    pruned: bool
+    messages: list[tuple[str, list[Part]]]
+    settings: str
+    said: str
+    reply: str
+
+
+def shown_call(call: ModelCall, steps: Mapping[str, int]) -> ShownCall:
+    """A call for the page; ``steps`` maps the digest of a screenshot to its first step."""
+    request, reply = trace.texts_of(call)
+    body = request if isinstance(request, dict) else {}
+    messages = [
+        (_text(one.get("role")), list(_parts(one.get("content"), steps))) for one in _dicts(body.get("messages"))
+    ]
+    rest = {name: value for name, value in body.items() if name != "messages"}
+    settings = json.dumps(rest, indent=1, ensure_ascii=False) if rest else ""
+    return ShownCall(call, trace.is_pruned(call), messages, settings, _written(reply), (reply or "")[:LONGEST])
+
+
+def steps_by_digest(trajectory: Trajectory) -> dict[str, int]:
+    """The first step that shows each screenshot, by the SHA-256 of the screenshot."""
+    pairs = trajectory.steps.filter(screenshot__isnull=False).order_by("-index")
+    return dict(pairs.values_list("screenshot__sha256", "index"))
+
+
+def _parts(content: Any, steps: Mapping[str, int]) -> Iterator[Part]:
+    if isinstance(content, str):
+        yield Part(text=content[:LONGEST])
+    for part in _dicts(content):
+        if isinstance(part.get("text"), str):
+            yield Part(text=part["text"][:LONGEST])
+            continue
+        picture = part.get("image_url")
+        digest = _text(picture.get("screenshot")) if isinstance(picture, dict) else ""
+        yield Part(text="" if digest else _text(part), digest=digest, step=steps.get(digest))
+
+
+def _written(reply: str | None) -> str:
+    """What the model wrote in the raw body of a reply; "" where it wrote nothing, or the body is none."""
+    try:
+        body = replies.parse(reply or "")
+    except replies.Garbage:
+        return ""
+    return _text(body.text or body.arguments or body.refusal)

@@ -1,0 +1,249 @@
+"""Judges: the list, one judge, define and change one, try one on a trajectory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Max, Q, QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+
+from annotation import access as people_access
+from annotation.views.answers import Request, act, page, paged
+from annotation.workflow import Incomplete
+from judges import access, defining, endpoints, prompt_sets, runs
+from judges.forms.defining import JudgeForm, TestForm
+from judges.llm import NotConfigured
+from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.runs import RunRefused
+from judges.scorer import REGISTRY, Kind
+from judges.views.terms import prices_of
+
+
+@page
+def judges(request: Request) -> HttpResponse:
+    """The newest version of every judge, with the older ones folded; counts are those that the person may see."""
+    versions: dict[str, list[Judge]] = {}
+    for judge in access.judges_for(request.user).order_by("name", "-version"):
+        versions.setdefault(judge.name, []).append(judge)
+    shown = paged(request, list(versions.values()), 50)
+    facts = _facts(request.user, [judge for group in shown for judge in group])
+    context = {
+        "page": shown,
+        "rows": [[(judge, *facts(judge)) for judge in group] for group in shown],
+        "configured": endpoints.configured(),
+        "may_define": access.may_define_judges(request.user),
+    }
+    return render(request, "judges/judges.html", context)
+
+
+def _facts(person: Any, shown: list[Judge]) -> Any:
+    """For a judge, the number of its judgments and when it ran last, in what the person maintains."""
+    own = people_access.submissions_maintained_by(person).values("pk")
+    elsewhere = Q(item__isnull=True) & (Q(trajectory__submission__in=own) | Q(trajectory__isnull=True))
+    made = Judgment.objects.filter(Q(item__run__submission__in=own, item__run__test=False) | elsewhere)
+    counts = dict(made.filter(judge__in=shown).values_list("judge").annotate(Count("pk")).order_by())
+    started = JudgeRun.objects.filter(judge__in=shown, submission__in=own, test=False)
+    last = dict(started.values_list("judge").annotate(Max("created_at")).order_by())
+    return lambda judge: (counts.get(judge.pk, 0), last.get(judge.pk))
+
+
+# --- one judge -------------------------------------------------------------------------------------------------------
+
+
+@page
+def judge(request: Request, pk: int) -> HttpResponse:
+    return _judge(request, access.judge_for(request.user, pk), TestForm(None, _own(request)))
+
+
+@act
+def test_judge(request: Request, pk: int) -> HttpResponse:
+    """Try a judge on one trajectory that the person maintains; the run counts nowhere."""
+    found = access.judge_for(request.user, pk)
+    form = TestForm(request.POST, _own(request))
+    if not form.is_valid():
+        return _judge(request, found, form, 400)
+    submission, selection = form.cleaned_data["submission"], {"task_ids": [form.cleaned_data["task_id"]]}
+    try:
+        started = runs.start(request.user, found, submission, selection, test=True)
+    except RunRefused as refused:
+        form.add_error(None, str(refused))
+        return _judge(request, found, form, 409)
+    return redirect("judge-run", started.pk)
+
+
+@act
+def delete(request: Request, pk: int) -> HttpResponse:
+    found = access.judge_for(request.user, pk)
+    defining.delete(request.user, found)
+    messages.success(request, f"{found} is deleted.")
+    return redirect("judges")
+
+
+def _own(request: Request) -> QuerySet[Any]:
+    return people_access.submissions_maintained_by(request.user).filter(practice=False)
+
+
+def _judge(request: Request, found: Judge, form: TestForm, status: int = 200) -> HttpResponse:
+    own = people_access.submissions_maintained_by(request.user).values("pk")
+    started = found.runs.filter(submission__in=own).select_related("submission__agent", "submission__benchmark")
+    kind = REGISTRY.get(found.scorer)
+    texts, problem = _prompts(found)
+    terms = ModelTerms.objects.filter(endpoint=found.endpoint, model=found.model).first()
+    context = {
+        "judge": found,
+        "kind": kind,
+        "parameters": _explained(kind.parameters if kind else None, found.parameters),
+        "generation": _explained(defining.Generation, found.generation),
+        "texts": texts,
+        "problem": problem,
+        "unasked": unasked(found),
+        "versions": Judge.objects.filter(name=found.name).order_by("-version"),
+        "page": paged(request, started, 20),
+        "prices": prices_of(terms) if terms else {},
+        "may_define": access.may_define_judges(request.user),
+        "form": form,
+    }
+    return render(request, "judges/judge.html", context, status=status)
+
+
+def _explained(kind: type | None, values: Any) -> list[tuple[str, Any, str]]:
+    """Name, value and help text of each parameter."""
+    known = getattr(kind, "__dataclass_fields__", {})
+    words = {True: "yes", False: "no"}
+    return [
+        (
+            name.replace("_", " "),
+            words[value] if isinstance(value, bool) else value,
+            known[name].metadata.get("help", "") if name in known else "",
+        )
+        for name, value in values.items()
+    ]
+
+
+def _prompts(found: Judge) -> tuple[list[tuple[str, str]], str]:
+    """The texts of a judge, and why it cannot judge (any more), "" when it can."""
+    try:
+        texts = sorted(defining.prompts_of(found).texts.items())
+        defining.built(found)
+    except (LookupError, ValueError) as error:
+        return [], str(error.args[0]) if error.args else "It cannot be built."
+    return texts, ""
+
+
+def unasked(found: Judge) -> str:
+    """Why nothing can be asked at the judge's endpoint, "" when it can."""
+    try:
+        endpoints.endpoint_for(found.endpoint)
+    except NotConfigured as error:
+        return str(error)
+    return ""
+
+
+# --- define and change -----------------------------------------------------------------------------------------------
+
+
+@page
+def define(request: Request) -> HttpResponse:
+    """?scorer= gives the form for a judge of that scorer, ?of= starts from a judge; neither: choose a scorer."""
+    _require_definer(request)
+    if request.GET.get("of", "").isdecimal():
+        found = access.judge_for(request.user, int(request.GET["of"][:18]))
+        kind = _kind(found.scorer)
+        return _form(request, kind, _empty(kind, values_of(found) | {"name": found.name}), of=found)
+    if "scorer" not in request.GET:
+        context = {"kinds": REGISTRY.values(), "configured": endpoints.configured()}
+        return render(request, "judges/scorers.html", context)
+    kind = _kind(request.GET["scorer"])
+    return _form(request, kind, _empty(kind, {}))
+
+
+@act
+def create(request: Request) -> HttpResponse:
+    _require_definer(request)
+    kind = _kind(request.POST.get("scorer", ""))
+    form = _filled(request, kind, None)
+    if not form.is_valid():
+        return _form(request, kind, form, status=400)
+    try:
+        made = defining.define(request.user, scorer=kind.name, **form.given())
+    except Incomplete as refused:
+        form.refuse(refused.problems)
+        return _form(request, kind, form, status=400)
+    messages.success(request, f"{made} is defined.")
+    return redirect("judge", made.pk)
+
+
+@page
+def edit(request: Request, pk: int) -> HttpResponse:
+    _require_definer(request)
+    found = access.judge_for(request.user, pk)
+    if found.frozen_at is not None or found.scorer not in REGISTRY:
+        return redirect("judge", pk)
+    kind = _kind(found.scorer)
+    return _form(request, kind, _empty(kind, values_of(found) | {"version": found.version}), judge=found)
+
+
+@act
+def change(request: Request, pk: int) -> HttpResponse:
+    _require_definer(request)
+    found = access.judge_for(request.user, pk)
+    kind = _kind(found.scorer)
+    form = _filled(request, kind, values_of(found) | {"version": found.version})
+    if not form.is_valid():
+        return _form(request, kind, form, judge=found, status=400)
+    try:
+        defining.change(request.user, found, **form.given())
+    except Incomplete as refused:
+        form.refuse(refused.problems)
+        return _form(request, kind, form, judge=found, status=400)
+    messages.success(request, f"{found} is changed.")
+    return redirect("judge", pk)
+
+
+def values_of(found: Judge) -> dict[str, Any]:
+    """What the form shows of a judge."""
+    names = ("description", "model", "endpoint", "prompts", "parameters", "generation", *defining.BOUNDS)
+    return {name: getattr(found, name) for name in names}
+
+
+def _require_definer(request: Request) -> None:
+    if not access.may_define_judges(request.user):
+        raise PermissionDenied("Only maintainers of the instance may define judges.")
+
+
+def _kind(name: str) -> Kind:
+    if name not in REGISTRY:
+        raise Http404("No such scorer.")
+    return REGISTRY[name]
+
+
+def _empty(kind: Kind, now: dict[str, Any]) -> JudgeForm:
+    return JudgeForm(None, kind, endpoints=endpoints.configured(), prompts=prompt_sets.known_names(), now=now)
+
+
+def _filled(request: Request, kind: Kind, now: dict[str, Any] | None) -> JudgeForm:
+    return JudgeForm(request.POST, kind, endpoints=endpoints.configured(), prompts=prompt_sets.known_names(), now=now)
+
+
+def _form(
+    request: Request,
+    kind: Kind,
+    form: JudgeForm,
+    *,
+    judge: Judge | None = None,
+    of: Judge | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    models = {*Judge.objects.values_list("model", flat=True), *ModelTerms.objects.values_list("model", flat=True)}
+    context = {
+        "kind": kind,
+        "form": form,
+        "judge": judge,
+        "of": of,
+        "models": sorted(models - {""})[:100],
+        "configured": endpoints.configured(),
+    }
+    return render(request, "judges/define.html", context, status=status)

@@ -1,0 +1,223 @@
+"""Judge runs of a submission for its maintainer: planned, started, watched, paused, ended."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_vary_headers
+from django_htmx.http import trigger_client_event
+
+from annotation import access as people_access
+from annotation.access import Role
+from annotation.models import Submission
+from annotation.views.answers import Request, act, act_from, page, paged
+from judges import access, endpoints, imports, run_table, runs
+from judges.forms.running import BudgetForm, JudgmentsFilter, RunForm
+from judges.models import Judge, JudgeRun, Judgment
+from judges.runs import Plan, RunRefused
+from judges.views.judges import unasked
+
+# --- the runs of a submission, and a new one -------------------------------------------------------------------------
+
+
+@page
+def judge_runs(request: Request, pk: int) -> HttpResponse:
+    """The runs over a submission, newest first, with a form for the next one; ?judge=... fills it in."""
+    found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
+    form = _form(request, found, None)
+    form.initial = {**{name: form[name].initial for name in form.fields}, **request.GET.dict()}
+    return _runs(request, found, form)
+
+
+@act_from("judge-runs")
+def plan(request: Request, pk: int) -> HttpResponse:
+    """What the run would cost, before anything starts. Posted, since a list of tasks is too long for an address."""
+    found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
+    form = _form(request, found, request.POST)
+    if not form.is_valid():
+        return _runs(request, found, form, status=400)
+    given = form.cleaned_data
+    try:
+        foreseen = runs.plan(given["judge"], found, form.selection(), given["repetitions"])
+    except RunRefused as refused:
+        form.add_error(None, str(refused))
+        return _runs(request, found, form, status=409)
+    context = {
+        "submission": found,
+        "plan": foreseen,
+        "form": form,
+        "judge": given["judge"],
+        "unasked": unasked(given["judge"]),
+        "time": duration(foreseen.seconds),
+        "tokens": (f"{foreseen.prompt_tokens:,}", f"{foreseen.completion_tokens:,}"),
+        "given": [(name, value) for name, value in request.POST.items() if name in form.fields],
+    }
+    context |= _against(foreseen, given["max_cost"])
+    return render(request, "judges/plan.html", context)
+
+
+def _against(foreseen: Plan, budget: Decimal | None) -> dict[str, bool]:
+    """How the estimate and a budget go together."""
+    if budget is None:
+        return {}
+    return {"unpriced": foreseen.cost is None, "over_budget": foreseen.cost is not None and foreseen.cost > budget}
+
+
+@act_from("judge-runs")
+def start(request: Request, pk: int) -> HttpResponse:
+    found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
+    form = _form(request, found, request.POST)
+    if not form.is_valid():
+        return _runs(request, found, form, status=400)
+    try:
+        made = runs.start(request.user, form.cleaned_data["judge"], found, form.selection(), **form.terms())
+    except RunRefused as refused:
+        form.add_error(None, str(refused))
+        return _runs(request, found, form, status=409)
+    messages.success(request, "The run has started.")
+    return redirect("judge-run", made.pk)
+
+
+def _form(request: Request, found: Submission, data: Any) -> RunForm:
+    judges = access.judges_for(request.user).exclude(scorer="imported").order_by("name", "-version")
+    return RunForm(data, judges, found)
+
+
+def _runs(request: Request, found: Submission, form: RunForm, status: int = 200) -> HttpResponse:
+    shown = paged(request, access.runs_of(request.user, found).filter(test=False), 20)
+    context = {
+        "submission": found,
+        "form": form,
+        "page": shown,
+        "rows": run_table.summaries(shown),
+        "elsewhere": _imported_judges(found),
+        "configured": endpoints.configured(),
+        "may_define": access.may_define_judges(request.user),
+    }
+    return render(request, "judges/runs.html", context, status=status)
+
+
+def _imported_judges(found: Submission) -> QuerySet[Judge]:
+    """Judges whose judgments of the submission were made elsewhere, each with their number and the first of them."""
+    here = Q(judgments__trajectory__submission=found, judgments__item__isnull=True)
+    ordered = Judgment.objects.filter(judge=OuterRef("pk"), item__isnull=True, trajectory__submission=found)
+    judges = Judge.objects.annotate(
+        made=Count("judgments", filter=here),
+        unscored=Count("judgments", filter=here & Q(judgments__verdict__isnull=True)),
+        first=Subquery(ordered.order_by("trajectory__position").values("pk")[:1]),
+    )
+    return judges.filter(scorer=imports.IMPORTED, made__gt=0).order_by("name")
+
+
+# --- one run ---------------------------------------------------------------------------------------------------------
+
+
+@page
+def judge_run(request: Request, pk: int) -> HttpResponse:
+    """How a run stands, what can be done with it, and the judgments that it has made."""
+    found = access.run_for(request.user, pk)
+    form = JudgmentsFilter(request.GET, repeated=found.repetitions > 1)
+    chosen = form.chosen()
+    groups = run_table.narrowed(found, **chosen)
+    shown = paged(request, groups, 50)
+    context = _standing(found) | {
+        "submission": found.submission,
+        "filters": form,
+        "chosen": chosen,
+        "page": shown,
+        "rows": run_table.rows(found, [group["trajectory"] for group in shown]),
+        "repetitions": range(1, found.repetitions + 1),
+        "flips": run_table.flips(found) if found.repetitions > 1 else 0,
+        "budget": BudgetForm(),
+    }
+    return render(request, "judges/run.html", context)
+
+
+@page
+def standing(request: Request, pk: int) -> HttpResponse:
+    """The part of the page that moves, with the buttons when they are others than ?acts= says.
+
+    Followed as a link, the page itself.
+    """
+    found = access.run_for(request.user, pk)
+    if not request.htmx:
+        return redirect("judge-run", pk)
+    context = _standing(found) | {"submission": found.submission, "budget": BudgetForm()}
+    context["changed"] = request.GET.get("acts") != context["acts"]
+    response = render(request, "judges/_standing.html", context)
+    patch_vary_headers(response, ["HX-Request", "Cookie"])
+    return trigger_client_event(response, "run-moved") if context["changed"] else response
+
+
+def duration(seconds: float | None) -> str:
+    """As people say it: 45 s, 12 min, 3.5 h; nothing for what is not known."""
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _standing(found: JudgeRun) -> dict[str, Any]:
+    now = runs.standing(found)
+    ended, waits = now.state in ("finished", "cancelled"), now.state in ("paused", "stopped")
+    may_retry = now.failed > 0 and now.state != "cancelled"
+    return {
+        "run": found,
+        "standing": now,
+        "acts": ("ended" if ended else "waits" if waits else "goes") + ("-failed" if may_retry else ""),
+        "advised": [(text, count, run_table.advice(text)) for text, count in now.errors],
+        "ended": ended,
+        "waits": waits,
+        "settled": now.done + now.failed,
+        "todo": now.total - now.done - now.failed,
+        "left": duration(now.seconds_left),
+        "tokens": f"{now.tokens:,}",
+        "every": None if ended and not now.running else 10 if waits and not now.running else 2,
+        "abandoned": not ended and not waits and run_table.abandoned(found),
+        "may_retry": may_retry,
+    }
+
+
+# --- what a maintainer does with a run -------------------------------------------------------------------------------
+
+
+@act
+def pause(request: Request, pk: int) -> HttpResponse:
+    found = access.run_for(request.user, pk)
+    runs.pause(request.user, found)
+    messages.success(request, "The run is paused. What is being asked ends first.")
+    return redirect("judge-run", pk)
+
+
+@act
+def resume(request: Request, pk: int) -> HttpResponse:
+    found = access.run_for(request.user, pk)
+    form = BudgetForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"The budget was not understood: {' '.join(map(str, form.errors['max_cost']))}")
+        return redirect("judge-run", pk)
+    runs.resume(request.user, found, form.cleaned_data["max_cost"])
+    messages.success(request, "The run goes on.")
+    return redirect("judge-run", pk)
+
+
+@act
+def cancel(request: Request, pk: int) -> HttpResponse:
+    found = access.run_for(request.user, pk)
+    runs.cancel(request.user, found)
+    messages.success(request, "The run is cancelled. The judgments that were made stay.")
+    return redirect("judge-run", pk)
+
+
+@act
+def retry(request: Request, pk: int) -> HttpResponse:
+    found = access.run_for(request.user, pk)
+    count = runs.retry_failed(request.user, found)
+    messages.success(request, f"{count} failed item{'' if count == 1 else 's'} will be tried again.")
+    return redirect("judge-run", pk)

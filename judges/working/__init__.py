@@ -1,0 +1,1 @@
+"""What a worker stands on: the items that it holds, what it asks and keeps, and the limits that it shares."""

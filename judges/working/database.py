@@ -1,0 +1,154 @@
+"""The database for an event loop: one thread with a connection of its own, through which everything goes.
+
+Django's ORM would block the loop. What waits at the same moment and can be done together is: twenty lookups are one
+query, twenty rows one insert. A database that goes away for a while is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, TypeVar
+
+from django.db import InterfaceError, OperationalError, connection, connections
+
+PATIENCE = 60.0  # seconds that a database may be away, as for a restart
+LONGEST_WAIT = 2.0  # seconds between two attempts to reach it
+AWAY = (OperationalError, InterfaceError)
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What one caller waits for: ``argument`` as one of those that ``function`` takes together."""
+
+    function: Callable[[list[Any]], list[Any]]
+    argument: Any
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[Any]
+
+
+class DatabaseThread:
+    """Runs functions in its thread; a context manager that ends the thread and closes its connection.
+
+    A function makes its own transaction and must bear being run again: it is after one of AWAY, until ``patience``
+    seconds have passed, and then it raises. A commit in doubt is a commit that may be made twice.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.patience = patience
+        self._orders: SimpleQueue[_Order | None] = SimpleQueue()
+        self._ended = threading.Event()
+        self._given_up = False
+        self._thread = threading.Thread(target=self._serve, name="judge-database", daemon=True)
+
+    def __enter__(self) -> DatabaseThread:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._orders.put(None)
+        self._thread.join()
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What ``function`` returns, or raises."""
+        bound = partial(function, *arguments)
+        made: T = await self.together(lambda _: [bound()], None)
+        return made
+
+    async def together(self, function: Callable[[list[A]], list[T]], argument: A) -> T:
+        """The result for ``argument`` of a function that takes many at once and answers in their order.
+
+        Callers with the same function share a call of it; when it fails, each is given one of its own.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        self._orders.put(_Order(function, argument, loop, answer))
+        return await answer
+
+    def _serve(self) -> None:
+        try:
+            while (first := self._orders.get()) is not None:
+                for orders in _grouped([first, *self._waiting()]):
+                    self._fill(orders)
+        finally:
+            connections.close_all()
+
+    def _waiting(self) -> Iterable[_Order]:
+        while True:
+            try:
+                order = self._orders.get_nowait()
+            except Empty:
+                return
+            if order is None:
+                self._orders.put(None)  # for the loop of `_serve`, after what came before it
+                return
+            yield order
+
+    def _fill(self, orders: list[_Order]) -> None:
+        try:
+            results = self._patiently(orders)
+        except Exception as error:
+            if len(orders) > 1 and not isinstance(error, AWAY):
+                for order in orders:  # one of them is at fault, and the others are not
+                    self._fill([order])
+                return
+            _deliver([(order, None, error) for order in orders])
+        else:
+            _deliver([(order, result, None) for order, result in zip(orders, results, strict=True)])
+
+    def _patiently(self, orders: list[_Order]) -> list[Any]:
+        # Once it has stayed away for that long, the others that wait are told at once.
+        until, wait = time.monotonic() + (0.0 if self._given_up else self.patience), 0.1
+        while True:
+            try:
+                results = orders[0].function([order.argument for order in orders])
+            except AWAY as error:
+                connection.close()
+                if time.monotonic() >= until or self._ended.is_set():
+                    self._given_up = True
+                    raise
+                logger.warning("The database is away, and is asked again: %s", " ".join(str(error).split()))
+            else:
+                self._given_up = False
+                return results
+            self._ended.wait(wait)
+            wait = min(wait * 2, LONGEST_WAIT)
+
+
+def _grouped(orders: list[_Order]) -> list[list[_Order]]:
+    """Orders with the same function in one list, in the order of the first of each."""
+    groups: dict[Callable[[list[Any]], list[Any]], list[_Order]] = {}
+    for order in orders:
+        groups.setdefault(order.function, []).append(order)
+    return list(groups.values())
+
+
+def _deliver(answers: list[tuple[_Order, Any, Exception | None]]) -> None:
+    """Wake the callers; those of a loop that has ended need nothing any more."""
+    try:
+        answers[0][0].loop.call_soon_threadsafe(_settle, answers)
+    except RuntimeError:
+        logger.debug("A loop ended before its answer came.")
+
+
+def _settle(answers: list[tuple[_Order, Any, Exception | None]]) -> None:
+    for order, result, error in answers:
+        if order.answer.done():  # its caller was cancelled
+            continue
+        if error is None:
+            order.answer.set_result(result)
+        else:
+            order.answer.set_exception(error)

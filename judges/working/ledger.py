@@ -1,0 +1,181 @@
+"""The trace of every call, which is the cache of replies too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from judges.llm import BudgetSpent, Outcome, Usage
+from judges.models import JudgeRun, ModelCall, ModelTerms
+from judges.working.database import DatabaseThread
+from judges.working.limits import Budget
+
+LARGEST = 2**31 - 1  # of a count of tokens or milliseconds, as the columns have it
+A_MILLION = 1_000_000
+
+
+@dataclass(slots=True)
+class Worth:
+    """What the calls of one judgment came to, cache hits included: ``cost`` None where one had no known price."""
+
+    tokens: int | None = None
+    cost: Decimal | None = Decimal(0)
+    model: str = ""
+
+    def add(self, call: ModelCall, cost: Decimal | None) -> None:
+        used = [count for count in (call.prompt_tokens, call.completion_tokens) if count is not None]
+        if used:
+            self.tokens = (self.tokens or 0) + sum(used)
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
+        self.model = call.model or self.model
+
+
+@dataclass(slots=True)
+class ItemLedger:
+    """`llm.Ledger` for one attempt at a run item.
+
+    ``sample`` tells repetitions apart: a reply is found under its own only (`sample_of`). ``terms`` are the prices of
+    now, and ``budget`` is told what was paid. ``worth`` adds up.
+    """
+
+    item: int
+    attempt: int
+    sample: str
+    database: DatabaseThread
+    terms: ModelTerms | None = None
+    budget: Budget | None = None
+    worth: Worth = field(default_factory=Worth)
+    _found: dict[int, Decimal | None] = field(default_factory=dict)
+    _number: int = 0
+
+    async def known(self, key: str) -> tuple[int, str] | None:
+        found = await self.database.together(look_up, (key, self.sample))
+        if found is None:
+            return None
+        call, reply, cost = found
+        self._found[call] = cost
+        return call, reply
+
+    async def keep(self, outcome: Outcome) -> Decimal | None:
+        row, cost = self._row(outcome)
+        if row.hit or self.budget is None:
+            await self.database.together(write, row)
+        else:
+            await self._keep_and_pay(row, cost, self.budget)
+        if outcome.reply is not None and not outcome.error:
+            self.worth.add(row, cost)
+        return cost
+
+    async def _keep_and_pay(self, row: ModelCall, cost: Decimal | None, budget: Budget) -> None:
+        budget.owe(cost)
+        try:
+            await self.database.together(write, row)
+            budget.pay(cost)
+        finally:
+            budget.owe(-cost if cost else None)
+        if cost is None and row.reply is not None and not row.error:
+            raise BudgetSpent(
+                "The endpoint does not say how many tokens it used, or the model has no price any more, so no budget "
+                "can be kept. Start a run without one, or set the prices of the model and resume."
+            )
+
+    def _row(self, outcome: Outcome) -> tuple[ModelCall, Decimal | None]:
+        """The row to write and what the call was worth; a hit is worth what was paid for it once, and costs nothing."""
+        self._number += 1
+        hit = outcome.hit_of is not None
+        cost = self._found.get(outcome.hit_of or 0) if hit else price(self.terms, outcome.usage)
+        usage = outcome.usage
+        row = ModelCall(
+            item_id=self.item,
+            attempt=self.attempt,
+            number=self._number,
+            stage=outcome.call.stage[:40],
+            step=outcome.call.step,
+            key=outcome.call.key,
+            sample=self.sample,
+            request=None if hit else storable(outcome.call.request),
+            reply=None if hit or outcome.reply is None else storable(outcome.reply),
+            hit_of_id=outcome.hit_of,
+            hit=hit,
+            model=storable(outcome.model)[:200],
+            finish=storable(outcome.finish)[:40],
+            prompt_tokens=_count(usage.prompt),
+            cached_tokens=_count(usage.cached),
+            completion_tokens=_count(usage.completion),
+            reasoning_tokens=_count(usage.reasoning),
+            cost=Decimal(0) if hit else cost,
+            latency=_count(outcome.latency),
+            retries=min(max(outcome.retries, 0), 32_767),
+            error=storable(outcome.error),
+            made_at=timezone.now(),
+        )
+        return row, cost
+
+
+def sample_of(run: int, repetition: int, fresh: bool) -> str:
+    """Under what a run's replies are kept: those of a fresh run are met by itself alone."""
+    return f"{run}/{repetition}" if fresh else str(repetition)
+
+
+def look_up(wanted: list[tuple[str, str]]) -> list[tuple[int, str, Decimal | None] | None]:
+    """The first reply for each pair of key and sample: its row, its body and what it cost; one query."""
+    keys, samples = {key for key, _ in wanted}, {sample for _, sample in wanted}
+    calls = ModelCall.objects.filter(key__in=keys, sample__in=samples, reply__isnull=False, error="")
+    found: dict[tuple[str, str], tuple[int, str, Decimal | None]] = {}
+    for key, sample, pk, reply, cost in calls.order_by("-pk").values_list("key", "sample", "pk", "reply", "cost"):
+        found[key, sample] = (pk, str(reply), cost)
+    return [found.get(pair) for pair in wanted]
+
+
+def write(rows: list[ModelCall]) -> list[None]:
+    """Insert rows in one transaction; one that is there already, since its commit was in doubt, stays as it is."""
+    ModelCall.objects.bulk_create(rows, ignore_conflicts=True)
+    return [None] * len(rows)
+
+
+def paid(run: int) -> Decimal:
+    """What the calls of a run cost so far, in US dollars; those without a price count nothing."""
+    total = ModelCall.objects.filter(item__run=run, hit=False).aggregate(cost=Sum("cost"))["cost"]
+    return Decimal(total or 0)
+
+
+def spent(run: int) -> tuple[Decimal, Decimal | None]:
+    """What the calls of a run cost so far, and its budget as it is now."""
+    return paid(run), JudgeRun.objects.values_list("max_cost", flat=True).get(pk=run)
+
+
+def price(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
+    """What a call costs in US dollars: tokens times prices for a million; None where a price or a count is unknown."""
+    if terms is None or terms.input_price is None or terms.output_price is None:
+        return None
+    prompt, completion = _count(usage.prompt), _count(usage.completion)
+    if prompt is None or completion is None:
+        return None
+    cached = min(_count(usage.cached) or 0, prompt)
+    cached_price = terms.input_price if terms.cached_price is None else terms.cached_price
+    total = (prompt - cached) * terms.input_price + cached * cached_price + completion * terms.output_price
+    cost = (total / A_MILLION).quantize(Decimal("1e-8"))
+    return cost if cost < A_MILLION else None  # an endpoint that counts so cannot count
+
+
+def _count(value: int | None) -> int | None:
+    """A count as a column can hold it; what an endpoint cannot mean is none."""
+    return value if value is not None and 0 <= value <= LARGEST else None
+
+
+def storable(value: Any) -> Any:
+    """Texts and JSON without what a database refuses: NUL characters, halves of surrogate pairs, infinite numbers."""
+    if isinstance(value, str):
+        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {storable(str(name)): storable(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(each) for each in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value

@@ -1,0 +1,345 @@
+"""The limits that all workers share, in Redis or in the database, and the budget of a run.
+
+Limits are token buckets, as endpoints keep them: a full minute's worth may go at once, then it refills evenly. A
+caller takes its share at once and is told how long to wait until it is there, so nobody polls, and each worker has at
+most one share that it still waits for: they take turns, and a killed worker leaves at most one unused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol, TypeVar
+
+import redis.asyncio
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import connections, transaction
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from judges.llm import BudgetSpent
+from judges.models import ModelTerms, RateWindow
+
+REFRESH = 2.0  # seconds between two looks at what all workers have paid
+LOOK = 1.0  # seconds between two looks for a hold where there are no limits
+LONGEST_RETRY = 5.0  # seconds between two attempts to reach the store
+AWAY = (redis.RedisError, OSError, DatabaseError)
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Requests and tokens a minute; 0 is no limit."""
+
+    requests: int = 0
+    tokens: int = 0
+
+    def wanted(self, tokens: float) -> dict[str, tuple[int, float]]:
+        """What one call takes: the limit and the amount, by the name of the bucket."""
+        both = {"requests": (self.requests, 1.0), "tokens": (self.tokens, float(tokens))}
+        return {name: pair for name, pair in both.items() if pair[0]}
+
+
+class Store(Protocol):
+    """Where the buckets of one endpoint and model are. Everything may raise one of AWAY; times are in seconds."""
+
+    async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
+        """Take amounts from buckets; how long to wait until they are there. Negative amounts are given back.
+
+        More than the whole bucket is there when the bucket is full; whoever comes next waits for the rest.
+        """
+        ...
+
+    async def hold(self, seconds: float) -> None: ...
+
+    async def held(self) -> float:
+        """How long everybody still has to wait."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Budget:
+    """What a run may pay, over all its workers; they go over it by the calls in flight at most.
+
+    ``paid`` sums up in the database; it is asked every REFRESH seconds, and always before a call is refused. In
+    between, `pay` counts what this worker pays.
+    """
+
+    def __init__(
+        self, limit: Decimal, paid: Callable[[], Awaitable[Decimal]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limit = limit
+        self._paid, self._clock = paid, clock
+        self._known, self._own, self._owed = Decimal(0), Decimal(0), Decimal(0)
+        self._looked: float | None = None
+        self._turn = asyncio.Lock()
+
+    def owe(self, cost: Decimal | None) -> None:
+        """A reply has come; call this at once, and `pay` when its row is written: no look may miss it meanwhile."""
+        self._owed += cost or Decimal(0)
+
+    def pay(self, cost: Decimal | None) -> None:
+        """A call was paid for; call this once its row is written."""
+        self._own += cost or Decimal(0)
+
+    async def check(self) -> None:
+        """Raises BudgetSpent."""
+        if self._stale():
+            async with self._turn:
+                if self._stale():
+                    await self._look()
+        if self._known + self._own + self._owed >= self.limit:
+            async with self._turn:
+                await self._look()
+            if self._known + self._own + self._owed >= self.limit:
+                raise BudgetSpent(f"The budget of {self.limit.normalize():f} US dollars is spent.")
+
+    def _stale(self) -> bool:
+        return self._looked is None or self._clock() - self._looked >= REFRESH
+
+    async def _look(self) -> None:
+        # What is paid while the database sums up may count twice until the next look, and never not at all.
+        before = self._own
+        self._known = await self._paid()
+        self._own -= before
+        self._looked = self._clock()
+
+
+class SharedGate:
+    """`llm.Gate` for one worker; ``name`` tells the endpoint and the model that the limits are about.
+
+    ``clock`` (Unix time) and ``sleep`` are for tests; without them Redis' own clock counts, or this machine's.
+    """
+
+    def __init__(
+        self,
+        terms: ModelTerms | None,
+        name: str,
+        budget: Budget | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    ) -> None:
+        requests = terms.requests_per_minute if terms else None
+        tokens = terms.tokens_per_minute if terms else None
+        self._limits = Limits(requests or 0, tokens or 0)
+        self._budget, self._sleep, self._clock = budget, sleep, clock or time.time
+        self._store: Store = RedisStore(name, clock) if settings.REDIS_URL else DatabaseStore(name, self._clock)
+        self._turn = asyncio.Lock()
+        self._held_until, self._looked = 0.0, 0.0
+
+    async def admit(self, tokens: int) -> None:
+        wanted = self._limits.wanted(tokens)
+        if wanted:
+            async with self._turn:
+                await self._wait(lambda: self._store.take(wanted))
+        else:
+            await self._wait(self._held)
+
+    async def settle(self, estimated: int, used: int | None) -> None:
+        if used is None or used == estimated or not self._limits.tokens:
+            return
+        try:
+            await self._store.take({"tokens": (self._limits.tokens, float(used - estimated))})
+        except AWAY as error:
+            log.warning("The limit of tokens could not be corrected: %s", error)
+
+    async def hold(self, seconds: float) -> None:
+        self._held_until = max(self._held_until, self._clock() + seconds)
+        try:
+            await self._store.hold(seconds)
+        except AWAY as error:
+            log.warning("The other workers could not be told to wait for %.0f s: %s", seconds, error)
+
+    async def close(self) -> None:
+        with suppress(*AWAY):
+            await self._store.close()
+
+    async def _wait(self, first: Callable[[], Awaitable[float]]) -> None:
+        """Wait as the store says, and go on for as long as a hold came meanwhile."""
+        await self._check_budget()
+        seconds = await self._reached(first)
+        while seconds > 0:
+            await self._sleep(seconds)
+            await self._check_budget()  # others paid meanwhile
+            seconds = max(await self._reached(self._store.held), self._held_until - self._clock())
+
+    async def _check_budget(self) -> None:
+        if self._budget is not None:
+            await self._budget.check()
+
+    async def _reached(self, ask: Callable[[], Awaitable[float]]) -> float:
+        """The store's answer, however long it is away: without it calls would go over the limit."""
+        delay = 0.1
+        while True:
+            try:
+                answer = await ask()
+            except AWAY as error:
+                if not self._limits.wanted(0):
+                    return 0.0
+                if delay == 0.1:
+                    log.warning("No call is made while the limits are out of reach: %s", error)
+                await self._sleep(delay)
+                delay = min(delay * 2, LONGEST_RETRY)
+            else:
+                if delay > 0.1:
+                    log.warning("The limits are within reach again.")
+                return answer
+
+    async def _held(self) -> float:
+        """What is left of a hold: of our own at once, of another worker's within a second."""
+        now = self._clock()
+        if now < self._looked or now - self._looked >= LOOK:
+            self._looked = now
+            self._held_until = max(self._held_until, now + await self._store.held())
+        return self._held_until - now
+
+
+# KEYS: the hold, then the buckets. ARGV: the time or "", then limit and amount of each bucket.
+# A bucket is kept for as long as it is not full, and two minutes more.
+TAKE = """
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+end
+local wait = math.max(0, tonumber(redis.call('GET', KEYS[1]) or 0) - now)
+for i = 2, #KEYS do
+  local limit, amount = tonumber(ARGV[2 * i - 2]), tonumber(ARGV[2 * i - 1])
+  local kept = redis.call('HMGET', KEYS[i], 'left', 'at')
+  local left, at = limit, now
+  if kept[1] and kept[2] then
+    at = math.max(now, tonumber(kept[2]))
+    left = math.min(limit, tonumber(kept[1]) + (at - tonumber(kept[2])) * limit / 60)
+  end
+  wait = math.max(wait, (math.min(amount, limit) - left) * 60 / limit)
+  left = math.min(limit, left - amount)
+  redis.call('HSET', KEYS[i], 'left', string.format('%.6f', left), 'at', string.format('%.6f', at))
+  redis.call('EXPIRE', KEYS[i], math.ceil((limit - left) * 60 / limit) + 120)
+end
+return string.format('%.6f', wait)
+"""
+HOLD = """
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+end
+local till = math.max(now + tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[1]) or 0))
+redis.call('SET', KEYS[1], string.format('%.6f', till), 'EX', math.ceil(till - now) + 120)
+"""
+
+
+class RedisStore:
+    """Buckets in Redis, each change one script. What a FLUSHALL took counts as full."""
+
+    def __init__(self, name: str, clock: Callable[[], float] | None = None) -> None:
+        prefix = settings.CACHES["default"].get("KEY_PREFIX", "webverdict")
+        self._key = f"{prefix}:limits:{name}"
+        self._clock = clock
+        self._client = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=5,
+            socket_connect_timeout=2,
+            retry=Retry(NoBackoff(), 1),  # at once, for a connection that was lost; further attempts are `SharedGate`'s
+            decode_responses=True,
+        )
+        self._take, self._hold = self._client.register_script(TAKE), self._client.register_script(HOLD)
+
+    async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
+        keys = [f"{self._key}:{name}" for name in ("hold", *wanted)]
+        numbers = [number for pair in wanted.values() for number in pair]
+        return float(await self._take(keys=keys, args=[self._now(), *numbers]))
+
+    async def hold(self, seconds: float) -> None:
+        await self._hold(keys=[f"{self._key}:hold"], args=[self._now(), seconds])
+
+    async def held(self) -> float:
+        return await self.take({})
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    def _now(self) -> float | str:
+        return self._clock() if self._clock else ""
+
+
+class DatabaseStore:
+    """Buckets in the database, each change one transaction in a thread of their own."""
+
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+        self._name, self._clock = name, clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="limits")
+
+    async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
+        return await self._run(lambda: self._taken(wanted))
+
+    async def hold(self, seconds: float) -> None:
+        await self._run(lambda: self._hold(seconds))
+
+    async def held(self) -> float:
+        return await self._run(self._still_held)
+
+    async def close(self) -> None:
+        await self._run(connections.close_all)
+        self._thread.shutdown()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _with_a_living_connection, work)
+
+    def _taken(self, wanted: dict[str, tuple[int, float]]) -> float:
+        with transaction.atomic():
+            now = self._clock()
+            rows = self._locked({name: limit for name, (limit, _) in wanted.items()}, now)
+            waits = [_take(rows[name], limit, amount, now) for name, (limit, amount) in wanted.items()]
+            RateWindow.objects.bulk_update(rows.values(), ["left", "at"])
+            return max([self._still_held(), *waits])
+
+    def _hold(self, seconds: float) -> None:
+        with transaction.atomic():
+            row = self._locked({"hold": 0}, 0.0)["hold"]
+            row.at = max(row.at, self._clock() + seconds)
+            row.save()
+
+    def _still_held(self) -> float:
+        row = RateWindow.objects.filter(name=f"{self._name}:hold").first()
+        return max(0.0, row.at - self._clock()) if row else 0.0
+
+    def _locked(self, full: dict[str, float], now: float) -> dict[str, RateWindow]:
+        """The rows of these buckets, made and full where there are none yet."""
+        names = {f"{self._name}:{name}": name for name in full}
+        found = RateWindow.objects.select_for_update().filter(name__in=names).order_by("name")
+        rows = {names[row.name]: row for row in found}
+        if len(rows) == len(full):
+            return rows
+        missing = [RateWindow(name=row, left=full[name], at=now) for row, name in names.items() if name not in rows]
+        RateWindow.objects.bulk_create(missing, ignore_conflicts=True)  # another worker may be making them too
+        return self._locked(full, now)
+
+
+def _take(row: RateWindow, limit: float, amount: float, now: float) -> float:
+    """Take an amount from a bucket; the seconds until it is there. The same as TAKE says in Lua."""
+    at = max(now, row.at)
+    left = min(limit, row.left + (at - row.at) * limit / 60)
+    row.left, row.at = min(limit, left - amount), at
+    return max(0.0, (min(amount, limit) - left) * 60 / limit)
+
+
+def _with_a_living_connection(work: Callable[[], T]) -> T:
+    """Do it; a connection that was lost is opened again by the next one."""
+    try:
+        return work()
+    except DatabaseError:
+        connections.close_all()
+        raise

@@ -1,0 +1,89 @@
+"""What a scorer is given of a trajectory, from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from django.db.models import Prefetch
+
+from annotation.models import Attachment, KeyPoint, Step, Trajectory
+from annotation.records import (
+    ActionStatus,
+    AttachmentKind,
+    AttachmentRecord,
+    Click,
+    SourceFormat,
+    StepRecord,
+    TrajectoryRecord,
+)
+from judges.llm import ImageRef
+from judges.scorer import Subject
+
+AT_ONCE = 500  # trajectories that are held in memory together where many are read
+
+
+def subject_of(trajectory: Trajectory) -> Subject:
+    """What a scorer is given of a trajectory; four queries."""
+    return next(subjects_of([trajectory.pk]))[1]
+
+
+def subjects_of(trajectory_pks: Sequence[int]) -> Iterator[tuple[int, Subject]]:
+    """Pairs of a trajectory's key and its subject, in the order given; four queries for each `AT_ONCE`.
+
+    A trajectory that is not there is left out.
+    """
+    for start in range(0, len(trajectory_pks), AT_ONCE):
+        chosen = trajectory_pks[start : start + AT_ONCE]
+        rows = {row.pk: row for row in _rows(chosen)}
+        yield from ((pk, _subject(rows[pk])) for pk in chosen if pk in rows)
+
+
+def _rows(pks: Sequence[int]) -> list[Trajectory]:
+    accepted = KeyPoint.objects.filter(accepted_at__isnull=False, retired_at__isnull=True)
+    return list(
+        Trajectory.objects.filter(pk__in=pks)
+        .select_related("task")
+        .prefetch_related(
+            Prefetch("steps", Step.objects.select_related("screenshot")),
+            Prefetch("attachments", Attachment.objects.order_by("pk")),
+            Prefetch("task__key_points", accepted),
+        )
+    )
+
+
+def _subject(trajectory: Trajectory) -> Subject:
+    steps = list(trajectory.steps.all())
+    attachments = list(trajectory.attachments.all())
+    return Subject(
+        record=_record(trajectory, steps, attachments),
+        website=trajectory.task.website,
+        screenshots=tuple(ImageRef(step.screenshot.sha256) if step.screenshot else None for step in steps),
+        input_images=tuple(ImageRef(a.sha256) for a in attachments if a.kind == AttachmentKind.INPUT_IMAGE),
+        key_points=tuple(point.text for point in trajectory.task.key_points.all()),
+    )
+
+
+def _record(trajectory: Trajectory, steps: list[Step], attachments: list[Attachment]) -> TrajectoryRecord:
+    return TrajectoryRecord(
+        folder="",
+        task_id=trajectory.task.external_id,
+        task_text=trajectory.task_text,
+        final_answer=trajectory.final_answer,
+        source_format=SourceFormat(trajectory.source_format),
+        steps=tuple(_step(step) for step in steps),
+        reference_length=trajectory.reference_length,
+        attachments=tuple(AttachmentRecord(AttachmentKind(a.kind), a.name) for a in attachments),
+    )
+
+
+def _step(step: Step) -> StepRecord:
+    clicked = step.click_x is not None and step.click_y is not None
+    return StepRecord(
+        index=step.index,
+        action=step.action,
+        thought=step.thought,
+        url=step.url or None,
+        status=ActionStatus(step.status) if step.status else None,
+        screenshot=step.file_name or None,
+        click=Click(step.click_x or 0.0, step.click_y or 0.0) if clicked else None,
+    )
