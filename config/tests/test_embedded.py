@@ -87,8 +87,24 @@ def relatives(tmp_path):
     return found
 
 
-def gone(process, tmp_path):
-    return process.poll() is not None and not relatives(tmp_path)
+def wait_until_gone(process, tmp_path):
+    """Until it has ended and nothing of it is left; a failure says what was, and what it had printed."""
+    try:
+        wait_until(lambda: process.poll() is not None and not relatives(tmp_path), "all processes are gone")
+    except AssertionError as late:
+        raise AssertionError(
+            "\n".join([str(late), *map(described, relatives(tmp_path)), output_of(tmp_path)])
+        ) from late
+
+
+def described(pid):
+    with suppress(OSError):
+        folder = Path(f"/proc/{pid}")
+        facts = [
+            line for line in (folder / "status").read_text().splitlines() if line.startswith(("State", "PPid", "Sig"))
+        ]
+        return f"{pid} {(folder / 'cmdline').read_bytes().replace(bytes(1), b' ').decode()} {facts}"
+    return f"{pid} has just ended"
 
 
 @pytest.mark.skipif(not LINUX, reason="the processes are counted in /proc, which is Linux")
@@ -100,7 +116,7 @@ def test_it_answers_and_a_signal_stops_everything(tmp_path, number):
         # This one, the web server and its two processes, the scheduler, and two workers with a pool each.
         wait_until(lambda: len(relatives(tmp_path)) >= 9, "all processes are up")
         process.send_signal(number)
-        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        wait_until_gone(process, tmp_path)
         output = output_of(tmp_path)
     assert process.returncode == 0, output
     assert f"{address}/" in output
@@ -113,7 +129,7 @@ def test_it_answers_and_a_signal_stops_everything(tmp_path, number):
 def test_a_signal_to_make_alone_stops_everything(tmp_path, number):
     with running(tmp_path, by_make=True) as (process, _):
         process.send_signal(number)
-        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        wait_until_gone(process, tmp_path)
         assert output_of(tmp_path).count("Stopped.\n") == 1
 
 
@@ -122,10 +138,10 @@ def test_kill_9_leaves_no_process_behind_and_the_next_start_keeps_the_data(tmp_p
     with running(tmp_path) as (process, _):
         key = (tmp_path / "var" / "secret_key").read_text()
         process.kill()
-        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        wait_until_gone(process, tmp_path)
     with running(tmp_path) as (process, _):
         process.send_signal(signal.SIGINT)
-        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        wait_until_gone(process, tmp_path)
         assert "Demo data" not in output_of(tmp_path)
     assert (tmp_path / "var" / "secret_key").read_text() == key
 
@@ -142,7 +158,7 @@ def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(tmp_path, nam
         wait_until(lambda: "ready" in log.read_text() or "Starting" in log.read_text(), f"the {name} is ready")
         (child,) = [pid for pid in relatives(tmp_path) if is_child_of(pid, process.pid, word)]
         os.kill(child, signal.SIGKILL)
-        wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+        wait_until_gone(process, tmp_path)
         output = output_of(tmp_path)
     assert process.returncode == 1
     assert f"The {name} died (exit code -9)" in output
@@ -167,7 +183,7 @@ def test_a_judge_run_goes_on_after_a_stop_which_loses_no_call_and_after_kill_9(t
         with running(tmp_path, **further) as (process, _):
             model.wait(calls=run.calls // 10 + 1)
             process.send_signal(signal.SIGINT)
-            wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+            wait_until_gone(process, tmp_path)
         asked = model.counts()["calls"]
         assert asked == run.answered < run.calls
         assert run.at_work == 0
@@ -175,7 +191,7 @@ def test_a_judge_run_goes_on_after_a_stop_which_loses_no_call_and_after_kill_9(t
         with running(tmp_path, **further) as (process, _):
             model.wait(calls=asked + run.calls // 10 + 1)
             process.kill()
-            wait_until(lambda: gone(process, tmp_path), "all processes are gone")
+            wait_until_gone(process, tmp_path)
         assert not run.finished
         model.says()
         with running(tmp_path, **further):
