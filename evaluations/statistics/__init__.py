@@ -1,0 +1,46 @@
+"""Coefficients, intervals and tests, in NumPy alone; every formula with its source. No Django.
+
+What cannot be computed is a `Measure` without a value that says why, never NaN and never a made-up 0 or 1.
+"""
+
+from evaluations.statistics.classification import Confusion
+from evaluations.statistics.coefficients import (
+    Coefficient,
+    alpha_of_label,
+    cohen_kappa,
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    label_alpha,
+    raw_agreement,
+)
+from evaluations.statistics.comparing import McNemar, kendall_tau, mcnemar, paired_difference
+from evaluations.statistics.competence import Competence, dawid_skene, mace
+from evaluations.statistics.intervals import bootstrap, kappa_with_interval, wilson, with_interval
+from evaluations.statistics.measure import Measure
+from evaluations.statistics.tally import Tally
+
+__all__ = [
+    "Coefficient",
+    "Competence",
+    "Confusion",
+    "McNemar",
+    "Measure",
+    "Tally",
+    "alpha_of_label",
+    "bootstrap",
+    "cohen_kappa",
+    "dawid_skene",
+    "fleiss_kappa",
+    "gwet_ac1",
+    "kappa_with_interval",
+    "kendall_tau",
+    "krippendorff_alpha",
+    "label_alpha",
+    "mace",
+    "mcnemar",
+    "paired_difference",
+    "raw_agreement",
+    "wilson",
+    "with_interval",
+]

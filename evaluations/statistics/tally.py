@@ -1,0 +1,90 @@
+"""Labels counted by the pattern that they make on an item: all that a coefficient of agreement needs to know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+VERDICTS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """How often which labels meet on one item.
+
+    ``patterns`` (p, k): how many raters gave each of k labels; ``times`` (p,): how many items look like that. Who gave
+    a label does not matter to any coefficient for many raters, so a million items are a handful of patterns. Made by
+    `of_labels` or `of_table`, every pattern is there once, in order, and items without a label are left out: neither
+    the order of items nor that of raters can change a result.
+    """
+
+    patterns: Integers
+    times: Integers
+
+    @classmethod
+    def of_labels(cls, items: Iterable[Sequence[int]], k: int = VERDICTS) -> Tally:
+        """From the labels of each item, in 0 to k - 1, missing ones just not there. ValueError for another label."""
+        found = Counter(tuple(labels) for labels in items)
+        patterns = np.zeros((len(found), k), np.int64)
+        for row, labels in zip(patterns, found, strict=True):
+            for label in labels:
+                row[_checked(label, k)] += 1
+        return cls._merged(patterns, np.fromiter(found.values(), np.int64, len(found)))
+
+    @classmethod
+    def of_table(cls, table: ArrayLike, k: int = VERDICTS) -> Tally:
+        """From integers (items, raters) in 0 to k - 1, or -1 where a label is missing. ValueError for others."""
+        labels = np.asarray(table)
+        given = labels.size == 0 or (labels.min() >= -1 and labels.max() < k)
+        if labels.ndim != 2 or labels.dtype.kind not in "iu" or not given:
+            raise ValueError(f"A table of labels has two dimensions, and integers from -1 to {k - 1}.")
+        patterns = np.stack([(labels == label).sum(axis=1, dtype=np.int64) for label in range(k)], axis=1)
+        return cls._merged(patterns, np.ones(len(patterns), np.int64))
+
+    @classmethod
+    def _merged(cls, patterns: Integers, times: Integers) -> Tally:
+        """Every pattern once, in the order of its counts."""
+        order = np.lexsort(patterns.T)
+        order = order[patterns[order].any(axis=1)]
+        patterns, times = patterns[order], times[order]
+        new = np.ones(len(patterns), bool)
+        new[1:] = (patterns[1:] != patterns[:-1]).any(axis=1)
+        starts = np.flatnonzero(new)
+        return cls(patterns[starts], np.add.reduceat(times, starts) if len(starts) else times)
+
+    @property
+    def items(self) -> int:
+        """Items with a label."""
+        return int(self.times.sum())
+
+    @property
+    def pairable(self) -> int:
+        """Items with two labels or more."""
+        return int(self.times[self.patterns.sum(axis=1) >= 2].sum())
+
+    @property
+    def totals(self) -> list[int]:
+        """How often each of the k labels was given."""
+        return [int(total) for total in self.times @ self.patterns]
+
+    def against_the_rest(self, label: int) -> Tally:
+        """Of two labels: 0 is ``label``, 1 is any other."""
+        return self._merged(against_the_rest(self.patterns, label), self.times)
+
+
+def against_the_rest(patterns: Integers, label: int) -> Integers:
+    """(p, 2): how many raters gave ``label``, and how many another one."""
+    own = patterns[:, _checked(label, patterns.shape[1])]
+    return np.stack([own, patterns.sum(axis=1) - own], axis=1)
+
+
+def _checked(label: int, k: int) -> int:
+    if not 0 <= label < k:
+        raise ValueError(f"{label} is none of the labels 0 to {k - 1}.")
+    return int(label)
