@@ -17,13 +17,14 @@ test:
 	@config/install.sh test
 	@exec $(PY) -m config.checks
 
-# Measures queries, times and memory, the desk in a browser, coefficients over a million labels, judge runs against a
-# fake endpoint; prints tables.
+# Measures queries, times and memory, the desk in a browser, coefficients over a million labels, the pages of results,
+# judge runs against a fake endpoint; prints tables.
 bench:
 	@config/install.sh test
 	@$(PY) manage.py bench
 	@$(PY) -m config.desk_bench
 	@$(PY) -m config.statistics_bench
+	@$(PY) -m config.results_bench
 	@exec $(PY) -m config.judge_bench
 
 # Drives the demo shop in Chromium again and rewrites the recordings.

@@ -6,9 +6,10 @@ import io
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy
 from PIL import Image, ImageDraw
@@ -17,6 +18,7 @@ from config import embedded
 from config.checks import PROFILE_VARIABLES
 from config.processes import CannotRun, Child, stop
 
+Made = TypeVar("Made")
 STEPS = 20
 THOUGHT = (
     "The list of results is open and sorted by relevance. The task asks for a range of prices and for a rating, and "
@@ -70,23 +72,26 @@ def make_submission(folder: Path, count: int) -> int:
 
 
 @contextmanager
-def served(port: int, count: int) -> Iterator[tuple[str, int]]:
-    """Web server, worker and scheduler as `make run` has them, on scratch data; the address and the submission."""
+def served(port: int, make: Callable[[Path], Made]) -> Iterator[tuple[str, Made]]:
+    """Web server, worker and scheduler as `make run` has them, on scratch data; the address and what ``make`` made.
+
+    ``make`` gets an empty folder, with an empty database behind it.
+    """
     with tempfile.TemporaryDirectory(prefix="webverdict-bench-") as folder:
         for name in [name for name in os.environ if PROFILE_VARIABLES.fullmatch(name)]:
             del os.environ[name]
         os.environ |= {"WEBVERDICT_DATA": folder, "DJANGO_SETTINGS_MODULE": "config.settings"}
-        submission = _prepare(Path(folder), count)
+        made = _prepare(Path(folder), make)
         children: list[Child] = []
         try:
             embedded.start_children(children, Path(folder), port)
             embedded.wait_until(lambda: embedded.answers(port), children)
-            yield f"http://{embedded.HOST}:{port}", submission
+            yield f"http://{embedded.HOST}:{port}", made
         finally:
             stop(children)
 
 
-def _prepare(data: Path, count: int) -> int:
+def _prepare(data: Path, make: Callable[[Path], Made]) -> Made:
     import django  # noqa: PLC0415 - the settings are read with the data folder known
     from django.core.management import call_command  # noqa: PLC0415
     from django.db import connections  # noqa: PLC0415
@@ -96,9 +101,9 @@ def _prepare(data: Path, count: int) -> int:
         (data / name).mkdir(exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     embedded.collect_static(data)
-    submission = make_submission(data / "tmp" / "package", count)
+    made = make(data / "tmp" / "package")
     connections.close_all()
-    return submission
+    return made
 
 
 def free_port() -> int:

@@ -13,13 +13,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, sync_playwright
 
 from annotation.demo.record import ChromiumMissingError, find_chromium
-from config.bench_server import STEPS, free_port, served
+from config.bench_server import STEPS, free_port, make_submission, served
 from config.processes import CannotRun, Stopped, stop_on_signals
 
 SCREEN: ViewportSize = {"width": 1440, "height": 900}
@@ -430,7 +431,8 @@ def run(options: argparse.Namespace) -> Iterator[str]:
         flags.append("--no-sandbox")  # Chromium refuses its sandbox to root
     say("the server is started")
     chromium, port = find_chromium(), options.port or free_port()
-    with served(port, options.repeats + 1) as (server, submission), sync_playwright() as tool:
+    made = partial(make_submission, count=options.repeats + 1)
+    with served(port, made) as (server, submission), sync_playwright() as tool:
         browser = tool.chromium.launch(executable_path=chromium, args=flags)
         yield from measure(browser, server, submission, options)
         browser.close()

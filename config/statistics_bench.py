@@ -1,7 +1,7 @@
 """What coefficients of a million labels cost: ``python -m config.statistics_bench``, a part of `make bench`.
 
-Each case runs in a process of its own, so that its peak memory is its own. Prints a table; exit 1 where a case with
-a budget is over it.
+Each case runs in a process of its own, so that its peak memory is its own. Prints a table that says
+which case is over its budget; nothing fails on that, since times depend on the machine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -44,15 +44,6 @@ class Cost:
     patterns: int
     seconds: float
     megabytes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table; ``over`` a budget where there is one."""
-
-    name: str
-    cells: tuple[str, ...]
-    over: bool = False
 
 
 def three_raters() -> list[list[int]]:
@@ -153,36 +144,23 @@ CASES = (
 )
 
 
-def figures() -> Iterator[Row]:
-    """What the statistics themselves take."""
-    for case in CASES:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            took = process.submit(case.measure, *case.arguments).result()
-        over = case.budget and (took.seconds > SECONDS or took.megabytes > MEGABYTES)
-        within = f"OVER {SECONDS} s, {MEGABYTES} MB" if over else f"within {SECONDS} s, {MEGABYTES} MB"
-        yield Row(
-            case.name,
-            (
-                f"{took.labels:,}",
-                f"{took.patterns:,} {case.of_what}",
-                f"{took.seconds:.2f}",
-                f"{took.megabytes:.0f}",
-                within if case.budget else "",
-            ),
-            over,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A table: its titles, and the rows as they are measured. Another benchmark is another part of `PARTS`."""
-
-    titles: tuple[str, ...]
-    rows: Callable[[], Iterator[Row]]
-
-
-PARTS = (Part(("statistics", "labels", "brought down to", "s", "peak MB", ""), figures),)
+TITLES = ("statistics", "labels", "brought down to", "s", "peak MB", "")
 WIDTHS = (30, 12, 32, 8, 9, 24)
+
+
+def row(case: Case) -> tuple[str, ...]:
+    """What a case takes, as a line of the table."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        took = process.submit(case.measure, *case.arguments).result()
+    over = took.seconds > SECONDS or took.megabytes > MEGABYTES
+    return (
+        case.name,
+        f"{took.labels:,}",
+        f"{took.patterns:,} {case.of_what}",
+        f"{took.seconds:.2f}",
+        f"{took.megabytes:.0f}",
+        f"{'OVER' if over else 'within'} {SECONDS} s, {MEGABYTES} MB" if case.budget else "",
+    )
 
 
 def say(cells: Sequence[str]) -> None:
@@ -192,13 +170,10 @@ def say(cells: Sequence[str]) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     argparse.ArgumentParser(prog="python -m config.statistics_bench", description=__doc__).parse_args(arguments)
-    over = False
-    for part in PARTS:
-        say(part.titles)
-        for row in part.rows():
-            say((row.name, *row.cells))
-            over |= row.over
-    return int(over)
+    say(TITLES)
+    for case in CASES:
+        say(row(case))
+    return 0
 
 
 if __name__ == "__main__":

@@ -18,8 +18,10 @@ from annotation.models.states import State, with_state
 from annotation.records import Finding, FindingContent, LabelContent, Verdict
 
 DATA = Path(__file__).parent / "data"
+ELSEWHERE = DATA / "labels_elsewhere.csv"  # of an agent whose trajectories are not here
 SLUG = "demo"
 AGENTS = {"careful": "Careful", "hasty": "Hasty"}
+CASUAL = "Casual"
 PRACTICE = "Practice"
 PASS_MARK = 0.6
 ANNOTATORS = ("alice", "bob", "chen")
@@ -43,6 +45,7 @@ def everything() -> Iterator[str]:
     if practice is None:
         practice = _practice(reviews["practice"], people)
     yield f"submission {practice.pk}: {practice}, {practice.trajectories.count()} trajectories to practise on"
+    yield f"labels made elsewhere: {_elsewhere()} of the agent {CASUAL}, written by hand"
 
 
 def _person(name: str) -> Person:
@@ -112,6 +115,15 @@ def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
     hasty = Submission.objects.get(benchmark__slug=SLUG, agent__name="Hasty")
     workflow.configure(people["mira"], hasty, practice_set=practice, pass_mark=PASS_MARK)
     return practice
+
+
+def _elsewhere() -> int:
+    """Labels of an agent that was never reviewed here: two annotators, who differ on two tasks."""
+    benchmark = Benchmark.objects.get(slug=SLUG)
+    report = catalogue.import_labels(ELSEWHERE.read_bytes(), ELSEWHERE.name, benchmark=benchmark)
+    if report.rejected:
+        raise RuntimeError(f"The labels made elsewhere were refused: {report.as_json()['rejected']}")
+    return benchmark.imported_labels.filter(agent__name=CASUAL).count()
 
 
 def content(trajectory: Trajectory, fields: dict[str, Any]) -> LabelContent:

@@ -13,6 +13,10 @@ from django.core.management import call_command, get_commands
 from annotation import testing
 from annotation.demo import load
 from annotation.models import Person
+from evaluations.agreement import GROUPS, MOST_PAIRS, measuring, people
+from evaluations.comparison.measures import MEASURES
+from evaluations.statistics.comparing import EXACT_BELOW
+from evaluations.statistics.intervals import RESAMPLES, Z
 from judges.models import Judgment
 from judges.testing import fake_endpoint
 
@@ -39,7 +43,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", testing.PASSWORD)
     monkeypatch.setenv("DJANGO_SUPERUSER_EMAIL", "root@people.example")
-    list(load.everything())
+    call_command("load_demo", "--anyway")
     Path("tasks.json").write_text(json.dumps([testing.task(n) for n in range(2)]))
     shutil.make_archive("package", "zip", testing.write_submission(tmp_path / "folder", 2))
     finished = str(load.Submission.objects.get(agent__name="Careful").pk)
@@ -52,8 +56,10 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
         extra = ["--noinput"] if name == "createsuperuser" else []
         call_command(name, *rest, *extra)
         ran.append(name)
-    assert {"import_submission", "check_submission", "export_submission", "run_judge"} <= set(ran)
-    assert Judgment.objects.count() == 5
+    assert {"import_submission", "check_submission", "export_submission", "run_judge", "agreement", "compare"} <= set(
+        ran
+    )
+    assert Judgment.objects.filter(item__isnull=False).count() == 5
     assert Person.objects.get(username="root").is_superuser
     assert len(json.loads(Path("human_label.json").read_text())) == 12
 
@@ -72,6 +78,25 @@ def test_files_that_the_docs_link_to_exist():
 def test_every_command_is_in_the_docs():
     documented = set(re.findall(r"^\| `(\w+)", (settings.BASE_DIR / "docs" / "commands.md").read_text(), re.MULTILINE))
     assert {name for name, app in get_commands().items() if app in FLOORS} == documented
+
+
+def test_the_page_of_statistics_has_every_figure_and_the_numbers_in_use():
+    page = (settings.BASE_DIR / "docs" / "statistics.md").read_text(encoding="utf-8")
+    text = " ".join(page.split())
+    spoken = {"npv": "`npv`", "success_rate_human": "success rate, by people", "success_rate_judge": "and by the judge"}
+    spoken |= {"f1": "F1", "kappa": "Cohen's kappa", "success_rate_gap": "success-rate gap"}
+    spoken |= {"false_positive_rate": "false-positive rate"}
+    assert [name for name in MEASURES if spoken.get(name, name) not in text] == []
+    assert [kind for kind in GROUPS if kind not in text] == []
+    for said in (
+        f"percentile bootstrap with {RESAMPLES:,} resamples, {measuring.FEWER_RESAMPLES:,} for groups",
+        f"z = {Z:.5f}",
+        f"The seed is {measuring.SEED}",
+        f"at most {MOST_PAIRS} pairs",
+        f"with {people.ENOUGH_LABELS} labels or more",
+        f"below {EXACT_BELOW} such cases",
+    ):
+        assert said in text, said
 
 
 def test_no_module_is_too_long_to_read():

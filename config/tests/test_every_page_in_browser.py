@@ -13,9 +13,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.test import Client
+from django.urls import reverse
 from playwright.sync_api import Page
 
 from config.tests.test_independence import addresses, protocol  # noqa: F401 - a fixture
+from evaluations import testing as finished
 from judges import second_stage
 
 pytestmark = pytest.mark.browser
@@ -61,7 +63,7 @@ def pages(protocol: Any) -> dict[str, list[str]]:  # noqa: F811 - the fixture
     people = people | {"root": Person.objects.create_superuser("root", "root@people.example", "a long password")}
     seen: set[str] = set()
     found: dict[str, list[str]] = {role: [] for role in ROLES}
-    everything = sorted({address for _, address in addresses(rows) if not FOREIGN.match(address)})
+    everything = sorted({address for _, address in addresses(rows) if not FOREIGN.match(address)} | set(results()))
     for role in ROLES:
         client = Client(raise_request_exception=False)
         client.force_login(people[role])
@@ -73,6 +75,21 @@ def pages(protocol: Any) -> dict[str, list[str]]:  # noqa: F811 - the fixture
                 seen.add(address)
                 found[role].append(address)
     return found
+
+
+def results() -> list[str]:
+    """The pages of figures with something on them: two agents, labels made elsewhere, two judges."""
+    benchmark = finished.reviewed(agents=2, tasks=12)
+    finished.labelled_elsewhere(benchmark)
+    finished.judged(benchmark, "steady", repetitions=2)
+    finished.judged(benchmark, "elsewhere-only")
+    submission = benchmark.submissions.earliest("pk").pk
+    names = ("agents", "judge-standings", "benchmark-agreement", "benchmark-comparison", "differences")
+    return [
+        *(reverse(name, args=[benchmark.slug]) for name in names),
+        *(reverse(name, args=[submission]) for name in ("agreement", "comparison", "report")),
+        reverse("benchmark-comparison", args=[benchmark.slug]) + "?judge=steady&level=easy&rules=published",
+    ]
 
 
 def visit(page: Page, live_server: Any, role: str, pages: dict[str, list[str]]) -> Any:

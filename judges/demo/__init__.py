@@ -1,6 +1,8 @@
-"""What a judge could have said of the demo's reviewed submission: written by hand, so that there is something to see.
+"""What a judge could have said of the demo's agents: written by hand, so that there is something to see.
 
-Two trajectories are unscored, and on four the judgment is not what the people say.
+Of the reviewed submission two trajectories are unscored, and on four the judgment is not what the people say: the judge
+is too strict there. Of the agent with labels made elsewhere one task is unscored and one was never asked about, and the
+judge is too kind.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from judges import imports
 from judges.models import Judge
 
 FILE = Path(__file__).parent / "judgments.jsonl"
+ELSEWHERE = Path(__file__).parent / "judgments_elsewhere.jsonl"  # of an agent whose trajectories are not here
 NAME, MODEL = "demo-judge", "written-by-hand"
 DESCRIPTION = "Written by hand for the demo: no model was asked."
 
@@ -30,9 +33,12 @@ def judgments(benchmark: str) -> str:
         "frozen_at": timezone.now(),
     }
     Judge.objects.get_or_create(name=NAME, version=1, defaults=made)
-    outcome = imports.import_judgments(
-        FILE.read_bytes(), FILE.name, benchmark=Benchmark.objects.get(slug=benchmark), judge=NAME
-    )
+    counts = [_load(file, Benchmark.objects.get(slug=benchmark)) for file in (FILE, ELSEWHERE)]
+    return f"judge {NAME}: {counts[0]} judgments of Careful and {counts[1]} of Casual, written by hand"
+
+
+def _load(file: Path, benchmark: Benchmark) -> int:
+    outcome = imports.import_judgments(file.read_bytes(), file.name, benchmark=benchmark, judge=NAME)
     if outcome.report.rejected:
         raise RuntimeError(f"The judgments of the demo were refused: {outcome.report.as_json()['rejected']}")
-    return f"judge {NAME}: {sum(outcome.judges.values())} judgments of Careful, written by hand"
+    return sum(outcome.judges.values())

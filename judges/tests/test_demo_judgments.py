@@ -1,4 +1,4 @@
-"""The demo shows what judges say without any endpoint: judgments written by hand of its reviewed submission."""
+"""The demo shows what judges say without any endpoint: judgments written by hand of two agents."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.demo import load
+from annotation.formats.labels_csv import read_labels
 from annotation.models import Person, Submission
 from judges import demo
 from judges.judgment_files import read_judgments
@@ -20,8 +21,8 @@ from judges.judgment_rows import JudgmentRecord
 from judges.models import Judge, Judgment
 
 
-def written() -> list[JudgmentRecord]:
-    found = read_judgments(demo.FILE.read_bytes(), demo.FILE.name)
+def written(file: Path = demo.FILE) -> list[JudgmentRecord]:
+    found = read_judgments(file.read_bytes(), file.name)
     assert not found.problems
     return found.records
 
@@ -36,6 +37,21 @@ def test_some_are_unscored_and_some_differ_from_what_the_people_decided() -> Non
     assert all(one.unscored and one.score is None for one in unscored)
     differ = [task for task, verdict in scored.items() if verdict != reviews[task]["adjudication"]["verdict"]]
     assert 0 < len(differ) < len(scored) / 2
+
+
+def test_the_judge_is_too_kind_to_the_agent_with_labels_made_elsewhere() -> None:
+    labels, problems, _ = read_labels(load.ELSEWHERE.read_bytes(), load.ELSEWHERE.name)
+    said: dict[str, set[int]] = {}
+    for label in labels:
+        said.setdefault(label.task_id, set()).add(int(label.verdict))
+    agreed = {task: verdicts.pop() for task, verdicts in said.items() if len(verdicts) == 1}
+    judged = {one.task_id: one.score.verdict for one in written(demo.ELSEWHERE)}
+
+    assert not problems
+    assert (len(said), len(agreed), len(judged)) == (12, 10, 11)
+    assert list(judged.values()).count(None) == 1
+    decided = [(agreed[task], verdict) for task, verdict in judged.items() if task in agreed and agreed[task] != 2]
+    assert {pair: decided.count(pair) for pair in decided} == {(1, 1): 4, (0, 1): 2, (0, 0): 2}
 
 
 def test_every_screenshot_is_spoken_of_and_no_step_is_cited_that_does_not_exist() -> None:
@@ -59,7 +75,8 @@ def test_they_join_an_earlier_demo_say_what_they_are_and_are_loaded_once(
     assert said.getvalue() == again.getvalue()
     assert list(Judgment.objects.order_by("pk").values()) == made
     careful = Submission.objects.get(agent__name="Careful")
-    judged = [one["trajectory_id"] for one in made]
+    judged = [one["trajectory_id"] for one in made if one["trajectory_id"]]
+    assert len(made) == len(judged) + 11
     assert sorted(judged) == sorted(careful.trajectories.values_list("pk", flat=True))
     assert {(one["model"], one["tokens"], one["cost"]) for one in made} == {(demo.MODEL, None, None)}
     assert Judge.objects.get().description == demo.DESCRIPTION

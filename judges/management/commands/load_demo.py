@@ -1,4 +1,4 @@
-"""load_demo: people, two submissions with reviews, and judgments of one of them; a second run changes nothing."""
+"""load_demo: people, submissions with reviews, labels made elsewhere, and judgments; a second run changes nothing."""
 
 from __future__ import annotations
 

@@ -1,0 +1,85 @@
+"""Whose figures a person may see. The rule of independence holds here as in `annotation.access` and `judges.access`.
+
+A submission is reported to its maintainers, once it is frozen. A benchmark is reported to those who may see its
+imported judgments, and counts only the submissions that they maintain themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Q
+from django.http import Http404
+
+from annotation import access
+from annotation.access import Role
+from annotation.models import Benchmark, Submission
+from evaluations import cases
+from evaluations.cases import Case, Rules
+from evaluations.comparison import on_trajectories
+from judges.access import judged_benchmark_for
+from judges.models import Judge, Judgment
+
+JUDGED = ("agent__name", "task__external_id", "task__level", "task__website", "trajectory", "trajectory__submission")
+
+
+def reported_for(person: Any, pk: int) -> Submission:
+    """A submission for its maintainers, frozen or not: the page of one that is not says so and computes nothing."""
+    return access.submission_for(person, pk, Role.MAINTAINER)
+
+
+def benchmark_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
+    """A benchmark, and the cases of it that the person may see figures of.
+
+    These are the frozen submissions that the person maintains, practice left out, and the labels made elsewhere, on
+    their trajectory where the person maintains it. Unknown (404) to people who do not keep the benchmark's catalogue,
+    refused (403) to those who review an open submission of it.
+    """
+    benchmark = judged_benchmark_for(person, slug)
+    maintained = list(access.submissions_maintained_by(person).filter(benchmark=benchmark))
+    reported = cases.reported_submissions(benchmark).filter(pk__in=[each.pk for each in maintained])
+    found = cases.of_benchmark(benchmark, reported.order_by("pk"), rules=rules)
+    return benchmark, on_trajectories(found, maintained)
+
+
+def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
+    """`benchmark_cases`, then those of agents that only judges have spoken about, for the leaderboard of agents.
+
+    These are judged trajectories of the person's own open submissions, and imported judgments without a trajectory.
+    They come without labels, whatever people have said by then: a maintainer sees judgments at any time.
+    """
+    benchmark, found = benchmark_cases(person, slug, rules)
+    maintained = access.submissions_maintained_by(person).filter(benchmark=benchmark, practice=False)
+    counted = Judgment.objects.exclude(item__run__test=True).filter(task__benchmark=benchmark)
+    here = Q(trajectory__submission__in=maintained.order_by().values("pk"), trajectory__submission__frozen_at=None)
+    known = {case.agent for case in found}
+    columns = (
+        "agent__name",
+        "task__external_id",
+        "task__level",
+        "task__website",
+        "trajectory",
+        "trajectory__submission",
+    )
+    rows = counted.filter(here | Q(trajectory=None)).order_by("agent__name", "task__external_id").values_list(*columns)
+    return benchmark, found + [
+        Case(agent, task, level, website, (), None, 0, trajectory, submission)
+        for agent, task, level, website, trajectory, submission in rows.distinct()
+        if agent not in known
+    ]
+
+
+def judge_named(text: str, allowed: Iterable[Judge]) -> Judge:
+    """The judge that "name@2" names among ``allowed``; "name" is its newest version there. Http404 for any other."""
+    judges = list(allowed)
+    named = [judge for judge in judges if text == f"{judge.name}@{judge.version}"]
+    newest = sorted((judge for judge in judges if judge.name == text), key=lambda judge: -judge.version)
+    for judge in named or newest:
+        return judge
+    raise Http404("This judge has said nothing about these cases.")
+
+
+def name_of(judge: Judge) -> str:
+    """The name that finds exactly this version: unlike ``str(judge)`` it has the number of the first one too."""
+    return f"{judge.name}@{judge.version}"

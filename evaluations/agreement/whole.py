@@ -1,0 +1,50 @@
+"""All that is to be said about the agreement on some cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from evaluations.agreement import people
+from evaluations.agreement.decisions import adjudications
+from evaluations.agreement.groups import everything, groups
+from evaluations.agreement.results import Agreement
+from evaluations.cases import Case, Rules
+from evaluations.statistics import Measure
+
+PUBLISHED_DIGITS = 4
+
+
+def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -> Agreement:
+    """The agreement of people on these cases; those that nobody has labelled do not count."""
+    labelled = [case for case in cases if case.labels]
+    pairs = people.pairs(labelled)
+    found = Agreement(
+        scope=scope,
+        rules=rules,
+        overall=everything(labelled),
+        groups=groups(labelled),
+        pairs=[people.pair(*names, counts) for names, counts in pairs[: people.MOST_PAIRS]],
+        annotators=people.annotators(labelled),
+        adjudications=adjudications(labelled),
+        undecided=sum(case.final is None for case in labelled),
+        listed_pair=people.listed_pair(labelled),
+        pairs_left_out=max(0, len(pairs) - people.MOST_PAIRS),
+    )
+    return _rounded(found) if rules is Rules.PUBLISHED else found
+
+
+def _rounded(value: Any) -> Any:
+    """The same with every figure rounded as in published tables; counts and seconds stay."""
+    if isinstance(value, Measure):
+        return replace(value, value=_digits(value.value), low=_digits(value.low), high=_digits(value.high))
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: _rounded(getattr(value, each.name)) for each in fields(value)})
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def _digits(number: float | None) -> float | None:
+    return None if number is None else round(number, PUBLISHED_DIGITS)

@@ -1,0 +1,21 @@
+"""Exports and figures for the scripts of maintainers, below /api/v1/."""
+
+from evaluations.api.exporting import ExportCheck, ExportFile, Nowhere
+from evaluations.api.reports import (
+    Agents,
+    BenchmarkAgreement,
+    BenchmarkComparison,
+    SubmissionAgreement,
+    SubmissionComparison,
+)
+
+__all__ = [
+    "Agents",
+    "BenchmarkAgreement",
+    "BenchmarkComparison",
+    "ExportCheck",
+    "ExportFile",
+    "Nowhere",
+    "SubmissionAgreement",
+    "SubmissionComparison",
+]

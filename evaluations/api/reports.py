@@ -1,0 +1,190 @@
+"""How far people agree, how far judges can be trusted, and how good the agents are: the figures of the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access as people_access
+from annotation.api.ground import View
+from annotation.models import Benchmark, Submission
+from annotation.workflow import Conflict
+from evaluations import access, agreement, comparison
+from evaluations.api.shapes import AgentsSerializer, AgreementSerializer, ComparisonSerializer
+from evaluations.cases import Case, Rules, of_submission
+from evaluations.comparison import Standing
+from evaluations.forms import LONGEST, Filters
+from judges.access import judged_benchmark_for
+from judges.models import Judge
+
+LONGEST_JUDGE = 100
+JUDGE = OpenApiParameter("judge", str, required=True, description="A judge's name, or name@version.")
+
+
+class SubmissionFilters(serializers.Serializer):
+    level = serializers.CharField(required=False, max_length=LONGEST)
+    website = serializers.CharField(required=False, max_length=LONGEST)
+
+
+class SubmissionJudgeFilters(SubmissionFilters):
+    judge = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=LONGEST_JUDGE,
+        help_text="A judge's name, or name@version; without: the newest.",
+    )
+
+
+class BenchmarkFilters(SubmissionFilters):
+    agent = serializers.CharField(required=False, max_length=LONGEST, help_text="The agent's whole name.")
+    rules = serializers.ChoiceField(
+        choices=[rule.value for rule in Rules],
+        required=False,
+        help_text="How imported labels that differ become one verdict, and how figures are rounded.",
+    )
+
+
+class BenchmarkJudgeFilters(BenchmarkFilters, SubmissionJudgeFilters):
+    pass
+
+
+class Report(View):
+    """Figures about the cases that the caller may see figures of."""
+
+    pagination_class = None  # type: ignore[assignment]
+
+    def asked_for(self) -> Filters:
+        """What the address narrows the cases to, and the judge it names."""
+        chosen = self.chosen()
+        rules = Rules(chosen.pop("rules", Rules.DEFAULT))
+        return Filters(**chosen, rules=rules)
+
+    def frozen(self, what: str) -> Submission:
+        """The submission when its maintainer asks and it is frozen; a Conflict that explains itself before."""
+        submission = access.reported_for(self.request.user, self.kwargs["pk"])
+        if not people_access.may_see_all_labels(self.request.user, submission):
+            raise Conflict(
+                f"The {what} can be read once the submission is frozen: until then people work independently of it."
+            )
+        return submission
+
+
+def judge_named(text: str, cases: Sequence[Case], benchmark: str) -> Judge:
+    """The judge of that name among those that were asked about these cases; an error with the known names if none."""
+    allowed = comparison.judges_of(cases, benchmark=benchmark)
+    try:
+        return access.judge_named(text, allowed)
+    except Http404 as error:
+        known = ", ".join(access.name_of(judge) for judge in allowed) or "none for these trajectories"
+        wrong = f"There is no judge {text} here" if text else "Name a judge"
+        raise serializers.ValidationError({"judge": f"{wrong}; known are {known}."}) from error
+
+
+class SubmissionAgreement(Report):
+    """How far the annotators of a submission agree on their blind labels, and what QA made of them."""
+
+    serializer_class = AgreementSerializer
+    filters = SubmissionFilters
+
+    def get(self, request: Request, pk: int) -> Response:
+        """Once the submission is frozen (409 before)."""
+        submission = self.frozen("agreement")
+        asked = self.asked_for()
+        cases = asked.applied(of_submission(submission))
+        return Response(agreement.agreement(cases, asked.scope(str(submission))).as_json())
+
+
+class SubmissionComparison(Report):
+    """How far a judge agrees with the final verdicts of a submission."""
+
+    serializer_class = ComparisonSerializer
+    filters = SubmissionJudgeFilters
+
+    @extend_schema(parameters=[JUDGE])
+    def get(self, request: Request, pk: int) -> Response:
+        """Once the submission is frozen (409 before). Without a judge, or with an unknown one: 400 with the known."""
+        submission = self.frozen("comparison")
+        asked = self.asked_for()
+        cases = of_submission(submission)
+        slug = submission.benchmark.slug
+        judge, scope = judge_named(asked.judge, cases, slug), asked.scope(str(submission))
+        return Response(comparison.compare(judge, asked.applied(cases), scope, benchmark=slug).as_json())
+
+
+class OfBenchmark(Report):
+    """The frozen submissions of a benchmark that the caller maintains, and the labels made elsewhere."""
+
+    cases = staticmethod(access.benchmark_cases)
+
+    def of_benchmark(self) -> tuple[Benchmark, list[Case], Filters]:
+        """The benchmark, all its cases, and what the address asks for."""
+        slug = self.kwargs["slug"]
+        judged_benchmark_for(self.request.user, slug)  # who may not see it is not told what is wrong with the address
+        asked = self.asked_for()
+        benchmark, cases = self.cases(self.request.user, slug, asked.rules)
+        return benchmark, cases, asked
+
+
+class BenchmarkAgreement(OfBenchmark):
+    """How far people agree, over the submissions of a benchmark and over labels made elsewhere."""
+
+    serializer_class = AgreementSerializer
+    filters = BenchmarkFilters
+
+    def get(self, request: Request, slug: str) -> Response:
+        """Counts the frozen submissions that the caller maintains, practice left out, and imported labels."""
+        benchmark, cases, asked = self.of_benchmark()
+        found = agreement.agreement(asked.applied(cases), asked.scope(benchmark.name), asked.rules)
+        return Response(found.as_json())
+
+
+class BenchmarkComparison(OfBenchmark):
+    """How far a judge agrees with people, over the agents of a benchmark."""
+
+    serializer_class = ComparisonSerializer
+    filters = BenchmarkJudgeFilters
+
+    @extend_schema(parameters=[JUDGE])
+    def get(self, request: Request, slug: str) -> Response:
+        """Over the same cases as the agreement. Without a judge, or with an unknown one: 400 with the known ones."""
+        benchmark, cases, asked = self.of_benchmark()
+        judge, scope = judge_named(asked.judge, cases, slug), asked.scope(benchmark.name)
+        found = comparison.compare(judge, asked.applied(cases), scope, benchmark=slug, rules=asked.rules)
+        return Response(found.as_json())
+
+
+class Agents(OfBenchmark):
+    """How good the agents of a benchmark are."""
+
+    serializer_class = AgentsSerializer
+    filters = BenchmarkJudgeFilters
+    cases = staticmethod(access.ranked_cases)
+
+    def get(self, request: Request, slug: str) -> Response:
+        """Success rates, the highest first; the named judge speaks for agents without a final human verdict."""
+        benchmark, cases, asked = self.of_benchmark()
+        judge = judge_named(asked.judge, cases, slug) if asked.judge else None
+        standings = comparison.standings(asked.applied(cases), judge, benchmark=slug)
+        return Response({"benchmark": benchmark.slug, "agents": [standing_json(one) for one in standings]})
+
+
+def standing_json(standing: Standing) -> dict[str, Any]:
+    return {
+        "agent": standing.agent,
+        "by": standing.by,
+        "n": standing.n,
+        "undecided": standing.undecided,
+        "not_executable": standing.not_executable,
+        "over_all": standing.over_all.as_json(),
+        "without_2": standing.without_2.as_json(),
+        "levels": {
+            level: {"over_all": over_all.as_json(), "without_2": without_2.as_json()}
+            for level, (over_all, without_2) in standing.levels.items()
+        },
+    }

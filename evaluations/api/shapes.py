@@ -1,0 +1,288 @@
+"""What the figures look like in JSON. `as_json` writes them, as for the commands; here they are only described."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from evaluations.cases import Rules
+from evaluations.comparison import Label2
+
+LABEL_2 = [rule.value for rule in Label2]
+RULES = [rule.value for rule in Rules]
+
+
+class Count(serializers.IntegerField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**({"min_value": 0} | kwargs))
+
+
+class Number(serializers.FloatField):
+    """A figure, null where it is undefined."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**({"allow_null": True} | kwargs))
+
+
+class VerdictNumber(serializers.IntegerField):
+    """0, 1, 2, or null for none."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_null=True, min_value=0, max_value=2)
+
+
+@extend_schema_field({"type": "array", "items": {"type": "array", "items": {"type": "integer", "minimum": 0}}})
+class CountTable(serializers.JSONField):
+    """Rows of counts."""
+
+
+class MeasureSerializer(serializers.Serializer):
+    """A figure with its 95 % interval and the ``n`` cases it rests on; ``undefined`` says why there is no value."""
+
+    value = Number()
+    low = Number()
+    high = Number()
+    n = Count()
+    hits = Count(required=False, help_text="What a rate counts.")
+    undefined = serializers.CharField(required=False)
+
+
+# --- people ----------------------------------------------------------------------------------------------------------
+
+
+class RawSerializer(serializers.Serializer):
+    """Raw agreement: how often two labels of one case say the same, with its 95 % interval."""
+
+    raw_agreement = Number()
+    raw_agreement_interval = serializers.ListField(
+        child=serializers.FloatField(), min_length=2, max_length=2, allow_null=True
+    )
+
+
+class OutcomesSerializer(serializers.Serializer):
+    """Shares of the complete cases: all labels the same, a majority, no two the same."""
+
+    unanimous = MeasureSerializer()
+    majority = MeasureSerializer()
+    split = MeasureSerializer()
+
+
+class GroupSerializer(RawSerializer):
+    """The agreement within some cases."""
+
+    n_items = Count(help_text="Cases with a label.")
+    n_complete = Count(help_text="Cases with all labels that are asked for, or two made elsewhere.")
+    n_pairable = Count(help_text="Cases with two labels or more: coefficients rest on them.")
+    alpha = MeasureSerializer(help_text="Krippendorff's, nominal.")
+    ac1 = MeasureSerializer(help_text="Gwet's.")
+    fleiss_kappa = MeasureSerializer()
+    per_label = serializers.DictField(child=MeasureSerializer(), help_text="Alpha of each verdict against the others.")
+    outcomes = OutcomesSerializer()
+    undefined = serializers.DictField(
+        child=serializers.CharField(), help_text="By the name of a figure, why there is none."
+    )
+
+
+class NamedGroupSerializer(GroupSerializer):
+    name = serializers.CharField(allow_blank=True)
+
+
+class PairSerializer(RawSerializer):
+    """Two annotators on the ``n`` cases that both labelled."""
+
+    first = serializers.CharField()
+    second = serializers.CharField()
+    n = Count()
+    kappa = MeasureSerializer(help_text="Cohen's.")
+    alpha = MeasureSerializer()
+    table = CountTable(help_text="Rows: what the first said, 0 to 2; columns: the second.")
+
+
+class AnnotatorSerializer(serializers.Serializer):
+    """One annotator, by pseudonym; competence (Dawid and Skene) and trust (MACE) are hints for QA, never a label."""
+
+    name = serializers.CharField()
+    labels = Count()
+    seconds = Number(help_text="Median active time for a label.")
+    agreement = MeasureSerializer(help_text="With the final verdicts.")
+    overturned = MeasureSerializer(help_text="Of the labels whose case was adjudicated, those decided otherwise.")
+    competence = MeasureSerializer()
+    trust = MeasureSerializer()
+    confusion = CountTable(help_text="Rows: what they said, 0 to 2; columns: the final verdict.")
+
+
+class AdjudicationsSerializer(serializers.Serializer):
+    """What QA changed."""
+
+    adjudicated = Count()
+    disputes = Count()
+    drawn = Count(help_text="Spot checks that were drawn.")
+    unchecked = Count(help_text="Unanimous cases that nobody looked at again.")
+    changed = MeasureSerializer(help_text="Decided otherwise than most labels said.")
+    missed = MeasureSerializer(help_text="Drawn spot checks that contradicted unanimous labels.")
+    expected_missed = MeasureSerializer(help_text="That rate times the unchecked: a number of cases.")
+
+
+class AgreementSerializer(GroupSerializer):
+    """How far people agree on blind labels, the same as `agreement --json` prints."""
+
+    scope = serializers.CharField(help_text="Which cases these are, in words.")
+    rules = serializers.ChoiceField(choices=RULES)
+    undecided = Count(help_text="Cases with labels and without a final verdict.")
+    pairs = PairSerializer(many=True)
+    pairs_left_out = Count(help_text="Pairs beyond the first 500.")
+    first_against_second = PairSerializer(allow_null=True, help_text="First against second listed imported labels.")
+    groups = serializers.DictField(child=NamedGroupSerializer(many=True))
+    annotators = AnnotatorSerializer(many=True)
+    adjudications = AdjudicationsSerializer(allow_null=True, help_text="Null for labels made elsewhere.")
+
+
+# --- judges ----------------------------------------------------------------------------------------------------------
+
+
+class FiguresSerializer(serializers.Serializer):
+    """A judge against people. Rates are fractions, percentages by the published rules; null where undefined."""
+
+    human_label_2 = serializers.ChoiceField(choices=LABEL_2, help_text="What becomes of human label 2.")
+    agreement = Number(help_text="How often it says success where people do, and not where they do not.")
+    accuracy = Number(help_text="Agreement by another name.")
+    precision = Number()
+    recall = Number()
+    f1 = Number()
+    specificity = Number()
+    npv = Number(help_text="Negative predictive value.")
+    false_positive_rate = Number()
+    kappa = Number(help_text="Cohen's.")
+    success_rate_human = Number()
+    success_rate_judge = Number()
+    success_rate_gap = Number(help_text="Judge minus people: positive means that the judge is too kind.")
+
+
+class RowSerializer(FiguresSerializer):
+    """``n`` cases are compared; the others of this row are left out and counted."""
+
+    n = Count()
+    excluded = Count(help_text="Left out because people say 2.")
+    unscored = Count(help_text="The judge stated no usable verdict.")
+    errors = Count(help_text="The judge was asked in vain.")  # type: ignore[assignment]
+    unjudged = Count(help_text="The judge was never asked.")
+    tp = Count()
+    fp = Count()
+    tn = Count()
+    fn = Count()
+    intervals = serializers.DictField(
+        child=serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2),
+        help_text="By the name of a figure, its 95 % interval.",
+    )
+    undefined = serializers.DictField(
+        child=serializers.CharField(), help_text="By the name of a figure, why there is none."
+    )
+
+
+class AgentRowSerializer(RowSerializer):
+    agent = serializers.CharField()
+
+
+class GroupRowSerializer(RowSerializer):
+    name = serializers.CharField()
+
+
+class OneAverageSerializer(FiguresSerializer):
+    """The plain mean over agents."""
+
+    agents = Count()
+    gap_size = Number(help_text="The mean of the gaps without their sign.")
+
+
+class AverageSerializer(OneAverageSerializer):
+    """Without human label 2, and beside it the one that counts it as no success."""
+
+    not_success = OneAverageSerializer()
+
+
+class CostsSerializer(serializers.Serializer):
+    """Of the judgments that say so: mean tokens, mean and total US dollars."""
+
+    judgments = Count()
+    tokens = Number()
+    cost = Number()
+    total_cost = Number()
+
+
+class KeyPointsSerializer(serializers.Serializer):
+    """Key points that people and the judge both call met or unmet."""
+
+    agreement = MeasureSerializer()
+    kappa = MeasureSerializer()
+    table = CountTable(help_text="Rows: unmet and met by people; columns: by the judge.")
+
+
+class BinSerializer(serializers.Serializer):
+    """Cases with a judge's score from ``low`` to ``high``: its mean, and how often people say success."""
+
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    score = serializers.FloatField()
+    success = MeasureSerializer()
+
+
+class DifferenceSerializer(serializers.Serializer):
+    """A case where judge and people differ; ``step`` is the step that the judge cites."""
+
+    task_id = serializers.CharField()
+    agent = serializers.CharField()
+    trajectory = serializers.IntegerField(allow_null=True)
+    human = VerdictNumber()
+    judge = VerdictNumber()
+    step = serializers.IntegerField(allow_null=True)
+    judgment = serializers.IntegerField(allow_null=True)
+
+
+class ComparisonSerializer(serializers.Serializer):
+    """A judge against people, the same as `compare --json` prints. Every row is there under both rules for label 2."""
+
+    benchmark = serializers.CharField()
+    scope = serializers.CharField(help_text="Which cases these are, in words.")
+    judge = serializers.CharField()
+    fingerprint = serializers.CharField()
+    rules = serializers.ChoiceField(choices=RULES)
+    undecided = Count(help_text="Cases with labels and without a final verdict.")
+    rows = AgentRowSerializer(many=True)
+    overall = AgentRowSerializer(many=True, help_text="All agents pooled.")
+    average = AverageSerializer()
+    groups = serializers.DictField(child=GroupRowSerializer(many=True))
+    flips = MeasureSerializer()
+    costs = CostsSerializer()
+    key_points = KeyPointsSerializer()
+    calibration = BinSerializer(many=True)
+    differences = DifferenceSerializer(many=True)
+
+
+# --- agents ----------------------------------------------------------------------------------------------------------
+
+
+class RatesSerializer(serializers.Serializer):
+    """A success rate that counts label 2 as no success, and one that leaves it out."""
+
+    over_all = MeasureSerializer()
+    without_2 = MeasureSerializer()
+
+
+class AgentStandingSerializer(RatesSerializer):
+    """An agent's success rate over the ``n`` cases with a verdict; ``by`` is people, or the judge that stands in."""
+
+    agent = serializers.CharField()
+    by = serializers.CharField()
+    n = Count()
+    undecided = Count(help_text="Cases without a verdict.")
+    not_executable = Count()
+    levels = serializers.DictField(child=RatesSerializer())
+
+
+class AgentsSerializer(serializers.Serializer):
+    """The agents of a benchmark, the best first."""
+
+    benchmark = serializers.CharField()
+    agents = AgentStandingSerializer(many=True)

@@ -1,0 +1,298 @@
+"""What people said about each trajectory, as plain values: the material of agreement and comparison.
+
+A case is one trajectory of a reviewed submission, or a task and an agent with labels made elsewhere. It is read in a
+few queries whatever the number of cases, because reports are made from all of them at every look.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Max, QuerySet, TextField
+from django.db.models.functions import Cast
+
+from annotation.models import (
+    Adjudication,
+    Benchmark,
+    Flag,
+    ImportedLabel,
+    Membership,
+    Reopening,
+    SpotCheck,
+    Step,
+    Submission,
+    Trajectory,
+)
+from annotation.models.states import State, current_labels, final_verdict
+from annotation.records import Verdict
+
+ELSEWHERE = 2  # labels that make an imported case complete: below two there is nothing to agree on
+
+
+class Rules(StrEnum):
+    """How imported labels become one verdict, and how figures are rounded.
+
+    ``default``: a case whose imported labels differ is undecided, left out and counted. ``published``: the first
+    listed label counts, an undefined rate is 0, and rates are percentages with one digit, as in the tables of
+    AgentRewardBench and Online-Mind2Web.
+    """
+
+    DEFAULT = "default"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One annotator's blind label. ``annotator`` is a pseudonym, or the name in the file of an imported label.
+
+    ``seconds`` of activity are None where nothing was measured. ``failure_types`` are codes, the main one first.
+    """
+
+    annotator: str
+    verdict: Verdict
+    failure_types: tuple[str, ...] = ()
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A trajectory with its blind labels and what became of it.
+
+    ``trajectory`` and ``submission`` are primary keys, None where only labels were imported; then ``state`` is None
+    too. ``final`` is None while undecided. ``adjudicated`` is the verdict of the last adjudication, and
+    ``adjudicated_blind`` that of the first one when it was made without seeing a label. ``drawn`` says whether the
+    spot checks' draw took it, None where it was in none. ``expected`` labels make it complete.
+    """
+
+    agent: str
+    task_id: str
+    level: str
+    website: str
+    labels: tuple[Said, ...]
+    final: Verdict | None
+    expected: int
+    trajectory: int | None = None
+    submission: int | None = None
+    state: State | None = None
+    adjudicated: Verdict | None = None
+    adjudicated_blind: Verdict | None = None
+    failure_type: str = ""  # of the last adjudication, else of labels that are final
+    flagged: bool = False
+    drawn: bool | None = None
+
+    @property
+    def key(self) -> tuple[str, str] | int:
+        """What judgments find it by: the trajectory's primary key, or task id and agent."""
+        return (self.task_id, self.agent) if self.trajectory is None else self.trajectory
+
+    @property
+    def complete(self) -> bool:
+        return len(self.labels) >= self.expected
+
+    @property
+    def unanimous(self) -> bool:
+        """Whether it has all its labels and they are one verdict."""
+        return self.complete and len({label.verdict for label in self.labels}) == 1
+
+
+def of_submission(submission: Submission) -> list[Case]:
+    """The trajectories of one submission, in its order."""
+    return _reviewed([submission], name_submissions=False)
+
+
+def of_benchmark(
+    benchmark: Benchmark, submissions: Iterable[Submission], *, imported: bool = True, rules: Rules = Rules.DEFAULT
+) -> list[Case]:
+    """The trajectories of these submissions, then the imported labels of tasks and agents that none of them covers.
+
+    Annotators are named with their submission, because A1 of one is not A1 of another.
+    """
+    cases = _reviewed(list(submissions), name_submissions=True)
+    if imported:
+        cases += _imported(benchmark, {(case.task_id, case.agent) for case in cases}, rules)
+    return cases
+
+
+def of_imported(benchmark: Benchmark, rules: Rules = Rules.DEFAULT) -> list[Case]:
+    """The imported labels alone, without any review."""
+    return _imported(benchmark, set(), rules)
+
+
+def reported_submissions(benchmark: Benchmark) -> QuerySet[Submission]:
+    """The submissions of a benchmark that count in its figures: frozen, and not for practice."""
+    return Submission.objects.filter(benchmark=benchmark, frozen_at__isnull=False, practice=False)
+
+
+def lengths(cases: Iterable[Case]) -> dict[int, tuple[int, int]]:
+    """Steps, and different screenshots, of the cases that have a trajectory, by its primary key."""
+    submissions = {case.submission for case in cases if case.submission is not None}
+    rows = Step.objects.filter(trajectory__submission__in=submissions).order_by().values_list("trajectory")
+    return {
+        pk: (steps, shown)
+        for pk, steps, shown in rows.annotate(steps=Count("pk"), shown=Count("screenshot", distinct=True))
+    }
+
+
+# --- reviewed here ---------------------------------------------------------------------------------------------------
+# A query for each kind of row, put together here. `with_state` asks ten questions for each trajectory, which suits
+# a queue; for 10,000 at once it takes PostgreSQL a second, and a minute where it has no statistics of the tables yet.
+
+_VERDICTS = {verdict.value: verdict for verdict in Verdict}
+_NOTHING = "[]"  # most lists of further failure types, which need not be parsed
+
+
+class _Standing(NamedTuple):
+    """What `final_verdict` reads of a trajectory."""
+
+    state: State
+    decided: int | None
+    lowest: int | None
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What there is besides the trajectories, by their primary keys."""
+
+    labels: dict[int, list[Said]]
+    decisions: dict[int, list[Any]]  # in the order of their revisions
+    drawn: dict[int, bool]
+    reopened: dict[int, int]  # the number of the last decision that was asked for
+    flagged: set[int]
+
+
+def _reviewed(submissions: list[Submission], name_submissions: bool) -> list[Case]:
+    if not submissions:
+        return []
+    here = {"trajectory__submission__in": submissions}
+    reopenings = Reopening.objects.filter(**here).values_list("trajectory").annotate(Max("revision"))
+    rows = _Rows(
+        labels=_labels_of(submissions, name_submissions),
+        decisions=_decisions(Adjudication.objects.filter(**here)),
+        drawn=dict(SpotCheck.objects.filter(**here).values_list("trajectory", "selected")),
+        reopened=dict(reopenings.order_by()),
+        flagged=set(Flag.objects.filter(**here).values_list("trajectory", flat=True)),
+    )
+    columns = ("pk", "submission", "submission__required_labels", "submission__agent__name")
+    of_task = ("task__external_id", "task__level", "task__website")
+    trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission", "position")
+    return [_reviewed_case(rows, *row) for row in trajectories.values_list(*columns, *of_task)]
+
+
+def _reviewed_case(
+    rows: _Rows, pk: int, submission: int, required: int, agent: str, task_id: str, level: str, website: str
+) -> Case:
+    labels, decisions = tuple(rows.labels.get(pk, ())), rows.decisions.get(pk, [])
+    last = decisions[-1] if decisions else None
+    standing = _standing(rows, pk, required)
+    final = final_verdict(standing)
+    return Case(
+        agent=agent,
+        task_id=task_id,
+        level=level,
+        website=website,
+        labels=labels,
+        final=final,
+        expected=required,
+        trajectory=pk,
+        submission=submission,
+        state=standing.state,
+        adjudicated=None if last is None else _VERDICTS[last.verdict],
+        adjudicated_blind=_VERDICTS[decisions[0].verdict] if decisions and decisions[0].blind else None,
+        failure_type=_failure_type(final, labels) if last is None else last.failure_type,
+        flagged=pk in rows.flagged,
+        drawn=rows.drawn.get(pk),
+    )
+
+
+def _standing(rows: _Rows, pk: int, required: int) -> _Standing:
+    """The rule of `annotation.models.states`, asked of plain rows; a test holds the two together."""
+    verdicts = [label.verdict for label in rows.labels.get(pk, ())]
+    decisions = rows.decisions.get(pk, ())
+    lowest = min(verdicts, default=None)
+    decided, answered = (decisions[-1].verdict, decisions[-1].revision) if decisions else (None, 0)
+    if len(verdicts) < required:
+        state = State.IN_REVIEW
+    elif rows.reopened.get(pk, 0) > answered:
+        state = State.REOPENED
+    elif decisions:
+        state = State.ADJUDICATED
+    elif lowest != max(verdicts):
+        state = State.DISPUTE
+    elif pk in rows.flagged:
+        state = State.FLAGGED
+    else:
+        state = {True: State.SPOT_CHECK, False: State.UNANIMOUS, None: State.AGREED}[rows.drawn.get(pk)]
+    return _Standing(state, decided, lowest)
+
+
+def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[int, list[Said]]:
+    """The latest revision of every label: labels stand fast before anybody could have seen another one."""
+    members = Membership.objects.filter(submission__in=submissions)
+    people = {
+        (submission, person): f"{submission}: {pseudonym}" if name_submissions else pseudonym
+        for submission, person, pseudonym in members.values_list("submission", "person", "pseudonym")
+    }
+    of_slot = ("assignment__trajectory", "assignment__trajectory__submission", "assignment__annotator")
+    rows = (
+        current_labels()
+        .filter(assignment__trajectory__submission__in=submissions)
+        .annotate(further=Cast("further_failure_types", TextField()))
+        .order_by("assignment__trajectory", "assignment__slot")
+        .values_list(*of_slot, "verdict", "failure_type", "further", "active_seconds")
+    )
+    found: dict[int, list[Said]] = defaultdict(list)
+    for trajectory, submission, person, verdict, main, further, seconds in rows:
+        types = (main, *(() if further == _NOTHING else json.loads(further))) if main else ()
+        found[trajectory].append(Said(people[submission, person], _VERDICTS[verdict], types, seconds))
+    return found
+
+
+def _decisions(adjudications: QuerySet[Adjudication]) -> dict[int, list[Any]]:
+    rows = adjudications.filter(decided_at__isnull=False).order_by("trajectory", "revision")
+    found: dict[int, list[Any]] = defaultdict(list)
+    for row in rows.values_list("trajectory", "revision", "verdict", "failure_type", "blind", named=True):
+        found[row.trajectory].append(row)
+    return found
+
+
+def _failure_type(final: Verdict | None, labels: tuple[Said, ...]) -> str:
+    """What most labels of a final failure name as the main type; of equally many the first by name."""
+    if final is not Verdict.FAILURE:
+        return ""
+    named = [label.failure_types[0] for label in labels if label.failure_types]
+    return min(set(named), key=lambda code: (-named.count(code), code), default="")
+
+
+# --- made elsewhere --------------------------------------------------------------------------------------------------
+
+
+def _imported(benchmark: Benchmark, covered: set[tuple[str, str]], rules: Rules) -> list[Case]:
+    rows = ImportedLabel.objects.filter(benchmark=benchmark).order_by("position")
+    by_case: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    of_task = ("task__external_id", "agent__name", "task__level", "task__website")
+    for row in rows.values_list(*of_task, "annotator", "verdict", "failure_type", named=True):
+        by_case[row.task__external_id, row.agent__name].append(row)
+    return [_imported_case(rows, rules) for key, rows in by_case.items() if key not in covered]
+
+
+def _imported_case(rows: list[Any], rules: Rules) -> Case:
+    labels = tuple(
+        Said(row.annotator, Verdict(row.verdict), (row.failure_type,) if row.failure_type else ()) for row in rows
+    )
+    agreed = len({label.verdict for label in labels}) == 1
+    final = labels[0].verdict if agreed or rules is Rules.PUBLISHED else None
+    return Case(
+        agent=rows[0].agent__name,
+        task_id=rows[0].task__external_id,
+        level=rows[0].task__level,
+        website=rows[0].task__website,
+        labels=labels,
+        final=final,
+        expected=ELSEWHERE,
+        failure_type=_failure_type(final, labels),
+    )

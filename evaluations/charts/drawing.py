@@ -1,0 +1,180 @@
+"""What all charts share: an axis, its ticks, and texts that fit. Lengths are in pixels at the natural size."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evaluations.statistics import Measure
+from evaluations.tables import interval, visible, written
+
+TEXT = 13  # font sizes; static/css/charts.css has the same
+SMALL = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """``name`` is unique on its page: ids are made of it, with a dash for what is no letter, digit or dash.
+
+    ``description`` says in words and numbers what is to be seen. ``width`` and ``height`` are the natural size.
+    """
+
+    template: ClassVar[str]
+
+    name: str
+    title: str
+    description: str
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        """Titles may hold names of agents and judges, which may hold anything."""
+        object.__setattr__(self, "name", re.sub(r"[^A-Za-z0-9-]+", "-", self.name))
+        object.__setattr__(self, "title", visible(self.title))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A name as it fits, and in full."""
+
+    text: str
+    full: str
+
+    @classmethod
+    def fitting(cls, text: str, width: float, size: int = TEXT) -> Label:
+        full = visible(text)
+        return cls(shortened(full, width, size), full)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values ``low`` to ``high`` to pixels ``start`` to ``end``; what lies outside is moved to the nearer end."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        share = (self._bent(value) - self._bent(self.low)) / (self._bent(self.high) - self._bent(self.low))
+        return round(self.start + min(1.0, max(0.0, share)) * (self.end - self.start), 1)
+
+    def ticks(self, values: Sequence[float], kind: str) -> tuple[Tick, ...]:
+        return tuple(Tick(self.at(value), _without_zeros(written(value, kind))) for value in values)
+
+    def _bent(self, value: float) -> float:
+        return math.log10(max(value, self.low)) if self.log else value
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where an interval begins and ends."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, measure: Measure, scale: Scale) -> Span | None:
+        if measure.low is None or measure.high is None:
+            return None
+        return cls(scale.at(measure.low), scale.at(measure.high))
+
+
+def round_steps(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers (1, 2 or 5 times a power of ten apart) from at or below ``low`` to at or above ``high``."""
+    rough = (high - low) / about or 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(number * step, 12) for number in range(first, max(last, first + 1) + 1)]
+
+
+def powers(low: float, high: float) -> list[float]:
+    """1, 2, 5 times powers of ten that enclose a range above zero; powers alone where it is wide."""
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    factors = (1, 2, 5) if last - first <= 2 else (1,)
+    found = [round(factor * 10.0**power, 12) for power in range(first, last + 1) for factor in factors]
+    below, above = (
+        [value for value in found if value <= low * 1.001],
+        [value for value in found if value >= high * 0.999],
+    )
+    return [value for value in found if max(below) <= value <= min(above)]
+
+
+def in_words(measure: Measure, kind: str) -> str:
+    """A measure within a sentence: "83.3 % (87 of 105; 95 % interval 75.0 to 89.2)"."""
+    if measure.value is None:
+        return f"undefined: {visible(measure.undefined)} (n {measure.n:,})"
+    basis = f"n {measure.n:,}" if measure.hits is None else f"{measure.hits:,} of {measure.n:,}"
+    ends = f"; 95 % interval {interval(measure, kind)}" if interval(measure, kind) else ""
+    return f"{written(measure.value, kind)} ({basis}{ends})"
+
+
+def named(text: str) -> str:
+    """A name within a sentence: one that is written from right to left does not reorder the sentence."""
+    text = visible(text)
+    rightward = not any(unicodedata.bidirectional(char) in {"R", "AL", "AN"} for char in text)
+    return text if rightward else f"\N{FIRST STRONG ISOLATE}{text}\N{POP DIRECTIONAL ISOLATE}"
+
+
+def _without_zeros(text: str) -> str:
+    """ "20.0 %" is "20 %", and "$0.0100" is "$0.01"."""
+    return re.sub(r"\.?0+(?=\D*$)", "", text) if "." in text else text
+
+
+def plural(number: int, what: str, many: str = "") -> str:
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
+
+
+# --- texts that fit --------------------------------------------------------------------------------------------------
+
+
+def text_width(text: str, size: int = TEXT) -> float:
+    """About how wide it will be: no font is measured, and the widest of the usual ones is assumed (DejaVu Sans)."""
+    return sum(_EMS.get(char) or _ems(char) for char in text) * size
+
+
+def shortened(text: str, width: float, size: int = TEXT) -> str:
+    """The text, or its beginning and its end (versions stand there) with an ellipsis between them."""
+    if text_width(text, size) <= width:
+        return text
+    room = width - text_width("…", size)
+    head, tail = _taken(text, room * 0.6, size), _taken(text[::-1], room * 0.4, size)[::-1]
+    while tail and _attached(tail[0]):
+        tail = tail[1:]
+    return f"{head}…{tail}"
+
+
+def _taken(text: str, room: float, size: int) -> str:
+    for place, char in enumerate(text):
+        room -= (_EMS.get(char) or _ems(char)) * size
+        if room < 0:
+            return text[:place]
+    return text
+
+
+def _attached(char: str) -> bool:
+    """Whether it belongs to the character before it: marks, joiners, variation selectors."""
+    return unicodedata.category(char) in {"Mn", "Me", "Cf"}
+
+
+def _ems(char: str) -> float:
+    if _attached(char):
+        return 0.1  # nothing, but thousands of them are no reason to keep a text whole
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.05
+    return 0.78 if char.isupper() else 0.64
+
+
+_EMS = dict.fromkeys("iljI|!.,:;'` ", 0.34) | dict.fromkeys('ftr()[]-/\\"·', 0.42) | dict.fromkeys("mwMW@%…—", 1.0)

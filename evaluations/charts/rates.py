@@ -1,0 +1,226 @@
+"""Rates with their intervals, a row each: dots on a shared axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evaluations.charts.drawing import (
+    SMALL,
+    Chart,
+    Label,
+    Scale,
+    Span,
+    Tick,
+    in_words,
+    named,
+    plural,
+    round_steps,
+    text_width,
+)
+from evaluations.statistics import Measure
+from evaluations.tables import counts, written
+
+NAMES = 184  # pixels for names
+PLOT = (200, 520)
+VALUES, COUNTS = 590, 598  # where values end and counts begin
+WIDTH = 696
+LEGEND = 26
+AXIS = 22
+ROW = {1: 26, 2: 38}
+MANY = 12  # with more rows the axis is written above them, too
+
+Rows = Sequence[tuple[str, Measure] | tuple[str, Measure, Measure | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One value of a row, ``y`` from the row's middle. ``x`` is None where it is undefined; then ``why`` says so."""
+
+    second: bool
+    y: float
+    x: float | None
+    span: Span | None
+    value: str
+    counts: str
+    why: Label | None
+    title: str
+
+    @property
+    def line(self) -> str:
+        """The path of its interval, with bars at both ends."""
+        low, high = (self.span.low, self.span.high) if self.span else (0, 0)
+        return f"M{low:g} 0H{high:g}M{low:g} -4v8M{high:g} -4v8" if self.span else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RateRow:
+    y: float
+    name: Label
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates(Chart):
+    """``series`` names the filled circles and the hollow diamonds, or is empty. ``zero`` is where 0 is, if inside."""
+
+    template: ClassVar[str] = "evaluations/charts/rates.html"
+    row_height: int
+    top: float
+    bottom: float
+    ticks: tuple[Tick, ...]
+    zero: float | None
+    series: tuple[Label, ...]
+    rows: tuple[RateRow, ...]
+    axis_above: bool
+
+    names_width: ClassVar[int] = NAMES
+    plot_start: ClassVar[int] = PLOT[0]
+    hover_width: ClassVar[int] = WIDTH - PLOT[0]
+    why_at: ClassVar[int] = PLOT[0] + 4
+    values_end: ClassVar[int] = VALUES
+    counts_at: ClassVar[int] = COUNTS
+
+    @property
+    def empty(self) -> bool:
+        return not self.rows
+
+    @property
+    def intervals(self) -> bool:
+        return any(mark.span for row in self.rows for mark in row.marks)
+
+    @property
+    def grid(self) -> str:
+        """The path of the lines below the rows and at the ticks."""
+        below = (f"M0 {row.y + self.row_height / 2:g}H{self.width}" for row in self.rows)
+        return "".join((*below, *(f"M{tick.at:g} {self.top:g}V{self.bottom:g}" for tick in self.ticks)))
+
+    @property
+    def ticks_below(self) -> float:
+        return self.bottom + 16
+
+    @property
+    def ticks_above(self) -> float:
+        return self.top - 7
+
+    @property
+    def second_key(self) -> float:
+        """Where the key of the second series begins, behind the first one's name."""
+        return round(16 + text_width(self.series[0].text) + 26, 1)
+
+    @property
+    def second_name(self) -> float:
+        return self.second_key + 12
+
+
+def rates(
+    name: str, title: str, rows: Rows, *, series: Sequence[str] = (), kind: str = "rate", finding: str = ""
+) -> Rates:
+    """A dot and its interval for every row (name, measure) or (name, measure, second measure), in the given order.
+
+    ``series`` names the two measures where rows have two. The axis goes from 0 to 100 % for a ``rate``, from 0 (or
+    lower where a value is) to 1 for a ``coefficient``, and as far on both sides of 0 for ``points``. ``finding``
+    replaces the sentence about the highest and the lowest.
+    """
+    several = 2 if any(len(row) > 2 for row in rows) else 1
+    above = len(rows) > MANY
+    top = 8 + (LEGEND if series else 0) + (AXIS if above else 0)
+    bottom = top + ROW[several] * len(rows)
+    steps = _steps([measure for row in rows for measure in row[1:] if measure is not None], kind)
+    scale = Scale(steps[0], steps[-1], *PLOT)
+    return Rates(
+        name=name,
+        title=title,
+        description=finding or _finding(rows, series, kind),
+        width=WIDTH,
+        height=bottom + AXIS + 4,
+        row_height=ROW[several],
+        top=top,
+        bottom=bottom,
+        ticks=scale.ticks(steps, kind),
+        zero=scale.at(0) if steps[0] < 0 < steps[-1] else None,
+        series=tuple(Label.fitting(text, 200) for text in series[:several]),
+        rows=tuple(
+            RateRow(
+                top + ROW[several] * (place + 0.5),
+                Label.fitting(row[0], NAMES),
+                _marks(row, several, series, scale, kind),
+            )
+            for place, row in enumerate(rows)
+        ),
+        axis_above=above,
+    )
+
+
+def _steps(measures: Sequence[Measure], kind: str) -> list[float]:
+    ends = [end for measure in measures for end in (measure.value, measure.low, measure.high) if end is not None]
+    if kind == "points":
+        far = max([0.01, *map(abs, ends)])
+        return round_steps(-far, far, 6)
+    if kind == "coefficient" and min(ends, default=0) < 0:
+        return round_steps(max(-1.0, math.floor(min(ends) * 5) / 5), 1.0)
+    return [0, 0.2, 0.4, 0.6, 0.8, 1]
+
+
+def _marks(
+    row: tuple[str, Measure] | tuple[str, Measure, Measure | None],
+    several: int,
+    series: Sequence[str],
+    scale: Scale,
+    kind: str,
+) -> tuple[Mark, ...]:
+    apart = 9 if several > 1 else 0
+    return tuple(
+        _mark(row[0], measure, place, (2 * place - 1) * apart, series, scale, kind)
+        for place, measure in enumerate(row[1:])
+        if measure is not None
+    )
+
+
+def _mark(name: str, measure: Measure, place: int, y: float, series: Sequence[str], scale: Scale, kind: str) -> Mark:
+    which = f", {named(series[place])}" if place < len(series) else ""
+    known = measure.value is not None
+    return Mark(
+        second=place > 0,
+        y=y,
+        x=None if measure.value is None else scale.at(measure.value),
+        span=Span.of(measure, scale) if known else None,
+        value=written(measure.value, kind) if known else "",
+        counts=_counts(measure),
+        why=None if known else Label.fitting(f"undefined: {measure.undefined}", PLOT[1] - PLOT[0] - 8, SMALL + 1),
+        title=f"{named(name)}{which}: {in_words(measure, kind)}",
+    )
+
+
+def _counts(measure: Measure) -> str:
+    """What the rate rests on, as far as there is room."""
+    text = counts(measure)
+    return text if text_width(text, SMALL) <= WIDTH - COUNTS else f"n {measure.n:,}"
+
+
+def _finding(rows: Rows, series: Sequence[str], kind: str) -> str:
+    if not rows:
+        return "There are no rows."
+    sentences = [_range(rows, place, kind, series) for place in (1, 2) if any(len(row) > place for row in rows)]
+    return " ".join(sentences)
+
+
+def _range(rows: Rows, place: int, kind: str, series: Sequence[str]) -> str:
+    """The highest and the lowest of one series."""
+    found = [(named(row[0]), row[place]) for row in rows if len(row) > place]
+    measures = [(name, measure) for name, measure in found if isinstance(measure, Measure)]
+    values = [(measure.value, name, measure) for name, measure in measures if measure.value is not None]
+    intro = f"{named(series[place - 1])}: " if place <= len(series) else ""
+    missing = len(measures) - len(values)
+    start = "from" if intro else "From"
+    rest = f"; undefined in {missing:,} of {plural(len(measures), 'row')}" if missing else ""
+    if not values:
+        return f"{intro or 'It is '}undefined in every row."
+    high, low = max(values, key=lambda found: found[0]), min(values, key=lambda found: found[0])
+    if len(values) == 1:
+        return f"{intro}{high[1]} {in_words(high[2], kind)}{rest}."
+    if high[0] == low[0]:
+        return f"{intro}{written(high[0], kind)} in every row{rest}."
+    return f"{intro}{start} {low[1]} {in_words(low[2], kind)} to {high[1]} {in_words(high[2], kind)}{rest}."

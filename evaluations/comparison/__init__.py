@@ -1,0 +1,52 @@
+"""How far each judge can be trusted: judges against final human verdicts, and judges against each other.
+
+`judged` finds what a judge says of each case, `compare` sets one judge beside people, `versus` two judges beside each
+other, and `standings` ranks the agents. Judgments come from runs that are no tests, or from an import.
+"""
+
+from evaluations.comparison.comparing import compare, differences
+from evaluations.comparison.evidence import cited_steps
+from evaluations.comparison.judged import judged, judges_of, on_trajectories
+from evaluations.comparison.measures import MEASURES
+from evaluations.comparison.results import (
+    GROUPS,
+    Average,
+    Bin,
+    Comparison,
+    Costs,
+    Difference,
+    Judged,
+    KeyPoints,
+    Label2,
+    Row,
+    Standing,
+    Versus,
+)
+from evaluations.comparison.rows import ceiling
+from evaluations.comparison.standings import ranking, standings, versus
+
+__all__ = [
+    "GROUPS",
+    "MEASURES",
+    "Average",
+    "Bin",
+    "Comparison",
+    "Costs",
+    "Difference",
+    "Judged",
+    "KeyPoints",
+    "Label2",
+    "Row",
+    "Standing",
+    "Versus",
+    "ceiling",
+    "cited_steps",
+    "compare",
+    "differences",
+    "judged",
+    "judges_of",
+    "on_trajectories",
+    "ranking",
+    "standings",
+    "versus",
+]

@@ -1,0 +1,66 @@
+"""One judge beside people, from every side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evaluations.cases import Case, Rules
+from evaluations.comparison import breakdowns, published
+from evaluations.comparison.evidence import key_points
+from evaluations.comparison.judged import judged
+from evaluations.comparison.results import Comparison, Difference, Judged, Key, KeyPoints, Row
+from evaluations.comparison.rows import ALL_AGENTS, averages, both, by, paired, pooled
+from evaluations.statistics import Measure
+from judges.models import Judge
+
+NOT_ASKED = "not asked for"
+
+
+def compare(
+    judge: Judge,
+    cases: Sequence[Case],
+    scope: str,
+    *,
+    benchmark: str,
+    rules: Rules = Rules.DEFAULT,
+    details: bool = True,
+    said: Mapping[Key, Judged] | None = None,
+) -> Comparison:
+    """One judge against the final verdicts of these cases; ``benchmark`` is a slug.
+
+    Without ``details`` nothing is read but the judgments: groups, key points, calibration and differences stay empty.
+    That is for lists of many judges. ``said`` is what `judged` found, where the caller needs it more than once.
+    """
+    said = judged(judge, cases, benchmark=benchmark) if said is None else said
+    pairs = paired(cases, said)
+    agents = by(pairs, lambda case: case.agent)
+    rows = [each for agent in sorted(agents) for each in both(agent, agents[agent])]
+    groups = breakdowns.groups(pairs) if details else {}
+    none = KeyPoints(Measure.missing(NOT_ASKED), Measure.missing(NOT_ASKED), ((0, 0), (0, 0)))
+    return Comparison(
+        scope=scope,
+        benchmark=benchmark,
+        judge=str(judge),
+        fingerprint=judge.fingerprint,
+        rules=rules,
+        undecided=sum(case.final is None and bool(case.labels) for case in cases),
+        rows=_shown(rows, rules),
+        overall=_shown(both(ALL_AGENTS, pooled(pairs)), rules),
+        averages=averages(rows, rules),
+        groups={name: _shown(found, rules) for name, found in groups.items()},
+        flips=breakdowns.flips(said.values()),
+        costs=breakdowns.costs(said.values()),
+        key_points=key_points(cases, said) if details else none,
+        calibration=breakdowns.calibration(pairs, said) if details else [],
+        differences=breakdowns.differences(pairs, said) if details else [],
+    )
+
+
+def _shown(rows: Sequence[Row], rules: Rules) -> list[Row]:
+    return [published.row(each) for each in rows] if rules is Rules.PUBLISHED else list(rows)
+
+
+def differences(judge: Judge, cases: Sequence[Case], *, benchmark: str) -> list[Difference]:
+    """Those of `compare` alone: where the judge and people differ, with the step that it cites."""
+    said = judged(judge, cases, benchmark=benchmark)
+    return breakdowns.differences(paired(cases, said), said)

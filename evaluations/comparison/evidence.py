@@ -1,0 +1,159 @@
+"""What judgments rest on: the step they cite, and what they say of key points beside what people say of them.
+
+Evidence is large, so it is read only of the judgments that need it, and only the part that they need.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from django.db.models import Count, Max, Min, Q, QuerySet
+
+from annotation.models import AdjudicationFinding, KeyPointFinding, Label
+from annotation.models.states import current_labels
+from annotation.records import Finding
+from evaluations.cases import Case
+from evaluations.comparison.results import Judged, Key, KeyPoints
+from evaluations.statistics import Measure, kappa_with_interval, wilson
+from judges.models import Judgment
+
+AT_ONCE = 10_000  # judgments in one query: databases limit the parameters
+DECIDED: dict[str | None, bool] = {Finding.MET.value: True, Finding.UNMET.value: False}
+NONE_SHARED = "people and the judge have decided no key point that both know"
+
+
+def cited_steps(judgments: Collection[int]) -> dict[int, int]:
+    """By primary key of a judgment, the step that it cites first; nothing for one that cites none.
+
+    That is the screenshot that mattered most for the verdict (of equal ones the first), else the first step that is
+    named as proof of a key point.
+    """
+    found: dict[int, int] = {}
+    for pk, steps, points in _evidence(judgments, "evidence__steps", "evidence__key_points"):
+        relevant = _most_relevant(steps or ())
+        step = _first_named(points or ()) if relevant is None else relevant
+        if step is not None:
+            found[pk] = step
+    return found
+
+
+def _evidence(judgments: Collection[int], *columns: str) -> Iterator[tuple[Any, ...]]:
+    wanted = list(judgments)
+    for start in range(0, len(wanted), AT_ONCE):
+        rows = Judgment.objects.filter(pk__in=wanted[start : start + AT_ONCE]).order_by()
+        yield from rows.values_list("pk", *columns).iterator()
+
+
+def _most_relevant(steps: Sequence[Mapping[str, Any]]) -> int | None:
+    kept = [(-(step.get("relevance") or 0), step["step"]) for step in steps if step.get("kept")]
+    return min(kept)[1] if kept else None
+
+
+def _first_named(points: Sequence[Mapping[str, Any]]) -> int | None:
+    return next((step for point in points for step in point.get("steps") or ()), None)
+
+
+# --- key points ------------------------------------------------------------------------------------------------------
+
+
+def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
+    """The key points that people and the judge both call met or unmet, on cases with a final verdict.
+
+    The adjudication's finding counts for people, else the one that all labels share. A key point of the judge's is
+    the task's where the text is the same up to white space and case; those that it made up itself are left out.
+    """
+    told = {
+        found.judgment: case.trajectory
+        for case in cases
+        if _reviewed(case) and (found := said.get(case.key)) is not None and found.judgment is not None
+    }
+    people = findings(cases) if told else {}
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for judgment, points in _evidence([pk for pk in told if pk is not None], "evidence__key_points"):
+        by_text = people.get(told[judgment], {})
+        counts.update((by_text[text], met) for text, met in _decided(points or ()).items() if text in by_text)
+    return _tabulated(counts)
+
+
+def findings(cases: Sequence[Case]) -> dict[int | None, dict[str, bool]]:
+    """By trajectory and `plain` text of an accepted key point, whether it is met; nothing where people left it open."""
+    labels = {case.trajectory: len(case.labels) for case in cases if _reviewed(case)}
+    submissions = {case.submission for case in cases if _reviewed(case)}
+    found: dict[int | None, dict[str, bool]] = {trajectory: {} for trajectory in labels}
+    for trajectory, text, finding, number in _shared_by_labels(submissions):
+        if number == labels.get(trajectory):
+            _note(found[trajectory], text, finding)
+    for trajectory, text, finding in _of_adjudications(submissions):
+        if trajectory in found:
+            _note(found[trajectory], text, finding)
+    return found
+
+
+@lru_cache(maxsize=100_000)  # the same few texts stand in every label and judgment of a task
+def plain(text: str) -> str:
+    """A key point without the white space and the case that may differ from one writing to the other."""
+    return " ".join(text.split()).casefold()
+
+
+def _reviewed(case: Case) -> bool:
+    """Not merely placed on a trajectory: what is said there in a review that goes on is nobody's to see."""
+    return case.state is not None and case.final is not None
+
+
+def _note(found: dict[str, bool], text: str, finding: str) -> None:
+    """An unclear finding of the adjudication takes away what the labels share."""
+    if finding in DECIDED:
+        found[plain(text)] = DECIDED[finding]
+    else:
+        found.pop(plain(text), None)
+
+
+def _in_use(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.filter(key_point__accepted_at__isnull=False, key_point__retired_at__isnull=True)
+
+
+def _shared_by_labels(submissions: Collection[int | None]) -> Iterator[tuple[int, str, str, int]]:
+    """Trajectory, text, the finding and how many labels have it, where no current label has another one."""
+    chosen = Q(assignment__trajectory__submission__in=submissions)
+    revised = Label.objects.filter(chosen, revision__gt=1)
+    rows = _in_use(KeyPointFinding.objects.filter(label__assignment__trajectory__submission__in=submissions))
+    if revised.exists():
+        rows = rows.filter(label__in=current_labels().filter(chosen))
+    grouped = rows.order_by().values_list("label__assignment__trajectory", "key_point__text")
+    for trajectory, text, low, high, number in grouped.annotate(Min("finding"), Max("finding"), Count("pk")):
+        if low == high:
+            yield trajectory, text, low, number
+
+
+def _of_adjudications(submissions: Collection[int | None]) -> Iterator[tuple[int, str, str]]:
+    """Of the last decision of each trajectory."""
+    rows = _in_use(AdjudicationFinding.objects.filter(adjudication__trajectory__submission__in=submissions))
+    columns = ("adjudication__trajectory", "adjudication__revision", "key_point__text", "finding")
+    decided = rows.filter(adjudication__decided_at__isnull=False).order_by("-adjudication__revision")
+    last: dict[int, int] = {}
+    for trajectory, revision, text, finding in decided.values_list(*columns):
+        if last.setdefault(trajectory, revision) == revision:
+            yield trajectory, text, finding
+
+
+def _decided(points: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
+    """What a judgment calls met or unmet, by `plain` text; of a text that is there twice the first."""
+    found: dict[str, bool] = {}
+    for point in points:
+        if (finding := point.get("finding")) in DECIDED:
+            found.setdefault(plain(point["text"]), DECIDED[finding])
+    return found
+
+
+def _tabulated(counts: Mapping[tuple[bool, bool], int]) -> KeyPoints:
+    (both_unmet, judge_met), (people_met, both_met) = table = (
+        (counts.get((False, False), 0), counts.get((False, True), 0)),
+        (counts.get((True, False), 0), counts.get((True, True), 0)),
+    )
+    n = both_unmet + judge_met + people_met + both_met
+    if not n:
+        return KeyPoints(Measure.missing(NONE_SHARED), Measure.missing(NONE_SHARED), table)
+    return KeyPoints(wilson(both_unmet + both_met, n), kappa_with_interval(table), table)

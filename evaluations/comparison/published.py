@@ -1,0 +1,40 @@
+"""Rows and averages as they would stand in a published table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from evaluations.comparison.measures import COEFFICIENTS, MEASURES, rounded
+from evaluations.comparison.results import Average, Row
+from evaluations.statistics import Measure
+
+
+def with_zeros(row: Row) -> Row:
+    """The row with 0 for every rate whose denominator is zero; only where there are cases at all."""
+    if not row.n:
+        return row
+    rates = {name: getattr(row, name) for name in MEASURES if name not in COEFFICIENTS}
+    zeros: dict[str, Any] = {
+        name: replace(rate, value=0.0, undefined="") for name, rate in rates.items() if rate.undefined
+    }
+    return replace(row, **zeros)
+
+
+def row(found: Row) -> Row:
+    """Rounded, without intervals, and no rate undefined."""
+    zeros = with_zeros(found)
+    measures: dict[str, Any] = {name: _measure(name, getattr(zeros, name)) for name in MEASURES}
+    return replace(zeros, **measures)
+
+
+def _measure(name: str, found: Measure) -> Measure:
+    value = None if found.value is None else rounded(name, found.value)
+    return replace(found, value=value, low=None, high=None)
+
+
+def average(found: Average) -> Average:
+    """Rounded once, at the end: the mean is not one of rounded figures."""
+    values = {name: None if value is None else rounded(name, value) for name, value in found.values.items()}
+    size = None if found.gap_size is None else rounded("success_rate_gap", found.gap_size)
+    return replace(found, values=values, gap_size=size)

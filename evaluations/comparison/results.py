@@ -1,0 +1,195 @@
+"""What a comparison comes to, as plain values. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from annotation.records import Verdict
+from evaluations.cases import Case, Rules
+from evaluations.comparison import writing
+from evaluations.statistics import Confusion, Measure
+
+Key = tuple[str, str] | int  # of a case, as `Case.key` has it
+GROUPS = ("level", "website", "failure type", "trajectory length", "screenshots")
+
+
+class Label2(StrEnum):
+    """What becomes of cases whose human verdict is 2, not executable; both are always shown."""
+
+    EXCLUDED = "excluded"
+    NOT_SUCCESS = "not_success"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one judge says of one case: its newest run's first repetition, or the imported judgment.
+
+    ``verdict`` None is unscored, or with ``error`` never answered. ``repeated`` are the verdicts of all repetitions of
+    that run. ``cost`` is in US dollars. ``step`` is the first step that it cites as proof, read for differences only.
+    """
+
+    judgment: int | None  # primary key
+    verdict: Verdict | None
+    error: bool = False
+    score: float | None = None
+    repeated: tuple[Verdict | None, ...] = ()
+    tokens: int | None = None
+    cost: float | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A judge (or an annotator) against the final human verdicts of some cases, as success or not.
+
+    ``name`` is the agent, or the level, website ... of a breakdown. ``n`` cases are compared, a success being
+    positive; a judge's label 2 is no success. ``agreement`` is also called accuracy. Left out and counted:
+    ``excluded`` (human verdict 2, under that rule), ``unscored``, ``errors``, and ``unjudged``, that the judge was
+    never asked about. ``success_rate_gap`` is judge minus human: positive means that the judge is too kind.
+    """
+
+    name: str
+    human_label_2: Label2
+    n: int
+    excluded: int
+    unscored: int
+    errors: int
+    unjudged: int
+    confusion: Confusion
+    agreement: Measure
+    precision: Measure
+    recall: Measure
+    f1: Measure
+    specificity: Measure
+    npv: Measure
+    false_positive_rate: Measure
+    kappa: Measure
+    success_rate_human: Measure
+    success_rate_judge: Measure
+    success_rate_gap: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The plain mean over agents of what is defined for each; ``gap_size`` is the mean of the gaps without sign.
+
+    ``agents`` have a case that could be compared. ``values`` are by the names of `measures.MEASURES`.
+    """
+
+    human_label_2: Label2
+    agents: int
+    values: Mapping[str, float | None]
+    gap_size: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The mean tokens, and the mean and total US dollars, of those ``judgments`` that say so; None where none does."""
+
+    judgments: int
+    tokens: float | None
+    cost: float | None
+    total_cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPoints:
+    """Key points that people and the judge both decided, on the cases with a final verdict."""
+
+    agreement: Measure
+    kappa: Measure
+    table: tuple[tuple[int, int], ...]  # [human unmet, met][judge unmet, met]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Cases whose judge score lies from ``low`` to ``high``: the mean score, and how many people call a success.
+
+    All bins but the last leave ``high`` out, where it is more than ``low``. Label 2 is no success.
+    """
+
+    low: float
+    high: float
+    score: float
+    success: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A case where judge and people differ. ``step`` is the step that the judge cites, None for none."""
+
+    case: Case
+    judged: Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One judge against people. ``undecided`` cases have labels and no final verdict.
+
+    ``rows`` has every agent twice, once under each rule for label 2; ``overall`` pools all agents. ``flips``: cases
+    whose repetitions do not all give the same verdict, of those with two or more. ``groups`` are breakdowns over all
+    agents, by the names of GROUPS, under both rules. ``benchmark`` is a slug. Under `Rules.PUBLISHED` all rates are
+    rounded as in published tables, have no interval, and are 0 where their denominator is; still they are fractions.
+    """
+
+    scope: str
+    benchmark: str
+    judge: str
+    fingerprint: str
+    rules: Rules
+    undecided: int
+    rows: list[Row]
+    overall: list[Row]
+    averages: list[Average]
+    groups: dict[str, list[Row]]
+    flips: Measure
+    costs: Costs
+    key_points: KeyPoints
+    calibration: list[Bin]
+    differences: list[Difference]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `compare --json` prints it; see `writing`."""
+        return writing.comparison(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """Two judges on the cases that both have scored and people have decided (label 2: not a success).
+
+    ``first_only`` and ``second_only`` count where only that one agrees with people. ``p`` is McNemar's, exact for few.
+    ``difference`` is the first one's agreement minus the second's.
+    """
+
+    first: str
+    second: str
+    n: int
+    both: int
+    first_only: int
+    second_only: int
+    neither: int
+    p: Measure
+    exact: bool
+    difference: Measure
+    same: Measure  # how often the two say the same
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An agent's success rate. ``by`` is "people", or the judge's name where people have decided nothing.
+
+    ``n`` cases have a verdict of theirs, ``undecided`` ones have none. ``over_all`` counts label 2 as no success,
+    ``without_2`` leaves it out; ``levels`` gives both by level.
+    """
+
+    agent: str
+    by: str
+    n: int
+    undecided: int
+    not_executable: int
+    over_all: Measure
+    without_2: Measure
+    levels: dict[str, tuple[Measure, Measure]]

@@ -1,0 +1,196 @@
+"""What a printed report of a submission has beside agreement and comparison, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median, quantiles
+
+from django.db.models import Count, Max, Min
+
+from annotation.forms import VERDICT_NAMES
+from annotation.models import Adjudication, Event, Label, Submission
+from annotation.models.trajectories import seed_hash
+from annotation.records import Problem, Verdict
+from evaluations.agreement_tables import FAILURE_TYPE_NAMES
+from evaluations.cases import Case
+from evaluations.comparison import Comparison, Row, Standing
+from evaluations.comparison_tables import LABEL_2, MEASURES, RULE
+from evaluations.exports import missing_for_export
+from evaluations.statistics import Measure, wilson
+from evaluations.tables import Column, Table, Value
+
+# --- what came out ---------------------------------------------------------------------------------------------------
+
+
+def success(standings: Iterable[Standing]) -> Table:
+    """One row for everything, and one a level."""
+    columns = (
+        Column("Of"),
+        Column("Trajectories", "count", "With a final verdict."),
+        Column("Success rate over all", "rate", "Not executable counts as not a success."),
+        Column("Executable", "count", "Without those that are not executable."),
+        Column("Success rate without label 2", "rate", "Trajectories that are not executable are left out."),
+    )
+    rows: list[list[Value]] = []
+    for standing in standings:
+        rows.append(_rates("all", standing.over_all, standing.without_2))
+        rows += [_rates(level or "no level stated", *rates) for level, rates in standing.levels.items()]
+    note = "Intervals are 95 %, by Wilson's formula."
+    return Table("success", "Success rate", columns, rows, note=note)
+
+
+def _rates(name: str, over_all: Measure, without_2: Measure) -> list[Value]:
+    return [name, over_all.n, over_all, without_2.n, without_2]
+
+
+def verdicts(cases: Sequence[Case]) -> Table:
+    finals = [case.final for case in cases]
+    decided = [final for final in finals if final is not None]
+    columns = (Column("Final verdict"), Column("Trajectories", "count"), Column("Share", "rate"))
+    rows: list[list[Value]] = [
+        [name.lower(), decided.count(verdict), wilson(decided.count(verdict), len(decided))]
+        for verdict, name in VERDICT_NAMES.items()
+    ]
+    if len(decided) < len(finals):
+        rows.append(["none yet", len(finals) - len(decided), None])
+    return Table("verdicts", "Final verdicts", columns, rows)
+
+
+def failure_types(cases: Sequence[Case]) -> Table:
+    """The main types of the final failures, the most frequent first."""
+    named = [case.failure_type for case in cases if case.final is Verdict.FAILURE]
+    counted = {code: named.count(code) for code in set(named)}
+    columns = (Column("Main failure type"), Column("Failures", "count"), Column("Share of failures", "rate"))
+    rows: list[list[Value]] = [
+        [FAILURE_TYPE_NAMES.get(code, code) or "none stated", counted[code], wilson(counted[code], len(named))]
+        for code in sorted(counted, key=lambda code: (-counted[code], code))
+    ]
+    note = "Of an adjudicated failure, the adjudicator's main type; of any other, the one that most labels name."
+    return Table("failure-types", "Failure types", columns, rows, note=note)
+
+
+# --- how it was made -------------------------------------------------------------------------------------------------
+
+
+def people(submission: Submission) -> Table:
+    """Everybody who took part, by pseudonym, with what they did."""
+    labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
+    labelled = dict(labels.order_by().values_list("assignment__annotator").annotate(n=Count("pk")))
+    decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
+    adjudicated = dict(decided.order_by().values_list("adjudicator").annotate(n=Count("pk")))
+    members = submission.memberships.values_list("person", "pseudonym", "role")
+    rows: list[list[Value]] = [
+        [pseudonym, role, labelled.get(person, 0), adjudicated.get(person, 0)]
+        for person, pseudonym, role in sorted(members, key=lambda row: (row[2], len(row[1]), row[1]))
+    ]
+    columns = (Column("Person"), Column("Role"), Column("Labels", "count"), Column("Adjudications", "count"))
+    return Table("people", "People, by pseudonym", columns, rows, note="One person has one role in a submission.")
+
+
+def times(cases: Iterable[Case]) -> Table:
+    """Activity for a label, by what the label says."""
+    labels = [label for case in cases for label in case.labels]
+    columns = (
+        Column("Label"),
+        Column("Labels", "count"),
+        Column("Measured", "count", "Labels whose time was measured."),
+        Column("First quartile", "seconds"),
+        Column("Median", "seconds"),
+        Column("Third quartile", "seconds"),
+        Column("Hours in all", "number"),
+    )
+    chosen = {"all": labels} | {
+        name.lower(): [label for label in labels if label.verdict is verdict] for verdict, name in VERDICT_NAMES.items()
+    }
+    rows = [_times(name, [label.seconds for label in some]) for name, some in chosen.items()]
+    note = "A second counts while the page is in view and was used in the last 60 seconds."
+    return Table("times", "Time for a label", columns, rows, note=note)
+
+
+def _times(name: str, given: Sequence[int | None]) -> list[Value]:
+    measured = [seconds for seconds in given if seconds is not None]
+    if not measured:
+        return [name, len(given), 0, None, None, None, None]
+    low, high = measured[0], measured[0]
+    if len(measured) > 1:
+        low, _, high = quantiles(measured, n=4, method="inclusive")  # type: ignore[assignment]
+    return [name, len(given), len(measured), low, median(measured), high, sum(measured) / 3600]
+
+
+def draws(submission: Submission) -> Table:
+    """The draws of spot checks, with what is needed to repeat them."""
+    columns = (
+        Column("Draw", "count"),
+        Column("When (UTC)"),
+        Column("Rate", "rate"),
+        Column("Unanimous", "count", "The trajectories that were drawn from."),
+        Column("Drawn", "count"),
+        Column("Seed"),
+        Column("SHA-256 of the seed", explanation="Recorded in the chain of events before the draw."),
+    )
+    rows: list[list[Value]] = [
+        [
+            draw.number,
+            f"{draw.drawn_at:%Y-%m-%d %H:%M}",
+            draw.rate,
+            len(draw.population),
+            len(draw.drawn),
+            draw.seed,
+            seed_hash(draw.seed),
+        ]
+        for draw in submission.spot_check_draws.order_by("number")
+    ]
+    return Table("draws", "Draws of spot checks", columns, rows)
+
+
+# --- judges ----------------------------------------------------------------------------------------------------------
+
+
+JUDGED = ("agreement", "precision", "recall", "false_positive_rate", "kappa", "success_rate_gap")
+
+
+def judges(ceiling: Iterable[Row], comparisons: Iterable[Comparison]) -> Table:
+    """People and every judge against the final verdicts, under both rules for label 2."""
+    columns = (
+        Column("Judge"),
+        RULE,
+        Column("Compared", "count", "Trajectories (of people: labels)."),
+        Column("Not scored", "count", "No usable verdict, an error, or never asked: never counted as failure."),
+        *(MEASURES[name] for name in JUDGED),
+    )
+    rows = [_judge("people (ceiling)", row) for row in ceiling if row.name == "people"]
+    rows += [_judge(comparison.judge, row) for comparison in comparisons for row in comparison.overall]
+    note = (
+        "People are the blind labels against the final verdicts. A label is part of what its verdict was made of, so "
+        "theirs is an upper bound."
+    )
+    return Table("judges", "Judges against people", columns, rows, note=note)
+
+
+def _judge(name: str, row: Row) -> list[Value]:
+    measures = [getattr(row, measure) for measure in JUDGED]
+    return [name, LABEL_2[row.human_label_2], row.n, row.unscored + row.errors + row.unjudged, *measures]
+
+
+# --- where it comes from ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """When a submission was worked on, and the last event of its chain, which seals all before it."""
+
+    first_label: datetime | None
+    last_label: datetime | None
+    last_decision: datetime | None
+    head: Event | None
+    missing: list[Problem]  # what the protocol still asks for before a complete export
+
+    @classmethod
+    def of(cls, submission: Submission) -> Provenance:
+        labels = Label.objects.filter(assignment__trajectory__submission=submission)
+        labelled = labels.aggregate(first=Min("created_at"), last=Max("created_at"))
+        decided = Adjudication.objects.filter(trajectory__submission=submission).aggregate(last=Max("decided_at"))
+        head = submission.events.order_by("-sequence").first()
+        return cls(labelled["first"], labelled["last"], decided["last"], head, missing_for_export(submission))

@@ -1,0 +1,329 @@
+"""A table: behind every chart, and the same on a page, as CSV and on a terminal; and how every number is written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from evaluations.statistics import Measure
+
+Value = Measure | float | int | str | None
+
+MINUS = "\N{MINUS SIGN}"
+UNKNOWN = "not known"
+LONGEST = 40  # columns of a terminal that one cell may take
+
+# What a spreadsheet takes for the start of a formula, also behind white space and in its full-width forms.
+_FORMULA = re.compile(r"[\s\0]*[=+\-@＝＋－＠|%]|[\t\r\n]")
+_BREAK = re.compile(r"[\t\r\n\u2028\u2029]+")
+# Control characters, half surrogates and marks that reorder the text around them; XML refuses some of them too.
+_INVISIBLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``name`` is the heading, and in snake_case the name in CSV. ``kind`` is how its values are written:
+
+    text, count, rate (a fraction, written as percent), coefficient (two digits and a sign), points (a difference of
+    rates, written as percentage points with a sign), seconds, dollars, number.
+    """
+
+    name: str
+    kind: str = "text"
+    explanation: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind != "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value as people read it.
+
+    ``text`` is the value, or the reason why there is none (``undefined``). ``interval`` ("75.0 to 89.2") and
+    ``counts`` ("87/105", or "n 105") are empty where there are none.
+    """
+
+    text: str
+    numeric: bool = False
+    interval: str = ""
+    counts: str = ""
+    undefined: bool = False
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``name`` is for addresses (letters and dashes), ``title`` for people; ``note`` says what has to be known.
+
+    ``links`` has, for some rows by their number, the address that the first cell leads to.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Value]]
+    note: str = ""
+    links: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def body(self) -> list[list[Cell]]:
+        """Every value as it is written, with the link of its row in the first cell."""
+        return [
+            [
+                cell(value, column.kind, self.links.get(number, "") if place == 0 else "")
+                for place, (column, value) in enumerate(zip(self.columns, row, strict=True))
+            ]
+            for number, row in enumerate(self.rows)
+        ]
+
+    @property
+    def explained(self) -> list[Column]:
+        """The columns that have an explanation."""
+        return [column for column in self.columns if column.explanation]
+
+    def as_csv(self) -> str:
+        """One column a value; a measure has four: its value, ``_low``, ``_high`` and ``_n``, and ``_undefined``.
+
+        Numbers are as they were computed: rates and differences as fractions, without separators or units.
+        """
+        measured = [any(isinstance(row[place], Measure) for row in self.rows) for place in range(len(self.columns))]
+        rows = (
+            [part for value, wide in zip(row, measured, strict=True) for part in _csv_parts(value, wide)]
+            for row in self.rows
+        )
+        return csv_text([_csv_names(self.columns, measured), *rows])
+
+    def as_text(self, width: int = 120) -> str:
+        """For a terminal: aligned columns, undefined values as numbered notes below.
+
+        A table that is wider than ``width`` continues below itself, with its first column again.
+        """
+        notes: dict[str, int] = {}
+        columns = [_text_column(column, cells, notes) for column, cells in self._columns_of_cells()]
+        lines = [visible(self.title), *([visible(self.note)] if self.note else [])]
+        for block in _blocks(columns, width):
+            lines += ["", *(" ".join(parts).rstrip() for parts in zip(*block, strict=True))]
+        if not self.rows:
+            lines.append("(no rows)")
+        lines += ["", *(f"({number}) {reason}" for reason, number in notes.items())] if notes else []
+        return "\n".join(lines) + "\n"
+
+    def _columns_of_cells(self) -> Iterator[tuple[Column, list[Cell]]]:
+        body = self.body
+        for place, column in enumerate(self.columns):
+            yield column, [row[place] for row in body]
+
+
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
+    """RFC 4180, with a leading apostrophe where a spreadsheet would take a text for a formula."""
+    stream = io.StringIO(newline="")
+    csv.writer(stream).writerows([_plain(value) for value in row] for row in rows)
+    return stream.getvalue()
+
+
+# --- how a value is written ------------------------------------------------------------------------------------------
+
+
+def cell(value: Value, kind: str = "text", link: str = "") -> Cell:
+    """A value of this kind as people read it; never "NaN" and never "None"."""
+    numeric = kind != "text"
+    if isinstance(value, Measure):
+        if not _known(value.value):
+            why = value.undefined or UNKNOWN
+            return Cell(f"undefined: {visible(why)}", numeric, counts=counts(value), undefined=True, link=link)
+        return Cell(written(value.value, kind), numeric, interval(value, kind), counts(value), link=link)
+    if isinstance(value, str):
+        return Cell(visible(value), numeric, link=link)
+    if not _known(value):
+        return Cell(UNKNOWN if numeric else "", numeric, undefined=numeric, link=link)
+    return Cell(written(value, kind), numeric, link=link)
+
+
+def written(value: float | None, kind: str) -> str:
+    """A number of this kind for people: "83.3 %", "0.74", "+3.8", "48 s", "$0.0123", "1,302"; a real minus sign."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _FORMATS[kind](float(value)).replace("-", MINUS)
+
+
+def interval(measure: Measure, kind: str) -> str:
+    """The ends of its interval, without the unit: "75.0 to 89.2"; "" where there is none."""
+    if measure.low is None or measure.high is None or not (_known(measure.low) and _known(measure.high)):
+        return ""
+    return f"{bare(measure.low, kind)} to {bare(measure.high, kind)}"
+
+
+def bare(value: float | None, kind: str) -> str:
+    """As `written`, without the unit."""
+    return written(value, kind).removesuffix(" %").removesuffix(" s")
+
+
+def counts(measure: Measure) -> str:
+    """What it rests on: "87/105" for a rate, else "n 105"."""
+    return f"n {measure.n:,}" if measure.hits is None else f"{measure.hits:,}/{measure.n:,}"
+
+
+def visible(text: str) -> str:
+    """The text on one line, with a mark for what cannot be seen: it commands no terminal and reorders nothing."""
+    return _INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", _BREAK.sub(" ", text))
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _signless_zero(text: str) -> str:
+    """-0.0 and +0.0 are no signs of anything."""
+    return text.lstrip("+-") if not text.strip("+-0.") else text
+
+
+def _rate(value: float) -> str:
+    return _signless_zero(f"{value * 100:.1f}") + " %"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s" if abs(value) < 10 and value != int(value) else f"{_signless_zero(f'{value:,.0f}')} s"
+
+
+def _dollars(value: float) -> str:
+    """Four digits behind the point below one dollar, or as many as two digits that count take."""
+    sign, size = ("-" if value < 0 else ""), abs(value)
+    if size == 0 or size >= 1:
+        return f"{sign if size else ''}${size:,.2f}"
+    if size < 1e-6:
+        return f"< {sign}$0.000001" if value > 0 else f"> {sign}$0.000001"
+    return f"{sign}${size:.{max(4, 1 - math.floor(math.log10(size)))}f}"
+
+
+def _number(value: float) -> str:
+    """Three digits that count; nothing behind the point from 100 on."""
+    if 0 < abs(value) < 0.00005:
+        return "< 0.0001" if value > 0 else "> -0.0001"
+    if value == int(value) or abs(value) >= 100:
+        return _signless_zero(f"{value:,.0f}")
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return f"{value:.{min(4, digits)}f}".rstrip("0").rstrip(".")
+
+
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "text": _number,
+    "count": lambda value: f"{value:,.0f}",
+    "rate": _rate,
+    "coefficient": lambda value: _signless_zero(f"{value:.2f}"),
+    "points": lambda value: _signless_zero(f"{value * 100:+.1f}"),
+    "seconds": _seconds,
+    "dollars": _dollars,
+    "number": _number,
+}
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def _csv_names(columns: Sequence[Column], measured: Sequence[bool]) -> list[object]:
+    """Names in snake_case; a name that is there already gets a number."""
+    taken: set[str] = set()
+    names: list[object] = []
+    for column, wide in zip(columns, measured, strict=True):
+        name = re.sub(r"\W+", "_", column.name.lower()).strip("_") or "column"
+        name = next(free for number in count(1) if (free := name if number == 1 else f"{name}_{number}") not in taken)
+        taken.add(name)
+        names += [name, *(f"{name}_{part}" for part in ("low", "high", "n", "undefined") if wide)]
+    return names
+
+
+def _csv_parts(value: Value, wide: bool) -> list[object]:
+    if isinstance(value, Measure):
+        return [value.value, value.low, value.high, value.n, value.undefined]
+    return [value, "", "", "", ""] if wide else [value]
+
+
+def _plain(value: object) -> str:
+    """A number in ASCII and in full, nothing for what is unknown, and a text that stays a text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return f"'{value}" if _FORMULA.match(value) else value
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else ""
+    return str(value)
+
+
+# --- terminal --------------------------------------------------------------------------------------------------------
+
+
+def _text_column(column: Column, cells: Sequence[Cell], notes: dict[str, int]) -> list[str]:
+    """The heading and every cell, all of one width: values flush right, their intervals beside them flush left."""
+    values = [_fitted(_value_in_text(cell)) for cell in cells]
+    asides = [_aside(cell, notes) for cell in cells]
+    wide, beside = max(map(columns_of, values), default=0), max(map(len, asides), default=0)
+    if not column.numeric:
+        lines = [_padded(value, wide) for value in values]
+    else:
+        lines = [
+            f"{_padded(value, wide, right=True)}{f' {aside:<{beside}}' if beside else ''}"
+            for value, aside in zip(values, asides, strict=True)
+        ]
+    heading = _fitted(visible(column.name))
+    full = max([columns_of(heading), *map(columns_of, lines)])
+    return [_padded(line, full, right=column.numeric) + " " for line in [heading, *lines]]
+
+
+def _value_in_text(cell: Cell) -> str:
+    return "–" if cell.undefined else cell.text
+
+
+def _aside(cell: Cell, notes: dict[str, int]) -> str:
+    if cell.undefined:
+        return f"({notes.setdefault(cell.text, len(notes) + 1)})"
+    return f"[{', '.join(cell.interval.split(' to '))}]" if cell.interval else ""
+
+
+def _blocks(columns: list[list[str]], width: int) -> Iterator[list[list[str]]]:
+    """As many columns beside each other as there is room for, each time behind the first one."""
+    if not columns:
+        return
+    first, block = columns[0], [columns[0]]
+    for column in columns[1:]:
+        if len(block) > 1 and sum(columns_of(part[0]) + 1 for part in [*block, column]) > width:
+            yield block
+            block = [first]
+        block.append(column)
+    yield block
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes: wide characters two, combining marks none."""
+    return sum(
+        0
+        if unicodedata.combining(char) or unicodedata.category(char) in {"Mn", "Me", "Cf"}
+        else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _fitted(text: str) -> str:
+    if columns_of(text) <= LONGEST:
+        return text
+    while columns_of(text) >= LONGEST:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _padded(text: str, width: int, *, right: bool = False) -> str:
+    space = " " * (width - columns_of(text))
+    return space + text if right else text + space

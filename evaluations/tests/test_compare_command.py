@@ -1,0 +1,198 @@
+"""The command compare: which cases it takes, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation import testing, workflow
+from annotation.catalogue import import_labels
+from annotation.models import Benchmark, Person, Submission
+from evaluations import testing as results
+from evaluations.cases import of_benchmark, of_submission, reported_submissions
+from evaluations.comparison import compare
+from judges.models import Judge
+from judges.tests.rows import imported_row, judge_row, judgment_row, run_row
+
+
+def told(**options: Any) -> tuple[str, str]:
+    """What it prints and what it says on the side."""
+    out, err = StringIO(), StringIO()
+    call_command("compare", stdout=out, stderr=err, **options)
+    return out.getvalue(), err.getvalue()
+
+
+def figures(**options: Any) -> dict[str, Any]:
+    return dict(json.loads(told(json=True, **options)[0]))
+
+
+def refused(**options: Any) -> tuple[int, str]:
+    with pytest.raises(CommandError) as error:
+        told(**options)
+    return error.value.returncode, str(error.value)
+
+
+@pytest.fixture
+def judgments(frozen: Submission) -> Judge:
+    """Right about task 0, wrong about task 1."""
+    run = run_row(frozen)
+    for number, item in enumerate(run.items.order_by("trajectory__position")):
+        judgment_row(item, 1 - number)
+    return judge_row()
+
+
+@pytest.fixture
+def labelled(db: Any) -> Benchmark:
+    """Labels made elsewhere of an agent that is not here."""
+    benchmark = testing.benchmark(2)
+    text = "annotator,task_id,agent,label\nB,task_0000,Elsewhere,1\nB,task_0001,Elsewhere,0\n"
+    assert not import_labels(text.encode(), "l.csv", benchmark=benchmark).rejected
+    return benchmark
+
+
+# --- which cases -----------------------------------------------------------------------------------------------------
+
+
+def test_a_submission_alone_gives_the_figures_of_the_function(frozen: Submission, judgments: Judge) -> None:
+    found = figures(benchmark="shops", submission=frozen.pk, judge="careful")
+    scope = f"submission {frozen.pk}: Careful Agent"
+    assert found == compare(judgments, of_submission(frozen), scope, benchmark="shops").as_json()
+    row = found["rows"][0]
+    assert (row["agent"], row["n"], row["tp"], row["fn"], row["agreement"]) == ("Careful Agent", 2, 1, 1, 0.5)
+
+
+def test_a_benchmark_counts_its_frozen_submissions_and_labels_made_elsewhere(
+    frozen: Submission, judgments: Judge, labelled: Benchmark
+) -> None:
+    imported_row(frozen.trajectories.get(position=0), judge=judgments)  # of the agent that is here: its run goes first
+    found = figures(benchmark="shops", judge="careful")
+    assert [(row["agent"], row["n"], row["unjudged"]) for row in found["rows"][::2]] == [
+        ("Careful Agent", 2, 0),
+        ("Elsewhere", 0, 2),
+    ]
+
+
+def test_what_is_not_frozen_is_left_out_and_said(
+    submission: Submission, people: dict[str, Person], labelled: Benchmark
+) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 0, 2]})
+    workflow.draw_spot_checks(people["mira"], submission)
+    testing.adjudicate_all(people["carol"], submission)
+    judgment_row(run_row(submission).items.get(trajectory__position=0))
+    code, says = refused(benchmark="shops", judge="careful")
+    assert (code, "was never asked about any of the 2 decided cases" in says) == (1, True)
+    _, aside = told(benchmark="shops", submission=submission.pk, judge="careful", json=True)
+    assert aside == f"Submission {submission.pk} is not frozen: 2 of 2 trajectories are decided.\n"
+    workflow.freeze(people["mira"], submission)
+    assert figures(benchmark="shops", judge="careful")["overall"][0]["n"] == 1
+
+
+def test_the_side_note_names_what_was_left_out(submission: Submission, labelled: Benchmark) -> None:
+    imported_row(submission.trajectories.get(position=0))
+    with pytest.raises(CommandError):
+        call_command("compare", benchmark="shops", judge="elsewhere", stderr=(err := StringIO()))
+    assert err.getvalue() == f"Not frozen and left out: {submission.pk}. Name one with --submission to see it.\n"
+
+
+def test_imported_labels_alone_need_no_review_but_know_the_trajectories(
+    frozen: Submission, judgments: Judge, labelled: Benchmark
+) -> None:
+    text = "annotator,task_id,agent,label\nB,task_0000,Careful Agent,0\n"  # the review says success
+    import_labels(text.encode(), "more.csv", benchmark=labelled)
+    found = figures(benchmark="shops", judge="careful", imported=True)
+    rows = {row["agent"]: row for row in found["rows"][::2]}
+    assert (rows["Careful Agent"]["fp"], rows["Careful Agent"]["n"]) == (1, 1)
+    assert rows["Elsewhere"]["unjudged"] == 2
+    assert found["differences"][0]["trajectory"] == frozen.trajectories.get(position=0).pk
+
+
+def test_a_version_of_a_judge_can_be_named(frozen: Submission, judgments: Judge) -> None:
+    newer = Judge.objects.create(name="careful", version=2, scorer="webjudge")
+    judgment_row(run_row(frozen, newer).items.get(trajectory__position=0), 0)
+    assert figures(benchmark="shops", judge="careful")["judge"] == "careful@2"
+    assert figures(benchmark="shops", judge="careful@1")["judge"] == "careful"
+
+
+# --- what it prints --------------------------------------------------------------------------------------------------
+
+
+def test_without_json_it_prints_tables_with_the_same_figures(db: Any) -> None:
+    benchmark = results.reviewed(2, 20)
+    results.judged(benchmark)
+    text, _ = told(benchmark="reviewed", judge="webjudge")
+    cases = of_benchmark(benchmark, reported_submissions(benchmark))
+    overall = compare(Judge.objects.get(), cases, "", benchmark="reviewed").overall[0]
+    assert "webjudge beside people: frozen submissions of reviewed, and labels made elsewhere." in text
+    assert f"{100 * (overall.agreement.value or 0):.1f}" in text
+    for words in ("All agents together", "By level", "Key points", "Where judge and people differ"):
+        assert words in text
+
+
+def test_the_published_rules_are_never_the_default(frozen: Submission, judgments: Judge) -> None:
+    assert figures(benchmark="shops", judge="careful")["rules"] == "default"
+    found = figures(benchmark="shops", judge="careful", rules="published")
+    assert (found["rules"], found["overall"][0]["agreement"]) == ("published", 50.0)
+
+
+# --- what it refuses -------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_judge_is_wrong_usage_and_the_nearest_is_named(frozen: Submission, judgments: Judge) -> None:
+    code, says = refused(benchmark="shops", judge="carefull")
+    assert code == 2
+    assert says == "There is no judge carefull; known are careful. Did you mean careful?"
+    assert refused(benchmark="shops", judge="careful@7")[0] == 2
+
+
+def test_an_unknown_benchmark_or_submission_is_wrong_usage(frozen: Submission, judgments: Judge) -> None:
+    assert refused(benchmark="nowhere", judge="careful")[0] == 2
+    code, says = refused(benchmark="shops", judge="careful", submission=frozen.pk + 99)
+    assert (code, "list_submissions" in says) == (2, True)
+
+
+def test_a_submission_of_another_benchmark_is_wrong_usage(frozen: Submission, judgments: Judge) -> None:
+    testing.benchmark(1, slug="other")
+    code, says = refused(benchmark="other", judge="careful", submission=frozen.pk)
+    assert (code, says) == (2, f"Submission {frozen.pk} is of the benchmark shops, not of other.")
+
+
+def test_a_submission_has_no_labels_made_elsewhere(db: Any) -> None:
+    with pytest.raises(CommandError, match="--submission: not allowed with argument --imported"):
+        call_command("compare", "--benchmark=shops", "--judge=careful", "--imported", "--submission=1")
+
+
+def test_nothing_to_compare_says_what_is_missing(
+    submission: Submission, people: dict[str, Person], tmp_path: Path
+) -> None:
+    judge_row()
+    none = refused(benchmark="shops", judge="careful")
+    assert none[0] == 1
+    assert "there are no labels (frozen submissions of shops" in none[1]
+    assert "there are no labels" in refused(benchmark="shops", judge="careful", imported=True)[1]
+    testing.label_all(people, submission, {})
+    open_ones = refused(benchmark="shops", judge="careful", submission=submission.pk)
+    assert open_ones == (1, "There is nothing to compare: none of the 2 labelled cases is decided.")
+    workflow.draw_spot_checks(people["mira"], submission)
+    testing.adjudicate_all(people["carol"], submission)
+    code, says = refused(benchmark="shops", judge="careful", submission=submission.pk)
+    assert (code, "careful was never asked about any of the 2 decided cases" in says) == (1, True)
+
+
+def test_labels_made_elsewhere_are_pointed_at_where_a_submission_has_none(submission: Submission) -> None:
+    judge_row()
+    err = StringIO()
+    with pytest.raises(CommandError, match="there are no labels"):
+        call_command("compare", benchmark="shops", judge="careful", submission=submission.pk, stderr=err)
+    assert "leave --submission out to compare them" in err.getvalue()
+
+
+def test_unscored_judgments_are_something_to_compare(frozen: Submission) -> None:
+    for item in run_row(frozen).items.all():
+        judgment_row(item, None)
+    row = figures(benchmark="shops", judge="careful")["overall"][0]
+    assert (row["n"], row["unscored"], row["agreement"], row["undefined"]["agreement"]) == (0, 2, None, "no cases")

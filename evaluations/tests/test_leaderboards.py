@@ -1,0 +1,227 @@
+"""The leaderboards of agents and of judges: by people, by judges where people said nothing, and never mixed up."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+
+from annotation import testing, workflow
+from annotation.models import Agent, Benchmark, Person, Submission
+from evaluations import access
+from evaluations import testing as results
+from evaluations.comparison import ceiling, compare, ranking, standings, versus
+from evaluations.tests.test_comparison_pages import csv_rows, get, number, page, text
+from evaluations.tests.test_report_access import second
+from judges.models import Judge, JudgeRun, Judgment
+from judges.tests import rows
+
+People = dict[str, Person]
+
+
+@pytest.fixture
+def benchmark(db: Any) -> Benchmark:
+    """Three agents with 20 trajectories each; "strict" has run over them twice, "kind" was imported."""
+    made = results.reviewed(agents=3, tasks=20, seed=5)
+    results.judged(made, "strict", 0.7, repetitions=2)
+    results.judged(made, "kind", 0.8, seed=2)
+    return made
+
+
+@pytest.fixture
+def mira(benchmark: Benchmark) -> Person:
+    return Person.objects.get(username="mira")
+
+
+# --- agents ----------------------------------------------------------------------------------------------------------
+
+
+def test_success_rates_of_agents_are_those_of_the_standings(mira: Person) -> None:
+    _, every = access.benchmark_cases(mira, "reviewed")
+    shown = csv_rows(get(mira, page("agents"), csv="standings"))
+    expected = standings(every)
+    assert len(shown) == 3
+    for said, standing in zip(shown, expected, strict=True):
+        assert (said["agent"], said["by"], int(said["cases"])) == (standing.agent, "people", standing.n)
+        assert (int(said["undecided"]), int(said["label_2"])) == (standing.undecided, standing.not_executable)
+        assert number(said["over_all"]) == standing.over_all.value
+        assert [number(said["over_all_low"]), number(said["over_all_high"])] == [
+            standing.over_all.low,
+            standing.over_all.high,
+        ]
+        assert number(said["without_label_2"]) == standing.without_2.value
+        for level, (over_all, without_2) in standing.levels.items():
+            assert (number(said[f"{level}_over_all"]), int(said[f"{level}_over_all_n"])) == (over_all.value, over_all.n)
+            assert number(said[f"{level}_without_label_2"]) == without_2.value
+
+
+def test_no_agent_that_people_have_decided_is_marked_as_judged(mira: Person) -> None:
+    assert "judged by" not in text(get(mira, page("agents")))
+
+
+def judged_alone(submission: Submission, verdicts: list[int], name: str = "strict") -> Submission:
+    """A finished run over an open submission of the same agent or another, without the labels being of any use."""
+    run = rows.run_row(submission, rows.judge_row(name))
+    for item, verdict in zip(run.items.order_by("pk"), verdicts, strict=True):
+        rows.judgment_row(item, verdict)
+    return submission
+
+
+def test_an_agent_that_only_a_judge_has_judged_is_ranked_and_marked(submission: Submission, people: People) -> None:
+    judged_alone(submission, [1, 0])
+    answer = get(people["mira"], page("agents", "shops"))
+    assert "Careful Agent judged by strict" in text(answer)
+    (row,) = csv_rows(get(people["mira"], page("agents", "shops"), csv="standings"))
+    assert (row["by"], row["cases"], float(row["over_all"])) == ("strict", "2", 0.5)
+
+
+def test_the_labels_of_an_open_submission_change_nothing_on_the_leaderboard(
+    submission: Submission, people: People
+) -> None:
+    judged_alone(submission, [1, 0])
+    before = csv_rows(get(people["mira"], page("agents", "shops"), csv="standings"))
+    testing.label_all(people, submission, {})
+    workflow.draw_spot_checks(people["mira"], submission)
+    testing.adjudicate_all(people["carol"], submission)
+    assert csv_rows(get(people["mira"], page("agents", "shops"), csv="standings")) == before
+
+
+def test_a_judged_submission_of_somebody_else_is_not_ranked(submission: Submission, people: People) -> None:
+    judged_alone(submission, [1, 0])
+    erin = testing.person("erin", is_staff=True)
+    workflow.found(second(submission), erin)
+    assert access.ranked_cases(erin, "shops")[1] == []
+    assert "nothing to rank" in text(get(erin, page("agents", "shops")))
+
+
+def test_a_test_of_a_judge_ranks_nobody(submission: Submission, people: People) -> None:
+    judged_alone(submission, [1, 0])
+    JudgeRun.objects.update(test=True)
+    assert access.ranked_cases(people["mira"], "shops")[1] == []
+
+
+def test_a_submission_for_practice_is_not_ranked(submission: Submission, people: People) -> None:
+    judged_alone(submission, [1, 0])
+    Submission.objects.filter(pk=submission.pk).update(practice=True)
+    assert access.ranked_cases(people["mira"], "shops")[1] == []
+
+
+def test_who_reviews_an_open_submission_is_not_told_what_judges_say_of_agents(
+    submission: Submission, people: People
+) -> None:
+    judged_alone(submission, [1, 0])
+    Person.objects.filter(pk=people["alice"].pk).update(is_staff=True)
+    with pytest.raises(PermissionDenied):
+        access.ranked_cases(Person.objects.get(username="alice"), "shops")
+
+
+def test_imported_judgments_alone_rank_an_agent(benchmark: Benchmark, mira: Person) -> None:
+    agent = Agent.objects.create(name="Paper Agent")
+    some = Judgment.objects.filter(judge__name="kind").select_related("task").order_by("pk")[:2]
+    for verdict, base in zip((1, 1), some, strict=True):
+        Judgment.objects.create(
+            judge=base.judge,
+            fingerprint=base.fingerprint,
+            task=base.task,
+            agent=agent,
+            verdict=verdict,
+            imported={},
+            made_at=base.made_at,
+        )
+    shown = {row["agent"]: row for row in csv_rows(get(mira, page("agents"), judge="kind", csv="standings"))}
+    assert (shown["Paper Agent"]["by"], shown["Paper Agent"]["cases"]) == ("kind", "2")
+    assert float(shown["Paper Agent"]["over_all"]) == 1.0
+    assert shown["Agent 01"]["by"] == "people"
+    other = {row["agent"]: row for row in csv_rows(get(mira, page("agents"), judge="strict", csv="standings"))}
+    assert other["Paper Agent"]["over_all"] == ""
+    assert len(access.benchmark_cases(mira, "reviewed")[1]) == 60  # no comparison counts it
+
+
+# --- judges ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_judges_stand_with_the_numbers_of_their_comparisons(mira: Person) -> None:
+    found, every = access.benchmark_cases(mira, "reviewed")
+    shown = csv_rows(get(mira, page("judge-standings"), csv="judges"))
+    assert [row["judge"] for row in shown] == [
+        "kind",
+        "kind",
+        "strict",
+        "strict",
+        "people (ceiling)",
+        "people (ceiling)",
+    ]
+    for place, name in enumerate(("kind", "strict")):
+        judge = Judge.objects.get(name=name)
+        own = compare(judge, every, found.name, benchmark="reviewed")
+        tau = ranking(standings(every), judge, every, benchmark="reviewed")
+        for row, mean, said in zip(own.overall, own.averages, shown[2 * place : 2 * place + 2], strict=True):
+            assert number(said["agreement"]) == row.agreement.value
+            assert number(said["average"]) == mean.values["agreement"]
+            assert number(said["gap"]) == row.success_rate_gap.value
+            assert number(said["kappa"]) == row.kappa.value
+            assert number(said["flips"]) == own.flips.value
+            assert number(said["tau"]) == tau.value
+            assert (number(said["tokens"]), number(said["cost"])) == (own.costs.tokens, own.costs.cost)
+            assert [int(said[name]) for name in ("unscored", "errors", "unjudged")] == [
+                row.unscored,
+                row.errors,
+                row.unjudged,
+            ]
+    people = ceiling(every)[-2:]
+    assert [number(row["agreement"]) for row in shown[-2:]] == [row.agreement.value for row in people]
+
+
+def test_coverage_is_the_share_of_the_decided_cases_that_have_a_usable_verdict(
+    frozen: Submission, people: People
+) -> None:
+    run = rows.run_row(frozen)
+    first, last = run.items.order_by("pk")
+    rows.judgment_row(first, 1)
+    rows.judgment_row(last, None)
+    shown = csv_rows(get(people["mira"], page("judge-standings", "shops"), csv="judges"))
+    assert {(row["coverage"], row["coverage_n"]) for row in shown if row["judge"] == "careful"} == {("0.5", "2")}
+
+
+def test_the_table_by_agent_has_a_column_for_every_agent_and_the_average(mira: Person) -> None:
+    found, every = access.benchmark_cases(mira, "reviewed")
+    own = compare(Judge.objects.get(name="strict"), every, found.name, benchmark="reviewed")
+    shown = csv_rows(get(mira, page("judge-standings"), csv="judges-by-agent"))[2:]
+    for said, mean in zip(shown, own.averages, strict=True):
+        rows_of_rule = [row for row in own.rows if row.human_label_2 is mean.human_label_2]
+        assert [number(said[row.name.lower().replace(" ", "_")]) for row in rows_of_rule] == [
+            row.agreement.value for row in rows_of_rule
+        ]
+        assert number(said["average"]) == mean.values["agreement"]
+        assert number(said["size_of_the_gap"]) == mean.gap_size
+
+
+def test_every_two_judges_are_compared(mira: Person) -> None:
+    _, every = access.benchmark_cases(mira, "reviewed")
+    (expected,) = versus(list(Judge.objects.order_by("name")), every, benchmark="reviewed")
+    (said,) = csv_rows(get(mira, page("judge-standings"), csv="versus"))
+    assert (said["first"], said["second"], int(said["cases"])) == ("kind", "strict", expected.n)
+    assert (int(said["first_alone"]), int(said["second_alone"])) == (expected.first_only, expected.second_only)
+    assert number(said["p"]) == expected.p.value
+    assert said["test"] == ("exact" if expected.exact else "chi-square")
+
+
+def test_every_judge_leads_to_its_details_with_the_filters_of_the_page(mira: Person) -> None:
+    shown = get(mira, page("judge-standings"), level="easy").content.decode()
+    links = set(re.findall(r'href="(/benchmarks/reviewed/comparison\?[^"]*judge=[^"]*)"', shown))
+    assert {link.replace("&amp;", "&") for link in links} == {
+        f"/benchmarks/reviewed/comparison?level=easy&judge={name}%401" for name in ("kind", "strict")
+    }
+
+
+def test_a_chart_of_costs_is_drawn_where_a_judge_has_a_cost(mira: Person) -> None:
+    assert "Cost of a judgment against agreement" in text(get(mira, page("judge-standings")))
+    results.judged(results.reviewed(agents=1, tasks=10, slug="free"), "imported")
+    assert "Cost of a judgment against agreement" not in text(get(mira, page("judge-standings", "free")))
+
+
+def test_nothing_to_compare_is_said(submission: Submission, people: People) -> None:
+    assert "nothing to compare yet" in text(get(people["mira"], page("judge-standings", "shops")))
+    assert "nothing to rank yet" in text(get(people["mira"], page("agents", "shops")))

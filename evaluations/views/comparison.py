@@ -1,0 +1,119 @@
+"""One judge against people: of a submission for its maintainers, and of a benchmark; and where the two differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.core.paginator import Page
+from django.http import HttpResponse
+from django.shortcuts import render
+
+from annotation.records import Verdict
+from annotation.views.answers import Request, page, paged
+from evaluations import access, cases, comparison_tables
+from evaluations.cases import Case
+from evaluations.comparison import Comparison, Difference, Row, breakdowns, ceiling, compare, judged, judges_of
+from evaluations.comparison.rows import paired
+from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
+from evaluations.tables import Table
+from evaluations.views import comparison_parts
+from evaluations.views.agreement import not_frozen
+from evaluations.views.files import csv_file
+from judges.models import Judge
+
+LIST = ("agent", "level", "website", "kind")  # what a list of differences can be narrowed to
+SHOWN = 25  # differences on a page
+LISTED = 100  # on the page that lists nothing else
+
+
+@page
+def comparison(request: Request, pk: int) -> HttpResponse:
+    """The judge that ?judge= names against the final verdicts of a frozen submission."""
+    submission = access.reported_for(request.user, pk)
+    if submission.frozen_at is None:
+        return render(request, "evaluations/comparison.html", not_frozen(submission))
+    about = (submission.benchmark.slug, str(submission))
+    context = {"submission": submission, "benchmark": submission.benchmark, "only": ONE_SUBMISSION}
+    return _compared(request, cases.of_submission(submission), str(submission), about, context)
+
+
+@page
+def benchmark_comparison(request: Request, slug: str) -> HttpResponse:
+    """The judge that ?judge= names against people, over all submissions that the person may see figures of."""
+    benchmark, every = access.benchmark_cases(request.user, slug, Filters.of(request.GET).rules)
+    context = {"benchmark": benchmark, "only": WHOLE_BENCHMARK}
+    return _compared(request, every, benchmark.name, (benchmark.slug,), context)
+
+
+@page
+def differences(request: Request, slug: str) -> HttpResponse:
+    """The cases where the judge and people differ, page by page."""
+    filters = Filters.of(request.GET)
+    benchmark, every = access.benchmark_cases(request.user, slug, filters.rules)
+    judges = judges_of(every, benchmark=slug)
+    judge = filters.judge_of(judges)
+    found = differing(judge, filters.applied(every), slug) if judge else []
+    chosen = [each for each in found if filters.kind in ("", kind_of(each))]
+    if wanted := request.GET.get("csv"):
+        return csv_file([comparison_tables.differences(chosen)], wanted, slug, str(judge))
+    context = {
+        "benchmark": benchmark,
+        "judge": judge,
+        "filters": filters,
+        "form": FiltersForm(filters, every, judges=judges, judge=judge, only=LIST),
+        "cases": len(every),
+    }
+    return render(request, "evaluations/differences.html", context | _listed(paged(request, chosen, LISTED)))
+
+
+def differing(judge: Judge, cases: Sequence[Case], slug: str) -> list[Difference]:
+    """The differences that `compare` finds, without everything else that it finds."""
+    said = judged(judge, cases, benchmark=slug)
+    return breakdowns.differences(paired(cases, said), said)
+
+
+def kind_of(difference: Difference) -> str:
+    """The name in `forms.KINDS`: the judge says success and people do not, or the reverse."""
+    return "too-kind" if difference.judged.verdict is Verdict.SUCCESS else "too-strict"
+
+
+def _listed(shown: Page) -> dict[str, Any]:
+    """The differences of a page: each with the address of its trajectory, and both verdicts in words."""
+    name, address = comparison_tables.verdict_name, comparison_tables.trajectory_at
+    rows = [(each, address(each), name(each.case.final), name(each.judged.verdict)) for each in shown.object_list]
+    return {"page": shown, "differences": rows}
+
+
+def _compared(
+    request: Request, every: Sequence[Case], whole: str, about: tuple[str, ...], context: dict[str, Any]
+) -> HttpResponse:
+    filters = Filters.of(request.GET)
+    slug = context["benchmark"].slug
+    judges = judges_of(every, benchmark=slug)
+    judge = filters.judge_of(judges)
+    chosen = filters.applied(every)
+    context |= {"judge": judge, "filters": filters, "cases": len(every), "chosen": len(chosen)}
+    context["form"] = FiltersForm(filters, every, judges=judges, judge=judge, only=context.pop("only"))
+    wanted = request.GET.get("csv")
+    if judge is None or not (chosen or wanted):
+        return render(request, "evaluations/comparison.html", context)
+    found = compare(judge, chosen, filters.scope(whole), benchmark=slug, rules=filters.rules)
+    people = ceiling(chosen)
+    if wanted:
+        return csv_file(_tables(found, people), wanted, *about, str(judge))
+    return render(request, "evaluations/comparison.html", context | _shown(request, found, people, filters))
+
+
+def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
+    yield from comparison_tables.tables(found)
+    yield comparison_tables.ceiling(people)
+
+
+def _shown(request: Request, found: Comparison, people: Sequence[Row], filters: Filters) -> dict[str, Any]:
+    return {
+        "comparison": found,
+        "figures": comparison_parts.figures(found),
+        "parts": list(comparison_parts.parts(found, people, filters.label2)),
+        **_listed(paged(request, found.differences, SHOWN)),
+    }

@@ -1,0 +1,180 @@
+"""What the pages of judges show: charts with the table behind each. Every number comes from a `Comparison`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from evaluations import charts, comparison_tables
+from evaluations.charts.drawing import Chart
+from evaluations.comparison import Comparison, Label2, Row, Standing
+from evaluations.comparison.rows import PEOPLE
+from evaluations.comparison_tables import BREAKDOWNS, LABEL_2, Breakdown, Judging
+from evaluations.statistics import Measure
+from evaluations.tables import Cell, Column, Table, cell
+
+MOST_ROWS = 20  # of a breakdown on a page: the groups with the most cases; the file has all
+CEILING = "people (ceiling)"
+LARGE = ("agreement", "success_rate_gap", "kappa")  # of a Row
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Charts, and the tables with the same numbers; ``name`` is its anchor, ``folded`` tables open at a click."""
+
+    name: str
+    title: str
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    note: str = ""
+    folded: bool = False
+
+
+def figures(found: Comparison) -> list[tuple[Column, Cell]]:
+    """In large: both rules for label 2 beside each other, then what does not depend on them."""
+    shown = []
+    for name in LARGE:
+        column = comparison_tables.MEASURES[name]
+        for row in found.overall:
+            heading = f"{column.name}, label 2 {LABEL_2[row.human_label_2]}"
+            shown.append((replace(column, name=heading), cell(getattr(row, name), column.kind)))
+    tokens, cost, _ = comparison_tables.COSTS[1:]
+    return [
+        *shown,
+        (comparison_tables.FLIPS, cell(found.flips, "rate")),
+        (cost, cell(found.costs.cost, cost.kind)),
+        (tokens, cell(found.costs.tokens, tokens.kind)),
+    ]
+
+
+# --- one judge -------------------------------------------------------------------------------------------------------
+
+
+def parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Part]:
+    """Everything about one judge but the list of differences; charts follow ``rule``, tables have both."""
+    yield _by_agent(found, people, rule)
+    human = _explained_above(comparison_tables.ceiling(people))
+    yield Part("human-ceiling", "The human ceiling", tables=[human], folded=True)
+    yield _confusion(found, rule)
+    for shown in BREAKDOWNS:
+        if found.groups.get(shown.group):
+            yield _breakdown(found, shown, rule)
+    yield Part("key-points-met", "Key points", _key_points(found), [comparison_tables.key_points(found)])
+    yield _calibration(found)
+    yield Part("steadiness", "Repetitions", tables=[comparison_tables.flips(found)])
+    yield Part("price", "Cost", tables=[comparison_tables.costs(found)])
+
+
+def _by_agent(found: Comparison, people: Sequence[Row], rule: Label2) -> Part:
+    rows = [*_under(found.rows, rule), *_pooled(found.overall, rule)]
+    said = f"label 2 {LABEL_2[rule]}"
+    agreed = [(row.name, row.agreement) for row in rows] + _ceiling(people, rule)
+    gaps = [(row.name, row.success_rate_gap) for row in rows]
+    drawn = [
+        charts.rates("agreement-by-agent", f"Agreement with people by agent, {said}", agreed),
+        charts.rates("gap-by-agent", f"Success rate by the judge minus by people, points, {said}", gaps, kind="points"),
+    ]
+    tables = [comparison_tables.agents(found), _explained_above(comparison_tables.average(found))]
+    return Part("by-agent", "By agent", drawn, tables)
+
+
+def _ceiling(people: Sequence[Row], rule: Label2) -> list[tuple[str, Measure]]:
+    """All people together, the last row of `comparison.ceiling`; nothing where nobody labelled."""
+    return [(CEILING, row.agreement) for row in _under(people, rule)[-1:] if row.n]
+
+
+def _pooled(rows: Iterable[Row], rule: Label2) -> list[Row]:
+    return [replace(row, name=comparison_tables.OVERALL) for row in _under(rows, rule)]
+
+
+def _under(rows: Iterable[Row], rule: Label2) -> list[Row]:
+    return [row for row in rows if row.human_label_2 is rule]
+
+
+def _confusion(found: Comparison, rule: Label2) -> Part:
+    drawn = [
+        charts.confusion(
+            "confusion-matrix",
+            f"People and judge, all agents, label 2 {LABEL_2[rule]}",
+            ((row.confusion.tp, row.confusion.fn), (row.confusion.fp, row.confusion.tn)),
+            ("success", "no success"),
+        )
+        for row in _under(found.overall, rule)
+    ]
+    return Part("confusions", "Confusion of judge and people", drawn, [comparison_tables.confusion(found)], folded=True)
+
+
+def _breakdown(found: Comparison, shown: Breakdown, rule: Label2) -> Part:
+    groups = found.groups[shown.group]
+    kept = _largest(groups)
+    few = replace(found, groups={shown.group: kept})
+    drawn = [
+        charts.rates(
+            f"agreement-{shown.name}",
+            f"Agreement with people {shown.title.lower()}, label 2 {LABEL_2[rule]}",
+            [(row.name, row.agreement) for row in _under(kept, rule)],
+        )
+    ]
+    left = (len(groups) - len(kept)) // len(Label2)
+    note = f"The {MOST_ROWS} with the most cases; the CSV file has {left:,} more." if left else ""
+    table = _explained_above(comparison_tables.breakdown(few, shown))
+    return Part(f"part-{shown.name}", shown.title, drawn, [table], note, folded=True)
+
+
+def _explained_above(table: Table) -> Table:
+    """The table without the meaning of its columns, which the table of agents gives already."""
+    return replace(table, columns=[replace(column, explanation="") for column in table.columns])
+
+
+def _largest(rows: Sequence[Row]) -> list[Row]:
+    """The rows of the groups with the most cases, in their order."""
+    sizes: dict[str, int] = {}
+    for row in rows:
+        sizes[row.name] = max(sizes.get(row.name, 0), row.n)
+    kept = set(sorted(sizes, key=lambda name: -sizes[name])[:MOST_ROWS])
+    return [row for row in rows if row.name in kept]
+
+
+def _key_points(found: Comparison) -> list[Chart]:
+    (unmet, people_unmet), (people_met, met) = found.key_points.table
+    if not found.key_points.agreement.n:
+        return []
+    table = ((met, people_met), (people_unmet, unmet))
+    return [charts.confusion("key-points-matrix", "Key points by people and judge", table, ("met", "unmet"))]
+
+
+def _calibration(found: Comparison) -> Part:
+    drawn: list[Chart] = []
+    if found.calibration:
+        bins = [(each.score, each.success) for each in found.calibration]
+        drawn = [charts.calibration("calibration-of-score", "Calibration of the judge's score", bins)]
+    note = "" if drawn else "This judge gives no scores."
+    tables = [comparison_tables.calibration(found)] if drawn else []
+    return Part("score", "Calibration of the score", drawn, tables, note, folded=True)
+
+
+# --- many judges, and agents -----------------------------------------------------------------------------------------
+
+
+def judges(found: Sequence[Judging], people: Sequence[Row], rule: Label2) -> list[Chart]:
+    """Agreement of every judge with the human ceiling, and what it costs."""
+    said = f"label 2 {LABEL_2[rule]}"
+    overall = [(each, row) for each in found for row in _under(each.comparison.overall, rule)]
+    agreed = [(each.name, row.agreement) for each, row in overall]
+    agreed += _ceiling(people, rule)
+    drawn: list[Chart] = [charts.rates("agreement-by-judge", f"Agreement of judges with people, {said}", agreed)]
+    priced = [(each.name, row.agreement, each.comparison.costs.cost) for each, row in overall]
+    if any(cost is not None for _, _, cost in priced):
+        drawn.append(charts.scatter("cost-and-agreement", f"Cost of a judgment against agreement, {said}", priced))
+    return drawn
+
+
+def agents(found: Sequence[Standing]) -> list[Chart]:
+    """Success rates over all and without label 2; who was judged says so in the name."""
+    rows: list[tuple[str, Measure, Measure | None]] = [(_named(each), each.over_all, each.without_2) for each in found]
+    series = ("over all", "without label 2")
+    return [charts.rates("success-by-agent", "Success rates of agents", rows, series=series)] if rows else []
+
+
+def _named(standing: Standing) -> str:
+    return standing.agent if standing.by == PEOPLE else f"{standing.agent} (judged by {standing.by})"

@@ -1,0 +1,83 @@
+"""The report of a submission that its maintainer can print and publish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from annotation.models import Submission
+from annotation.views.answers import Request, page
+from evaluations import access, agreement_tables, cases, charts, comparison, report_tables
+from evaluations.agreement import Agreement, agreement
+from evaluations.cases import Case
+from evaluations.charts import Rates
+from evaluations.statistics import Measure
+from evaluations.tables import Table
+from evaluations.views import agreement_charts
+from evaluations.views.agreement import figures_of, not_frozen
+from evaluations.views.files import csv_file
+
+
+@page
+def report(request: Request, pk: int) -> HttpResponse:
+    submission = access.reported_for(request.user, pk)
+    if submission.frozen_at is None:
+        return render(request, "evaluations/report.html", not_frozen(submission))
+    every = cases.of_submission(submission)
+    found = agreement(every, str(submission))
+    tables = [*_tables(submission, every), *agreement_tables.tables(found)]
+    if wanted := request.GET.get("csv"):
+        return csv_file(tables, wanted, submission.benchmark.slug, str(submission), "report")
+    context = {
+        "submission": submission,
+        "trajectories": len(every),
+        "provenance": report_tables.Provenance.of(submission),
+        "generated_at": timezone.now(),
+    }
+    return render(request, "evaluations/report.html", context | _shown(found, tables))
+
+
+def _tables(submission: Submission, every: Sequence[Case]) -> list[Table]:
+    scope, slug = str(submission), submission.benchmark.slug
+    compared = [
+        comparison.compare(judge, every, scope, benchmark=slug, details=False)
+        for judge in comparison.judges_of(every, benchmark=slug)
+    ]
+    return [
+        report_tables.success(comparison.standings(every)),
+        report_tables.verdicts(every),
+        report_tables.failure_types(every),
+        report_tables.people(submission),
+        report_tables.times(every),
+        report_tables.draws(submission),
+        report_tables.judges(comparison.ceiling(every), compared),
+    ]
+
+
+def _shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
+    by_name = {table.name.replace("-", "_"): table for table in tables}
+    return figures_of(found, by_name) | {
+        "tables": by_name,
+        "success": _success(by_name["success"]),
+        "failure_types": _failure_types(by_name["failure_types"]),
+        "outcomes": agreement_charts.outcomes(found),
+    }
+
+
+def _success(table: Table) -> Rates:
+    rows = [(str(row[0]), _measure(row[2]), _measure(row[4])) for row in table.rows]
+    return charts.rates("success", "Success rate", rows, series=("over all", "without label 2"))
+
+
+def _failure_types(table: Table) -> Rates | None:
+    rows = [(str(row[0]), _measure(row[2])) for row in table.rows]
+    return charts.rates("failure-types", "Share of the failures", rows) if rows else None
+
+
+def _measure(value: Any) -> Measure:
+    assert isinstance(value, Measure)  # noqa: S101 - for the types: the column has nothing else
+    return value
