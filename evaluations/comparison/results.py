@@ -1,18 +1,25 @@
-"""What a comparison comes to, as plain values. Nothing is computed here."""
+"""What a comparison comes to, as plain values and as JSON. Nothing is computed here.
+
+In JSON agreement is given as accuracy too. Undefined values are null, with the reason in ``undefined``. Rates are
+fractions; under `Rules.PUBLISHED` they are percentages, with no intervals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from annotation.records import Verdict
 from evaluations.cases import Case, Rules
-from evaluations.comparison import writing
+from evaluations.comparison.measures import MEASURES, percent
 from evaluations.statistics import Confusion, Measure
 
 Key = tuple[str, str] | int  # of a case, as `Case.key` has it
+ACCURACY = "accuracy"  # another name of agreement
+CELLS = ("tp", "fp", "tn", "fn")
+COUNTS = ("n", "excluded", "unscored", "errors", "unjudged")
 GROUPS = ("level", "website", "failure type", "trajectory length", "screenshots")
 
 
@@ -71,6 +78,24 @@ class Row:
     success_rate_judge: Measure
     success_rate_gap: Measure
 
+    def as_json(self, heading: str, rules: Rules) -> dict[str, Any]:
+        """``heading`` is the key of the name."""
+        measures = {name: getattr(self, name) for name in MEASURES}
+        intervals = {
+            name: [each.low, each.high]
+            for name, each in measures.items()
+            if each.low is not None and each.high is not None
+        }
+        return {
+            heading: self.name,
+            "human_label_2": self.human_label_2.value,
+            **{name: getattr(self, name) for name in COUNTS},
+            **{name: getattr(self.confusion, name) for name in CELLS},
+            **_with_accuracy({name: _shown(name, each.value, rules) for name, each in measures.items()}),
+            "intervals": _with_accuracy(intervals),
+            "undefined": _with_accuracy({name: each.undefined for name, each in measures.items() if each.undefined}),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Average:
@@ -83,6 +108,14 @@ class Average:
     agents: int
     values: Mapping[str, float | None]
     gap_size: float | None
+
+    def as_json(self, rules: Rules) -> dict[str, Any]:
+        return {
+            "human_label_2": self.human_label_2.value,
+            "agents": self.agents,
+            **_with_accuracy({name: _shown(name, value, rules) for name, value in self.values.items()}),
+            "gap_size": _shown("success_rate_gap", self.gap_size, rules),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +136,10 @@ class KeyPoints:
     kappa: Measure
     table: tuple[tuple[int, int], ...]  # [human unmet, met][judge unmet, met]
 
+    def as_json(self) -> dict[str, Any]:
+        table = [list(line) for line in self.table]
+        return {"agreement": self.agreement.as_json(), "kappa": self.kappa.as_json(), "table": table}
+
 
 @dataclass(frozen=True, slots=True)
 class Bin:
@@ -116,6 +153,9 @@ class Bin:
     score: float
     success: Measure
 
+    def as_json(self) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high, "score": self.score, "success": self.success.as_json()}
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -123,6 +163,18 @@ class Difference:
 
     case: Case
     judged: Judged
+
+    def as_json(self) -> dict[str, Any]:
+        case, judged = self.case, self.judged
+        return {
+            "task_id": case.task_id,
+            "agent": case.agent,
+            "trajectory": case.trajectory,
+            "human": None if case.final is None else int(case.final),
+            "judge": None if judged.verdict is None else int(judged.verdict),
+            "step": judged.step,
+            "judgment": judged.judgment,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +204,40 @@ class Comparison:
     differences: list[Difference]
 
     def as_json(self) -> dict[str, Any]:
-        """As `compare --json` prints it; see `writing`."""
-        return writing.comparison(self)
+        """As `compare --json` prints it and the API answers."""
+        rules = self.rules
+        return {
+            "benchmark": self.benchmark,
+            "scope": self.scope,
+            "judge": self.judge,
+            "fingerprint": self.fingerprint,
+            "rules": rules.value,
+            "undecided": self.undecided,
+            "rows": [each.as_json("agent", rules) for each in self.rows],
+            "overall": [each.as_json("agent", rules) for each in self.overall],
+            "average": _averages(self.averages, rules),
+            "groups": {name: [each.as_json("name", rules) for each in rows] for name, rows in self.groups.items()},
+            "flips": self.flips.as_json(),
+            "costs": asdict(self.costs),
+            "key_points": self.key_points.as_json(),
+            "calibration": [each.as_json() for each in self.calibration],
+            "differences": [each.as_json() for each in self.differences],
+        }
+
+
+def _with_accuracy(values: Mapping[str, Any]) -> dict[str, Any]:
+    named = {ACCURACY: values["agreement"]} if "agreement" in values else {}
+    return {**values, **named}
+
+
+def _shown(name: str, value: float | None, rules: Rules) -> float | None:
+    return percent(name, value) if rules is Rules.PUBLISHED and value is not None else value
+
+
+def _averages(averages: Sequence[Average], rules: Rules) -> dict[str, Any]:
+    """The averages under the first rule, and beside them those under each other one by its name."""
+    first, *others = [each.as_json(rules) for each in averages]
+    return first | {each["human_label_2"]: each for each in others}
 
 
 @dataclass(frozen=True, slots=True)
