@@ -1,6 +1,8 @@
 #!/usr/bin/env python
 """Run an administrative command: `python manage.py help` lists them."""
 
+import errno
+import io
 import os
 import sys
 
@@ -9,7 +11,22 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     from django.core.management import execute_from_command_line  # noqa: PLC0415 - after the environment is set
 
-    execute_from_command_line(sys.argv)
+    # A name may hold what the terminal cannot show: it is escaped then, which is better than a traceback.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        execute_from_command_line(sys.argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough (`| head`). What is left goes nowhere, or the exit would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(f"The output could not be written: {error.strerror}.")
 
 
 if __name__ == "__main__":

@@ -227,11 +227,16 @@ def may_edit_catalogue(person: Any, benchmark: Benchmark) -> bool:
 
 def annotates(person: Any, benchmark: Benchmark) -> bool:
     """Whether the person annotates a submission of the benchmark that is not frozen: they work blind there."""
-    return (
-        memberships_of(person)
-        .filter(role=Role.ANNOTATOR, submission__benchmark=benchmark, submission__frozen_at__isnull=True)
-        .exists()
-    )
+    return reviews(person, benchmark, Role.ANNOTATOR)
+
+
+def reviews(person: Any, benchmark: Benchmark, role: Membership.Role) -> bool:
+    """Whether the person has, or had, this role in a submission of the benchmark that is not frozen.
+
+    Had counts, since a deactivated member may be let in again and must not have looked in the meantime.
+    """
+    open_ones = Q(submission__benchmark=benchmark, submission__frozen_at__isnull=True)
+    return Membership.objects.filter(open_ones, person=person, role=role).exists()
 
 
 def benchmark_for(person: Any, slug: str) -> Benchmark:

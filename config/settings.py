@@ -237,6 +237,7 @@ REST_FRAMEWORK = {
     "PAGE_SIZE": 50,
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "annotation.problem_details.handle",
+    "URL_FORMAT_OVERRIDE": None,  # ?format= is an unknown parameter like any other, refused after the sign-in
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "WebVerdict",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404
 
 from annotation import access
@@ -111,7 +111,6 @@ def judged_benchmark_for(person: Any, slug: str) -> Benchmark:
     found = access.benchmark_for(person, slug)
     if access.annotates(person, found):
         raise PermissionDenied("You annotate a submission of this benchmark: its judgments are not yours to see yet.")
-    open_ones = Q(submission__benchmark=found, submission__frozen_at__isnull=True)
-    if access.memberships_of(person).filter(open_ones, role=Role.ADJUDICATOR).exists():
+    if access.reviews(person, found, Role.ADJUDICATOR):
         raise PermissionDenied("You decide in a submission of this benchmark: its judgments are not yours to see yet.")
     return found

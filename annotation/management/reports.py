@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import slug_re
 
+from annotation.formats.printable import printable
 from annotation.models import Benchmark, Person
 from annotation.records import ImportReport, Problem
 
@@ -23,10 +25,13 @@ def read_input(path: Path) -> bytes:
 
 
 def find_benchmark(slug: str) -> Benchmark:
-    benchmark = Benchmark.objects.filter(slug=slug).first()
+    # What is no slug is not asked for: bytes that are no text would fail in the database.
+    benchmark = Benchmark.objects.filter(slug=slug).first() if slug_re.match(slug) else None
     if benchmark is None:
         known = ", ".join(Benchmark.objects.values_list("slug", flat=True)) or "none yet"
-        raise CommandError(f"There is no benchmark {slug}; import_tasks makes one. Known: {known}.", returncode=2)
+        raise CommandError(
+            f"There is no benchmark {printable(slug)}; import_tasks makes one. Known: {known}.", returncode=2
+        )
     return benchmark
 
 
