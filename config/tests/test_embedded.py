@@ -45,8 +45,19 @@ def start(tmp_path, command, **further):
     environment = Instance(tmp_path, further=further).environment
     with (tmp_path / "output").open("w") as output:
         return subprocess.Popen(
-            command, cwd=settings.BASE_DIR, env=environment, stdout=output, stderr=subprocess.STDOUT
+            command,
+            cwd=settings.BASE_DIR,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=as_at_a_terminal,  # noqa: PLW1509 - this process starts no thread
         )
+
+
+def as_at_a_terminal():
+    """Tests that run in the background ignore SIGINT, and make would inherit that."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def output_of(tmp_path):
