@@ -7,6 +7,7 @@ imported judgments, and counts only the submissions that they maintain themselve
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Q
@@ -20,8 +21,6 @@ from evaluations.cases import Case, Rules
 from evaluations.comparison import on_trajectories
 from judges.access import judged_benchmark_for
 from judges.models import Judge, Judgment
-
-JUDGED = ("agent__name", "task__external_id", "task__level", "task__website", "trajectory", "trajectory__submission")
 
 
 def reported_for(person: Any, pk: int) -> Submission:
@@ -43,6 +42,13 @@ def benchmark_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tup
     return benchmark, on_trajectories(found, maintained)
 
 
+def imported_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
+    """The labels made elsewhere alone, for whom `benchmark_cases` are, whatever was reviewed here."""
+    benchmark = judged_benchmark_for(person, slug)
+    maintained = access.submissions_maintained_by(person).filter(benchmark=benchmark)
+    return benchmark, on_trajectories(cases.of_imported(benchmark, rules), maintained)
+
+
 def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
     """`benchmark_cases`, then those of agents that only judges have spoken about, for the leaderboard of agents.
 
@@ -53,21 +59,32 @@ def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[
     maintained = access.submissions_maintained_by(person).filter(benchmark=benchmark, practice=False)
     counted = Judgment.objects.exclude(item__run__test=True).filter(task__benchmark=benchmark)
     here = Q(trajectory__submission__in=maintained.order_by().values("pk"), trajectory__submission__frozen_at=None)
-    known = {case.agent for case in found}
-    columns = (
-        "agent__name",
-        "task__external_id",
-        "task__level",
-        "task__website",
-        "trajectory",
-        "trajectory__submission",
-    )
-    rows = counted.filter(here | Q(trajectory=None)).order_by("agent__name", "task__external_id").values_list(*columns)
+    rows = counted.filter(here | Q(trajectory=None)).order_by("agent__name", "task__external_id", "trajectory_id")
+    columns = ("trajectory", "trajectory__submission", "trajectory__submission__attempt", *OF_JUDGMENT)
+    judged = [_judged_case(*row) for row in rows.values_list(*columns).distinct()]
+    # A judgment without a trajectory speaks for the only one of its task and agent: that case is there already.
+    placed = {(case.task_id, case.agent) for case in judged if case.trajectory is not None}
+    names, agents = {case.agent_name for case in found}, {case.agent for case in found}
     return benchmark, found + [
-        Case(agent, task, level, website, (), None, 0, trajectory, submission)
-        for agent, task, level, website, trajectory, submission in rows.distinct()
-        if agent not in known
+        case
+        for case in judged
+        if (
+            case.agent_name not in names
+            if case.trajectory is not None
+            else case.agent not in agents and (case.task_id, case.agent) not in placed
+        )
     ]
+
+
+OF_JUDGMENT = ("agent__name", "task__external_id", "task__level", "task__website")
+
+
+def _judged_case(
+    trajectory: int | None, submission: int | None, attempt: int | None, agent: str, task: str, level: str, website: str
+) -> Case:
+    """A case that nobody labels."""
+    base = Case(agent, task, level, website, (), None, 0, trajectory, submission)
+    return base if attempt is None else replace(base, attempt=attempt)
 
 
 def judge_named(text: str, allowed: Iterable[Judge]) -> Judge:

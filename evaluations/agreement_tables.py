@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import ceil, floor
 
 from annotation.forms import VERDICT_NAMES
-from annotation.protocol import FAILURE_TYPES
-from evaluations.agreement import Adjudications, Agreement, Annotator, Group, Pair
+from evaluations.agreement import (
+    CHOSEN_BY_LABELS,
+    GROUPS,
+    REASONS,
+    Adjudications,
+    Agreement,
+    Annotator,
+    Group,
+    Pair,
+    groups,
+    people,
+)
+from evaluations.cases import Rules
+from evaluations.naming import failure_type_name
 from evaluations.tables import Cell, Column, Table, Value
 
-FAILURE_TYPE_NAMES = {term.code: term.name for term in FAILURE_TYPES}
+TINY = 1e-9  # no number of trajectories
 
 COUNTS = (
     Column("Labelled", "count", "Trajectories with a blind label."),
@@ -35,7 +48,8 @@ COEFFICIENTS = (
         "Gwet AC1",
         "coefficient",
         "Corrects for chance in a way that one dominating verdict moves little. Far above alpha it means that the "
-        "verdicts are uneven, not that people agree better.",
+        "verdicts are uneven, not that people agree better. Chance has three verdicts to choose from (k = 3), also "
+        "where labels made elsewhere name two only.",
     ),
     Column(
         "Fleiss kappa",
@@ -53,26 +67,31 @@ LABEL_ALPHAS = tuple(
     for name in VERDICT_NAMES.values()
 )
 GROUP_COLUMNS = (*COUNTS, *COEFFICIENTS, *LABEL_ALPHAS)
-GROUP_TITLES = {
-    "agent": "Agreement by agent",
-    "level": "Agreement by level",
-    "website": "Agreement by website",
-    "failure type": "Agreement by failure type",
-}
-INTERVALS = "Intervals are 95 %: of coefficients by resampling trajectories (bootstrap), of rates by Wilson's formula."
+INTERVALS = (
+    "Intervals are 95 %: of raw agreement and the coefficients by resampling trajectories (bootstrap), of shares by "
+    "Wilson's formula. Where several agents did the same tasks, whole tasks are resampled, because trajectories of one "
+    "task are alike. There is none where too few trajectories carry the figure, or where resampling never changes it."
+)
+PUBLISHED = "As in published tables: figures rounded to four digits, without intervals."
 
 
 def tables(agreement: Agreement) -> list[Table]:
     """Every table of an agreement, by its stable name and in the order of the page; empty ones too."""
-    found = [overall(agreement), outcomes(agreement)]
-    found += [by_group(kind, agreement.groups.get(kind, [])) for kind in GROUP_TITLES]
-    found += [pairs(agreement), annotators(agreement.annotators), confusion(agreement.annotators)]
-    return [*found, adjudications(agreement.adjudications)]
+    found = [overall(agreement), first_against_second(agreement), outcomes(agreement)]
+    found += [by_group(kind, agreement.groups.get(kind, []), agreement.rules) for kind in GROUPS]
+    found += [pairs(agreement), annotators(agreement.annotators, reviewed=agreement.adjudications is not None)]
+    return [*found, confusion(agreement.annotators), adjudications(agreement.adjudications)]
 
 
 def figures(table: Table) -> list[tuple[Column, Cell]]:
     """The columns of a table of one row with their values, to be shown below each other; empty without a row."""
     return list(zip(table.columns, table.body[0], strict=True)) if table.rows else []
+
+
+def _as_ruled(columns: Iterable[Column], rules: Rules) -> list[Column]:
+    """Published tables give coefficients with four digits."""
+    fine = rules is Rules.PUBLISHED
+    return [replace(each, kind="coefficient4") if fine and each.kind == "coefficient" else each for each in columns]
 
 
 # --- how much people agree -------------------------------------------------------------------------------------------
@@ -82,7 +101,10 @@ def overall(agreement: Agreement) -> Table:
     """One row: the counts and coefficients of all cases."""
     columns = (*GROUP_COLUMNS, Column("Undecided", "count", "With labels and without a final verdict."))
     rows = [[*_of_group(agreement.overall), agreement.undecided]]
-    return Table("overall", "Agreement on blind labels, before QA", columns, rows, note=INTERVALS)
+    note = PUBLISHED if agreement.rules is Rules.PUBLISHED else INTERVALS
+    return Table(
+        "overall", "Agreement on blind labels, before QA", _as_ruled(columns, agreement.rules), rows, note=note
+    )
 
 
 def outcomes(agreement: Agreement) -> Table:
@@ -91,37 +113,46 @@ def outcomes(agreement: Agreement) -> Table:
         Column("Of"),
         Column("Complete", "count", "Trajectories with every label that is asked for."),
         Column("Unanimous", "rate", "All labels are the same verdict."),
-        Column("Two the same", "rate", "Two labels are the same, another is not: 2:1."),
-        Column("Three ways", "rate", "No two labels are the same."),
+        Column("A majority", "rate", "More than half of the labels are the same verdict, not all."),
+        Column("No majority", "rate", "No verdict has more than half of the labels."),
     )
-    rows = [_outcome("all", agreement.overall)]
-    for kind in ("level", "agent"):
-        groups = agreement.groups.get(kind, [])
-        rows += [_outcome(group_name(kind, group.name), group) for group in groups] if len(groups) > 1 else []
+    rows: list[list[Value]] = [
+        [name, group.complete, group.unanimous, group.majority, group.split] for name, group in outcome_rows(agreement)
+    ]
     return Table("outcomes", "How the labels of a trajectory fall", columns, rows)
 
 
-def _outcome(name: str, group: Group) -> list[Value]:
-    return [name, group.complete, group.unanimous, group.majority, group.split]
+def outcome_rows(agreement: Agreement) -> Iterator[tuple[str, Group]]:
+    """All cases, then every level and every agent where there are several."""
+    yield "all", agreement.overall
+    for kind in ("level", "agent"):
+        found = agreement.groups.get(kind, [])
+        if len(found) > 1:
+            yield from ((group_name(kind, group.name), group) for group in found)
 
 
-def by_group(kind: str, groups: Iterable[Group]) -> Table:
+def by_group(kind: str, found: Sequence[Group], rules: Rules = Rules.DEFAULT) -> Table:
     """One row a group; ``kind`` is one of `agreement.GROUPS`."""
-    columns = (Column(kind.capitalize()), *GROUP_COLUMNS)
-    rows = [[group_name(kind, group.name), *_of_group(group)] for group in groups]
-    note = ""
-    if kind == "failure type":
-        note = (
-            "Trajectories for which a label or the decision names the type; one can be in several rows. Somebody saw "
-            "a failure in each: compare the types with each other, not with the rest. It is the agreement on verdicts, "
-            "not on the type."
+    chosen = kind in CHOSEN_BY_LABELS
+    columns = (Column(kind.capitalize()), *COUNTS, *(COEFFICIENTS[:1] if chosen else (*COEFFICIENTS, *LABEL_ALPHAS)))
+    rows: list[list[Value]] = [[group_name(kind, group.name), *_of_group(group)[: len(columns) - 1]] for group in found]
+    notes = []
+    if chosen:
+        notes.append(
+            "Trajectories for which a blind label names the type; one can be in several rows. Somebody saw a failure "
+            "in each: compare the types with each other, not with the rest. It is the agreement on verdicts, not on "
+            "the type. There is no coefficient, because the rows are chosen by what was said, and a correction for "
+            "chance would mislead."
         )
-    return Table(f"by-{kind.replace(' ', '-')}", GROUP_TITLES[kind], columns, rows, note=note)
+    if len(found) > groups.MOST_INTERVALS and rules is Rules.DEFAULT:
+        notes.append(f"The {groups.MOST_INTERVALS} with the most trajectories have intervals.")
+    title = f"Agreement by {kind}"
+    return Table(f"by-{kind.replace(' ', '-')}", title, _as_ruled(columns, rules), rows, note=" ".join(notes))
 
 
 def group_name(kind: str, name: str) -> str:
     """A group as people read it: failure types by their names of the protocol."""
-    return (FAILURE_TYPE_NAMES.get(name, name) if kind == "failure type" else name) or "none stated"
+    return failure_type_name(name) if kind == "failure type" else name
 
 
 def _of_group(group: Group) -> list[Value]:
@@ -140,37 +171,54 @@ def _of_group(group: Group) -> list[Value]:
 # --- who says it -----------------------------------------------------------------------------------------------------
 
 
+OF_TWO = (
+    Column("Raw agreement", "rate", "How often the two say the same."),
+    Column("Cohen kappa", "coefficient", "Agreement beyond chance, with each one's own share of verdicts."),
+    Column("Alpha", "coefficient", "Krippendorff's alpha of the two alone."),
+)
+
+
+def first_against_second(agreement: Agreement) -> Table:
+    """One row; none where no labels were made elsewhere, or no case has two of them."""
+    columns = (Column("Trajectories", "count", "With two labels or more that were made elsewhere."), *OF_TWO)
+    rows = [] if agreement.listed_pair is None else [_of_two(agreement.listed_pair)]
+    note = (
+        "Of labels made elsewhere, the first that the file lists for a trajectory against the second, whoever gave "
+        "them, as published tables have it. Kappa depends on the order of the file, alpha does not."
+    )
+    title = "First against second listed"
+    return Table("first-against-second", title, _as_ruled(columns, agreement.rules), rows, note=note)
+
+
 def pairs(agreement: Agreement) -> Table:
     """One row for every two annotators who labelled the same trajectories, those who share most first."""
     columns = (
         Column("First"),
         Column("Second"),
         Column("Both labelled", "count", "Trajectories that both have labelled."),
-        Column("Raw agreement", "rate", "How often the two say the same."),
-        Column("Cohen kappa", "coefficient", "Agreement beyond chance, with each one's own share of verdicts."),
-        Column("Alpha", "coefficient", "Krippendorff's alpha of the two alone."),
+        *OF_TWO,
     )
-    listed = [] if agreement.listed_pair is None else [agreement.listed_pair]
-    rows = [_pair(pair) for pair in (*listed, *agreement.pairs)]
+    rows: list[list[Value]] = [[pair.first, pair.second, *_of_two(pair)] for pair in agreement.pairs]
     note = "Two people who share few trajectories can agree or differ by luck: look at the interval first."
-    if listed:
-        note += " First and second listed: of labels made elsewhere, whoever gave them, as published tables have it."
+    if len(rows) > people.MOST_INTERVALS and agreement.rules is Rules.DEFAULT:
+        note += f" The {people.MOST_INTERVALS} who share most have intervals."
     if agreement.pairs_left_out:
         note += f" {agreement.pairs_left_out} pairs that share less are left out."
-    return Table("pairs", "Two annotators at a time", columns, rows, note=note)
+    return Table("pairs", "Two annotators at a time", _as_ruled(columns, agreement.rules), rows, note=note)
 
 
-def _pair(pair: Pair) -> list[Value]:
-    return [pair.first, pair.second, pair.raw_agreement.n, pair.raw_agreement, pair.kappa, pair.alpha]
+def _of_two(pair: Pair) -> list[Value]:
+    return [pair.raw_agreement.n, pair.raw_agreement, pair.kappa, pair.alpha]
 
 
-def annotators(annotators: Iterable[Annotator]) -> Table:
-    columns = (
-        Column("Annotator"),
-        Column("Labels", "count"),
+def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Table:
+    """One row each; where nothing was ``reviewed`` there is nothing to compare them with, and no time."""
+    of_reviews = (
         Column("Same as final", "rate", "Label and final verdict are the same, of the labels whose case is decided."),
         Column("Overturned", "rate", "An adjudicator decided otherwise, of the labels whose case was adjudicated."),
         Column("Median time", "seconds", "Of activity for a label, where it was measured."),
+    )
+    hints = (
         Column(
             "Competence (hint)",
             "number",
@@ -184,27 +232,40 @@ def annotators(annotators: Iterable[Annotator]) -> Table:
             "label.",
         ),
     )
+    columns = (Column("Annotator"), Column("Labels", "count"), *(of_reviews if reviewed else ()), *hints)
     rows: list[list[Value]] = [
-        [a.name, a.labels, a.agreement, a.overturned, a.seconds, a.competence, a.trust] for a in annotators
+        [a.name, a.labels, *((a.agreement, a.overturned, a.seconds) if reviewed else ()), a.competence, a.trust]
+        for a in annotators
     ]
+    flatters = "A label is part of what its final verdict was made of, so “same as final” flatters everybody. "
     note = (
-        "A label is part of what its final verdict was made of, so “same as final” flatters everybody. Competence and "
-        "trust take the majority's habits for the truth: somebody who alone applies the protocol looks bad."
+        "Competence and trust take the majority's habits for the truth: somebody who alone applies the protocol looks "
+        "bad. They are estimated among people whom shared trajectories join, three at least."
     )
-    return Table("annotators", "Each annotator", columns, rows, note=note)
+    return Table("annotators", "Each annotator", columns, rows, note=flatters + note if reviewed else note)
 
 
 def confusion(annotators: Iterable[Annotator]) -> Table:
-    """One row for every annotator and verdict that they could say, counting the final verdicts."""
+    """One row for every annotator with a decided case and verdict that they could say, counting the final verdicts."""
     finals = [Column(f"Final {name.lower()}", "count") for name in VERDICT_NAMES.values()]
     columns = (Column("Annotator"), Column("Said"), *finals)
     rows: list[list[Value]] = [
-        [a.name, VERDICT_NAMES[said].lower(), *a.confusion[said]] for a in annotators for said in VERDICT_NAMES
+        [a.name, VERDICT_NAMES[said].lower(), *a.confusion[said]]
+        for a in annotators
+        if any(map(sum, a.confusion))
+        for said in VERDICT_NAMES
     ]
     return Table("confusion", "Which verdict they take for which", columns, rows)
 
 
 # --- what QA made of it ----------------------------------------------------------------------------------------------
+
+
+CHANGED = {
+    "disputes": Column("Changed: disputes", "rate", "The same of those whose labels differ."),
+    "drawn": Column("Changed: drawn", "rate", "The same of the unanimous that the draw took."),
+    "flagged": Column("Changed: flagged", "rate", "The same of the unanimous that were flagged and not drawn."),
+}
 
 
 def adjudications(found: Adjudications | None) -> Table:
@@ -213,6 +274,7 @@ def adjudications(found: Adjudications | None) -> Table:
         Column("Adjudicated", "count", "Trajectories that an adjudicator decided, for whatever reason."),
         Column("Disputes", "count", "Trajectories with every label, and not all the same."),
         Column("Changed", "rate", "Decided otherwise than most labels said, of those with such a majority."),
+        *(CHANGED[reason] for reason in REASONS),
         Column("Drawn", "count", "Unanimous trajectories that the seeded draw took for a spot check."),
         Column(
             "Missed",
@@ -220,7 +282,13 @@ def adjudications(found: Adjudications | None) -> Table:
             "Of the drawn ones that were judged blind, those where the adjudicator contradicted the labels.",
         ),
         Column("Unchecked", "count", "Unanimous trajectories that became final without a look."),
-        Column("Expected missed", "number", "The rate of missed ones, carried over to the unchecked."),
+        Column("Not extrapolated", "count", "Of the unchecked, those of draws in which none was judged blind."),
+        Column(
+            "Expected missed",
+            "number",
+            "How many of the other unchecked an adjudicator would be expected to decide otherwise: of each draw its "
+            "rate of missed ones times its unchecked.",
+        ),
     )
     return Table("adjudications", "What QA changed", columns, [] if found is None else [_adjudicated(found)])
 
@@ -230,25 +298,36 @@ def _adjudicated(found: Adjudications) -> list[Value]:
         found.adjudicated,
         found.disputes,
         found.changed,
+        *(found.changed_of[reason] for reason in REASONS),
         found.drawn,
         found.missed,
         found.unchecked,
+        found.unknown,
         found.expected_missed,
     ]
 
 
 def extrapolation(found: Adjudications) -> str:
-    """What the spot checks say about the unanimous trajectories that nobody checked, in a sentence."""
+    """What the spot checks say about the unanimous trajectories that nobody checked, in a sentence or two."""
+    if not found.unanimous:
+        return "No trajectory is unanimous, so there is nothing to extrapolate."
     if not found.unchecked:
-        return "An adjudicator has looked at every unanimous trajectory, so there is nothing to extrapolate."
-    of = f"Of {found.unchecked} unanimous {_plural(found.unchecked)} that nobody checked"
+        return "No unanimous trajectory became final without a look, so there is nothing to extrapolate."
     expected = found.expected_missed
     if expected.value is None:
+        of = f"Of {found.unchecked} unanimous {_plural(found.unchecked)} that nobody checked"
         return f"{of}, it cannot be said how many would have been decided otherwise: {expected.undefined}."
+    known = found.unchecked - found.unknown
     between = ""
     if expected.low is not None and expected.high is not None:
-        between = f" ({floor(expected.low)} to {ceil(expected.high)})"
-    return f"{of}, {_about(expected.value)}{between} would have been decided otherwise."
+        between = f" ({floor(expected.low + TINY)} to {ceil(expected.high - TINY)})"
+    says = (
+        f"Had an adjudicator looked at the {known} unanimous {_plural(known)} that nobody checked, the expected number "
+        f"of other decisions is {_about(expected.value)}{between}."
+    )
+    if found.unknown:
+        says += f" {found.unknown} more are left out: no spot check of their draw was judged blind."
+    return says
 
 
 def _plural(count: int) -> str:

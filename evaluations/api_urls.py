@@ -11,6 +11,7 @@ urlpatterns = [
     path("submissions/<int:pk>/comparison", api.SubmissionComparison.as_view(), name="api-comparison"),
     path("benchmarks/<slug:slug>/agreement", api.BenchmarkAgreement.as_view(), name="api-benchmark-agreement"),
     path("benchmarks/<slug:slug>/comparison", api.BenchmarkComparison.as_view(), name="api-benchmark-comparison"),
+    path("benchmarks/<slug:slug>/judges", api.Judges.as_view(), name="api-benchmark-judges"),
     path("benchmarks/<slug:slug>/agents", api.Agents.as_view(), name="api-agents"),
     # The last address of the last floor below /api/v1/: whatever nobody answers is answered in the API's own way.
     path("<path:rest>", api.Nowhere.as_view(), name="api-nowhere"),

@@ -66,7 +66,8 @@ class Case:
     ``trajectory`` and ``submission`` are primary keys, None where only labels were imported; then ``state`` is None
     too. ``final`` is None while undecided. ``adjudicated`` is the verdict of the last adjudication, and
     ``adjudicated_blind`` that of the first one when it was made without seeing a label. ``drawn`` says whether the
-    spot checks' draw took it, None where it was in none. ``expected`` labels make it complete.
+    spot checks' draw took it, None where it was in none, and ``draw`` is the number of that draw in its submission:
+    draws can differ in their rate. ``expected`` labels make it complete. ``attempt`` numbers the agent's submissions.
     """
 
     agent: str
@@ -84,6 +85,13 @@ class Case:
     failure_type: str = ""  # of the last adjudication, else of labels that are final
     flagged: bool = False
     drawn: bool | None = None
+    draw: int | None = None
+    attempt: int = 1
+
+    @property
+    def agent_name(self) -> str:
+        """The agent as rows name it: a second submission is another set of trajectories, not more of the first."""
+        return self.agent if self.attempt == 1 else f"{self.agent} (attempt {self.attempt})"
 
     @property
     def key(self) -> tuple[str, str] | int:
@@ -160,7 +168,7 @@ class _Rows:
 
     labels: dict[int, list[Said]]
     decisions: dict[int, list[Any]]  # in the order of their revisions
-    drawn: dict[int, bool]
+    drawn: dict[int, tuple[bool, int]]  # whether it was, and in which draw
     reopened: dict[int, int]  # the number of the last decision that was asked for
     flagged: set[int]
 
@@ -173,23 +181,32 @@ def _reviewed(submissions: list[Submission], name_submissions: bool) -> list[Cas
     rows = _Rows(
         labels=_labels_of(submissions, name_submissions),
         decisions=_decisions(Adjudication.objects.filter(**here)),
-        drawn=dict(SpotCheck.objects.filter(**here).values_list("trajectory", "selected")),
+        drawn=_draws(SpotCheck.objects.filter(**here)),
         reopened=dict(reopenings.order_by()),
         flagged=set(Flag.objects.filter(**here).values_list("trajectory", flat=True)),
     )
-    columns = ("pk", "submission", "submission__required_labels", "submission__agent__name")
+    columns = ("pk", "submission", "submission__required_labels", "submission__agent__name", "submission__attempt")
     of_task = ("task__external_id", "task__level", "task__website")
-    trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission", "position")
+    trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission_id", "position")
     return [_reviewed_case(rows, *row) for row in trajectories.values_list(*columns, *of_task)]
 
 
 def _reviewed_case(
-    rows: _Rows, pk: int, submission: int, required: int, agent: str, task_id: str, level: str, website: str
+    rows: _Rows,
+    pk: int,
+    submission: int,
+    required: int,
+    agent: str,
+    attempt: int,
+    task_id: str,
+    level: str,
+    website: str,
 ) -> Case:
     labels, decisions = tuple(rows.labels.get(pk, ())), rows.decisions.get(pk, [])
     last = decisions[-1] if decisions else None
     standing = _standing(rows, pk, required)
     final = final_verdict(standing)
+    drawn, draw = rows.drawn.get(pk, (None, None))
     return Case(
         agent=agent,
         task_id=task_id,
@@ -205,7 +222,9 @@ def _reviewed_case(
         adjudicated_blind=_VERDICTS[decisions[0].verdict] if decisions and decisions[0].blind else None,
         failure_type=_failure_type(final, labels) if last is None else last.failure_type,
         flagged=pk in rows.flagged,
-        drawn=rows.drawn.get(pk),
+        drawn=drawn,
+        draw=draw,
+        attempt=attempt,
     )
 
 
@@ -226,7 +245,7 @@ def _standing(rows: _Rows, pk: int, required: int) -> _Standing:
     elif pk in rows.flagged:
         state = State.FLAGGED
     else:
-        state = {True: State.SPOT_CHECK, False: State.UNANIMOUS, None: State.AGREED}[rows.drawn.get(pk)]
+        state = {True: State.SPOT_CHECK, False: State.UNANIMOUS, None: State.AGREED}[rows.drawn.get(pk, (None,))[0]]
     return _Standing(state, decided, lowest)
 
 
@@ -242,7 +261,7 @@ def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[in
         current_labels()
         .filter(assignment__trajectory__submission__in=submissions)
         .annotate(further=Cast("further_failure_types", TextField()))
-        .order_by("assignment__trajectory", "assignment__slot")
+        .order_by("assignment__trajectory_id", "assignment__slot")
         .values_list(*of_slot, "verdict", "failure_type", "further", "active_seconds")
     )
     found: dict[int, list[Said]] = defaultdict(list)
@@ -253,11 +272,16 @@ def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[in
 
 
 def _decisions(adjudications: QuerySet[Adjudication]) -> dict[int, list[Any]]:
-    rows = adjudications.filter(decided_at__isnull=False).order_by("trajectory", "revision")
+    rows = adjudications.filter(decided_at__isnull=False).order_by("trajectory_id", "revision")
     found: dict[int, list[Any]] = defaultdict(list)
     for row in rows.values_list("trajectory", "revision", "verdict", "failure_type", "blind", named=True):
         found[row.trajectory].append(row)
     return found
+
+
+def _draws(checks: QuerySet[SpotCheck]) -> dict[int, tuple[bool, int]]:
+    rows = checks.values_list("trajectory", "selected", "draw__number")
+    return {pk: (selected, number) for pk, selected, number in rows}
 
 
 def _failure_type(final: Verdict | None, labels: tuple[Said, ...]) -> str:

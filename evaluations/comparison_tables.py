@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
 from annotation.forms import VERDICT_NAMES
 from annotation.records import Verdict
+from evaluations.cases import Rules
 from evaluations.comparison import Average, Comparison, Costs, Difference, Label2, Row, Standing, Versus
-from evaluations.comparison.breakdowns import level_order
-from evaluations.statistics import Measure, wilson
+from evaluations.comparison.judging import Judging
+from evaluations.comparison.rows import ALL_AGENTS
+from evaluations.comparison.standings import MOST_JUDGES
+from evaluations.naming import failure_type_name, level_order, natural
+from evaluations.statistics import Measure
 from evaluations.tables import Column, Table, Value
 
 LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "not a success"}
 NOTHING = ""  # a cell that does not apply, other than one that is not known
-OVERALL, AVERAGE = "all agents", "average over agents"
+OVERALL, AVERAGE, CEILING = ALL_AGENTS, "average over agents", "people (ceiling)"
+OVER_TASKS = "Intervals of several agents together are drawn by task, since what is hard for one is hard for others."
+IS_NO_SUCCESS = "People's label 2 counts as not a success here."
 
 RULE = Column("Label 2", explanation="What becomes of cases that people call not executable (2).")
 MEASURES = {
-    "agreement": Column("Agreement", "rate", "How often the judge says what people decided: success, or not."),
+    "agreement": Column("Agreement", "rate", "Accuracy: how often the judge says what people decided."),
     "success_rate_gap": Column("Gap", "points", "Success rate by the judge minus by people: above 0 it is too kind."),
     "precision": Column("Precision", "rate", "Of what the judge calls a success, how much people do too."),
-    "recall": Column("Recall", "rate", "Of what people call a success, how much the judge does too."),
+    "recall": Column("Recall", "rate", "Of what people call a success, how much the judge does too (sensitivity)."),
     "f1": Column("F1", "rate", "Harmonic mean of precision and recall."),
     "false_positive_rate": Column("FPR", "rate", "Of what people call no success, how much the judge calls one."),
-    "specificity": Column("Specificity", "rate", "Of what people call no success, how much the judge does too."),
+    "specificity": Column("Specificity", "rate", "Of what people call no success, how much the judge does too (TNR)."),
     "npv": Column("NPV", "rate", "Of what the judge calls no success, how much people do too."),
     "kappa": Column("Kappa", "coefficient", "Cohen's kappa of judge and people: agreement beyond chance."),
     "success_rate_human": Column("Success, people", "rate", "Success rate by people on the compared cases."),
@@ -69,22 +75,31 @@ def tables(comparison: Comparison) -> list[Table]:
 def agents(comparison: Comparison) -> Table:
     """Every agent under both rules for label 2, then all of them together."""
     rows = [*map(_row, comparison.rows), *(_row(row, OVERALL) for row in comparison.overall)]
-    note = "All agents together count every case once; their average, below, counts every agent once."
-    return Table("agents", "By agent", _columns("Agent"), rows, note)
+    note = f"All agents together count every case once; their average, below, counts every agent once. {OVER_TASKS}"
+    return Table("agents", "By agent", _columns("Agent", comparison.rules), rows, note)
 
 
 def overall(comparison: Comparison) -> Table:
     rows = [_row(row, OVERALL) for row in comparison.overall]
-    return Table("overall", "All agents together", _columns("Agents"), rows)
+    return Table("overall", "All agents together", _columns("Agents", comparison.rules), rows, OVER_TASKS)
 
 
 def average(comparison: Comparison) -> Table:
     """The plain mean over agents, in the same columns as `agents`, and the mean size of the gaps."""
-    size = Column("Size of the gap", "points", "Mean over agents of the gap without its sign.")
-    columns = [Column("Over"), RULE, Column("Agents", "count"), *MEASURES.values(), size]
+    size = Column("Size of the gap", "size", "Mean over agents of the gap without its sign.")
+    columns = [Column("Over"), RULE, Column("Agents", "count"), *_measures(comparison.rules), size]
     rows = [_average(each) for each in comparison.averages]
-    note = "A value is the mean over the agents for which it is defined."
-    return Table("average", "Average over agents", columns, rows, note)
+    return Table("average", "Average over agents", columns, rows, _resting_on(comparison.averages))
+
+
+def _resting_on(averages: Sequence[Average]) -> str:
+    """What an average is of, and where it is one of fewer agents than there are."""
+    said = "A value is the mean over the agents for which it is defined; n counts them."
+    for mean in averages:
+        few = ", ".join(f"{MEASURES[name].name} of {number}" for name, number in mean.fewer.items())
+        if few:
+            said += f" Label 2 {LABEL_2[mean.human_label_2]}, fewer than {mean.agents} agents: {few}."
+    return said
 
 
 def confusion(comparison: Comparison) -> Table:
@@ -121,8 +136,13 @@ BREAKDOWNS = (
 
 
 def breakdown(comparison: Comparison, shown: Breakdown) -> Table:
-    rows = [_row(row) for row in comparison.groups.get(shown.group, [])]
-    return Table(shown.name, shown.title, _columns(shown.heading), rows, shown.note)
+    rows = [_row(row) for row in named(comparison.groups.get(shown.group, []), shown)]
+    return Table(shown.name, shown.title, _columns(shown.heading, comparison.rules), rows, shown.note)
+
+
+def named(rows: Iterable[Row], shown: Breakdown) -> list[Row]:
+    """The rows by the names that people read: failure types are codes otherwise."""
+    return [replace(row, name=failure_type_name(row.name)) if shown.group == "failure type" else row for row in rows]
 
 
 def breakdowns(comparison: Comparison) -> list[Table]:
@@ -134,7 +154,7 @@ def key_points(comparison: Comparison) -> Table:
     columns = [
         Column("Judge"),
         Column("Agreement", "rate", "How often judge and people decide a key point the same."),
-        Column("Kappa", "coefficient"),
+        under_rules(Column("Kappa", "coefficient"), comparison.rules),
         Column("Both met", "count"),
         Column("Judge alone met", "count"),
         Column("People alone met", "count"),
@@ -142,7 +162,10 @@ def key_points(comparison: Comparison) -> Table:
     ]
     (both_unmet, judge_met), (people_met, both_met) = found.table
     row: list[Value] = [comparison.judge, found.agreement, found.kappa, both_met, judge_met, people_met, both_unmet]
-    note = "Key points that people and the judge both call met or unmet, on cases with a final verdict."
+    note = (
+        "Key points that people and the judge both call met or unmet, on cases with a final verdict. Those of one task "
+        "hang together, so intervals are drawn by task."
+    )
     return Table("key-points", "Key points", columns, [row], note)
 
 
@@ -154,15 +177,19 @@ def calibration(comparison: Comparison) -> Table:
         Column("Success by people", "rate", "How many of these cases people call a success."),
     ]
     rows: list[list[Value]] = [[each.low, each.high, each.score, each.success] for each in comparison.calibration]
-    note = "A calibrated score is as high as the share of successes."
+    note = f"A calibrated score is as high as the share of successes. {IS_NO_SUCCESS}"
     return Table("calibration", "Calibration of the score", columns, rows, note)
 
 
+TOKENS = Column("Tokens", "count", "Mean of the judgments that say how many they took.")
+COST = Column("Cost", "dollars", "Mean of the judgments that say what they cost, in US dollars.")
 COSTS = [
-    Column("Judgments", "count", "Those that say what they took."),
-    Column("Tokens", "count", "Mean of a judgment."),
-    Column("Cost", "dollars", "Mean of a judgment, in US dollars."),
-    Column("Total cost", "dollars"),
+    Column("Judgments", "count", "All repetitions of the runs that count."),
+    Column("With tokens", "count", "Those that say how many tokens they took."),
+    TOKENS,
+    Column("With cost", "count", "Those that say what they cost."),
+    COST,
+    Column("Total cost", "dollars", "Sum of those with a cost."),
 ]
 
 
@@ -196,7 +223,8 @@ def differences(found: Iterable[Difference]) -> Table:
         Column("Judgment", "number", "Its number, as in its address."),
     ]
     links = {number: address for number, each in enumerate(shown) if (address := trajectory_at(each)) is not None}
-    return Table("differences", "Where judge and people differ", columns, [*map(_difference, shown)], links=links)
+    rows = [*map(_difference, shown)]
+    return Table("differences", "Where judge and people differ", columns, rows, IS_NO_SUCCESS, links=links)
 
 
 def trajectory_at(difference: Difference) -> str | None:
@@ -210,19 +238,22 @@ def trajectory_at(difference: Difference) -> str | None:
 # --- people, judges and agents beside each other ---------------------------------------------------------------------
 
 
-def ceiling(rows: Sequence[Row]) -> Table:
+def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
     """Annotators against the final verdicts, as `comparison.ceiling` gives them."""
     note = (
-        "What an annotator said before QA against the final verdict, measured as a judge is. Each label is part of "
-        "what its final verdict was made of: this is an upper bound of what a judge can reach."
+        "What an annotator said before QA against the final verdict, measured as a judge is; reviewed cases only. Each "
+        "label is part of what its final verdict was made of, which flatters people. It bounds nothing: a judge may "
+        "lie above or below, above where adjudication overturned what the labels agreed on. The labels of one task "
+        "hang together, so the intervals of all people are drawn by task."
     )
-    return Table("ceiling", "The human ceiling", _columns("Annotator"), [*map(_row, rows)], note)
+    return Table("ceiling", "The human ceiling", _columns("Annotator", rules), [*map(_row, rows)], note)
 
 
 def versus(found: Sequence[Versus]) -> Table:
     columns = [
         Column("First"),
         Column("Second"),
+        RULE,
         Column("Cases", "count", "That both have scored and people have decided."),
         Column("Both right", "count"),
         Column("First alone", "count", "The first agrees with people, the second does not."),
@@ -233,7 +264,11 @@ def versus(found: Sequence[Versus]) -> Table:
         Column("Test"),
         Column("Say the same", "rate"),
     ]
-    note = "People's label 2 counts as not a success here. The p values are not corrected for the number of pairs."
+    note = (
+        "The p values take the cases as independent, also those of one task that several agents attempted, and are not "
+        "corrected for the number of pairs; with several agents the intervals, drawn by task, are the safer guide. "
+        f"At most {MOST_JUDGES} judges, those with the highest agreement, are set against each other."
+    )
     return Table("versus", "Judge against judge", columns, [*map(_versus, found)], note)
 
 
@@ -242,7 +277,8 @@ def standings(found: Sequence[Standing]) -> Table:
     levels = sorted({level for each in found for level in each.levels}, key=level_order)
     columns = [
         Column("Agent"),
-        Column("By", explanation="Who gave the verdicts: people, or a judge where people have decided nothing."),
+        Column("Judged", explanation="By a judge, where people have decided nothing; its rate is not theirs."),
+        Column("By", explanation="Who gave the verdicts."),
         Column("Cases", "count", "With a verdict."),
         Column("Undecided", "count", "Cases without a verdict: they count nowhere."),
         Column("Label 2", "count", "Not executable."),
@@ -250,66 +286,90 @@ def standings(found: Sequence[Standing]) -> Table:
         Column("Without label 2", "rate", "Label 2 is left out."),
         *(Column(f"{level}, {rule}", "rate") for level in levels for rule in ("over all", "without label 2")),
     ]
-    return Table("standings", "Success rates of agents", columns, [_standing(each, levels) for each in found])
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """A judge on the list of judges: its comparison, how much of the cases it covers, and its ranking of agents.
-
-    ``tau`` is Kendall's, of the agents' success rates by people and by the judge.
-    """
-
-    name: str
-    comparison: Comparison
-    tau: Measure
-
-    @property
-    def covered(self) -> Measure:
-        """Of the decided cases those that it has scored."""
-        row = next(row for row in self.comparison.overall if row.human_label_2 is Label2.NOT_SUCCESS)
-        return wilson(row.n, row.n + row.unscored + row.errors + row.unjudged)
+    note = "First those that people have decided, then those that only a judge has judged: the two are not one ranking."
+    rows = [_standing(each, levels) for each in found]
+    return Table("standings", "Success rates of agents", columns, rows, note if any(e.judged for e in found) else "")
 
 
 def judges(found: Sequence[Judging], people: Sequence[Row] = ()) -> Table:
     """Every judge under both rules for label 2, then the human ceiling (the last of `comparison.ceiling`'s rows)."""
+    rules = found[0].comparison.rules if found else Rules.DEFAULT
     columns = [
         Column("Judge"),
         RULE,
         MEASURES["agreement"],
         Column("Average", "rate", "Plain mean over agents of the agreement."),
-        *(column for name, column in MEASURES.items() if name != "agreement"),
+        *(column for column in _measures(rules) if column.name != MEASURES["agreement"].name),
         *COUNTS.values(),
         Column("Coverage", "rate", "Decided cases that it has scored."),
         FLIPS,
-        Column("Tau", "coefficient", "Kendall's tau-b of the agents' success rates by people and by the judge."),
+        under_rules(TAU, rules),
         *COSTS,
     ]
     rows = [_judging(each, row, mean) for each in found for row, mean in _by_rule(each.comparison)]
     rows += [_people(row) for row in people]
-    return Table("judges", "Judges", columns, rows)
+    return Table("judges", "Judges", columns, rows, OVER_TASKS)
+
+
+TAU = Column(
+    "Tau",
+    "coefficient",
+    "Kendall's tau-b of the agents' success rates by people and by the judge, both on the cases that it has scored.",
+)
 
 
 def judges_by_agent(found: Sequence[Judging]) -> Table:
     """Agreement of each judge with people by agent, the average and the size of the gap: the published shape."""
-    agents = sorted({row.name for each in found for row in each.comparison.rows})
+    agents = sorted({row.name for each in found for row in each.comparison.rows}, key=natural)
     columns = [
         Column("Judge"),
         RULE,
         *(Column(agent, "rate") for agent in agents),
         Column("Average", "rate"),
         Column("Mean gap", "points", "Mean over agents, with its sign."),
-        Column("Size of the gap", "points", "Mean over agents without the sign, as published tables have it."),
+        Column("Size of the gap", "size", "Mean over agents without the sign, as published tables have it."),
     ]
     rows = [_by_agent(each, mean, agents) for each in found for mean in each.comparison.averages]
+    return Table("judges-by-agent", "Agreement of judges by agent", columns, rows)
+
+
+def judges_by_agent_listed(found: Sequence[Judging]) -> Table:
+    """`judges_by_agent` as a file has it: a row for each judge, rule and agent, whatever agents are called."""
+    columns = [
+        Column("Judge"),
+        RULE,
+        Column("Agent"),
+        Column("Compared", "count"),
+        MEASURES["agreement"],
+        MEASURES["success_rate_gap"],
+        Column("Size of the gap", "size", "Of the average: mean over agents without the sign."),
+    ]
+    rows: list[list[Value]] = []
+    for each in found:
+        for row in each.comparison.rows:
+            rule = LABEL_2[row.human_label_2]
+            rows.append([each.name, rule, row.name, row.n, row.agreement, row.success_rate_gap, NOTHING])
+        for mean in each.comparison.averages:
+            values: list[Value] = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
+            rows.append([each.name, LABEL_2[mean.human_label_2], AVERAGE, NOTHING, *values])
     return Table("judges-by-agent", "Agreement of judges by agent", columns, rows)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _columns(first: str) -> list[Column]:
-    return [Column(first), RULE, *MEASURES.values(), *COUNTS.values()]
+def _columns(first: str, rules: Rules) -> list[Column]:
+    return [Column(first), RULE, *_measures(rules), *COUNTS.values()]
+
+
+def _measures(rules: Rules) -> list[Column]:
+    return [under_rules(column, rules) for column in MEASURES.values()]
+
+
+def under_rules(column: Column, rules: Rules) -> Column:
+    """Published tables have four digits of a coefficient."""
+    fine = rules is Rules.PUBLISHED and column.kind == "coefficient"
+    return replace(column, kind="coefficient4") if fine else column
 
 
 def _row(row: Row, name: str = "") -> list[Value]:
@@ -319,7 +379,7 @@ def _row(row: Row, name: str = "") -> list[Value]:
 
 
 def _average(mean: Average) -> list[Value]:
-    values = [mean.values.get(measure) for measure in MEASURES]
+    values = [mean.values[measure] for measure in MEASURES]
     return [AVERAGE, LABEL_2[mean.human_label_2], mean.agents, *values, mean.gap_size]
 
 
@@ -328,21 +388,22 @@ def _cells(row: Row) -> list[Value]:
 
 
 def _costs(found: Costs) -> list[Value]:
-    return [found.judgments, found.tokens, found.cost, found.total_cost]
+    dollars: list[Value] = [found.with_cost, found.cost, found.total_cost]
+    return [found.judgments, found.with_tokens, found.tokens, *dollars]
 
 
 def _difference(each: Difference) -> list[Value]:
     case, judged = each.case, each.judged
     return [
         case.task_id,
-        case.agent,
+        case.agent_name,
         case.level,
         case.website,
         verdict_name(case.final),
         verdict_name(judged.verdict),
         judged.score,
         judged.step,
-        case.failure_type,
+        failure_type_name(case.failure_type) if case.failure_type else NOTHING,
         judged.judgment,
     ]
 
@@ -354,13 +415,15 @@ def verdict_name(verdict: Verdict | None) -> str:
 def _versus(each: Versus) -> list[Value]:
     cells: list[Value] = [each.n, each.both, each.first_only, each.second_only, each.neither]
     test = "" if each.p.value is None else "exact" if each.exact else "chi-square"
-    return [each.first, each.second, *cells, each.difference, each.p, test, each.same]
+    return [each.first, each.second, LABEL_2[each.human_label_2], *cells, each.difference, each.p, test, each.same]
 
 
 def _standing(each: Standing, levels: Sequence[str]) -> list[Value]:
     none = Measure.missing("no cases")
     by_level = [rate for level in levels for rate in each.levels.get(level, (none, none))]
-    return [each.agent, each.by, each.n, each.undecided, each.not_executable, each.over_all, each.without_2, *by_level]
+    judged = "judged" if each.judged else NOTHING
+    counts: list[Value] = [each.n, each.undecided, each.not_executable]
+    return [each.agent, judged, each.by, *counts, each.over_all, each.without_2, *by_level]
 
 
 def _by_rule(comparison: Comparison) -> list[tuple[Row, Average]]:
@@ -370,17 +433,17 @@ def _by_rule(comparison: Comparison) -> list[tuple[Row, Average]]:
 
 def _judging(each: Judging, row: Row, mean: Average) -> list[Value]:
     said, rule, agreement, *rest = _row(row, each.name)
-    beside: list[Value] = [each.covered, each.comparison.flips, each.tau]
-    return [said, rule, agreement, mean.values.get("agreement"), *rest, *beside, *_costs(each.comparison.costs)]
+    beside: list[Value] = [each.covered(row.human_label_2), each.comparison.flips, each.tau[row.human_label_2]]
+    return [said, rule, agreement, mean.values["agreement"], *rest, *beside, *_costs(each.comparison.costs)]
 
 
 def _people(row: Row) -> list[Value]:
-    said, rule, agreement, *rest = _row(row, "people (ceiling)")
+    said, rule, agreement, *rest = _row(row, CEILING)
     return [said, rule, agreement, NOTHING, *rest, NOTHING, NOTHING, NOTHING, *(NOTHING for _ in COSTS)]
 
 
 def _by_agent(each: Judging, mean: Average, agents: Sequence[str]) -> list[Value]:
     rows = {row.name: row for row in each.comparison.rows if row.human_label_2 is mean.human_label_2}
     rates: list[Value] = [rows[agent].agreement if agent in rows else NOTHING for agent in agents]
-    values = [mean.values.get("agreement"), mean.values.get("success_rate_gap"), mean.gap_size]
+    values = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
     return [each.name, LABEL_2[mean.human_label_2], *rates, *values]

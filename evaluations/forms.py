@@ -8,11 +8,12 @@ from dataclasses import fields as dataclass_fields
 from typing import Any, TypeVar
 
 from django import forms
-from django.http import QueryDict
+from django.http import Http404, QueryDict
 
 from evaluations.access import judge_named, name_of
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Label2
+from evaluations.naming import level_order, natural
 from judges.models import Judge
 
 LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "counted as not a success"}
@@ -63,11 +64,13 @@ class Filters:
         return ", ".join(f"{name} {value}" for name, value in given if value)
 
     def applied(self, cases: Iterable[Case]) -> list[Case]:
-        """The cases of that agent, level and website."""
+        """The cases of that agent (as rows name it), level and website."""
         return [
             case
             for case in cases
-            if self.agent in ("", case.agent) and self.level in ("", case.level) and self.website in ("", case.website)
+            if self.agent in ("", case.agent_name)
+            and self.level in ("", case.level)
+            and self.website in ("", case.website)
         ]
 
     def scope(self, whole: str) -> str:
@@ -78,6 +81,16 @@ class Filters:
         if self.judge:
             return judge_named(self.judge, allowed)
         return allowed[0] if allowed else None
+
+    def judge_or_first(self, allowed: Sequence[Judge]) -> tuple[Judge | None, str]:
+        """As `judge_of`, but the first in place of one that has said nothing here, and then the name asked for.
+
+        For pages that are reached from others with the judge of the address, which may have spoken about more there.
+        """
+        try:
+            return self.judge_of(allowed), ""
+        except Http404:
+            return (allowed[0] if allowed else None), self.judge
 
 
 def _chosen(text: str | None, default: Chosen) -> Chosen:
@@ -107,7 +120,8 @@ class FiltersForm(forms.Form):
             self._add("judge", "Judge", named, name_of(judge) if judge else filters.judge)
         for name in ("agent", "level", "website"):
             if name in only:
-                self._narrowing(name, getattr(filters, name), {getattr(case, name) for case in cases})
+                value = "agent_name" if name == "agent" else name
+                self._narrowing(name, getattr(filters, name), {getattr(case, value) for case in cases})
         if "kind" in only:
             self._add("kind", "Which", list(KINDS.items()), filters.kind)
         if "label2" in only:
@@ -124,7 +138,9 @@ class FiltersForm(forms.Form):
             field: Any = forms.CharField(label=name.capitalize(), required=False, max_length=LONGEST, initial=value)
             self.fields[name] = field
         elif len(offered) > 1 or value:
-            self._add(name, name.capitalize(), [("", "all"), *((text, text) for text in sorted(offered))], value)
+            order = level_order if name == "level" else natural
+            chosen = [("", "all"), *((text, text) for text in sorted(offered, key=order))]
+            self._add(name, name.capitalize(), chosen, value)
 
     def _carry(self, filters: Filters) -> None:
         """What the page has no filter for stays in its address."""

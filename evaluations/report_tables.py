@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median, quantiles
 
@@ -13,11 +13,13 @@ from annotation.forms import VERDICT_NAMES
 from annotation.models import Adjudication, Event, Label, Submission
 from annotation.models.trajectories import seed_hash
 from annotation.records import Problem, Verdict
-from evaluations.agreement_tables import FAILURE_TYPE_NAMES
 from evaluations.cases import Case
-from evaluations.comparison import Comparison, Row, Standing
-from evaluations.comparison_tables import LABEL_2, MEASURES, RULE
+from evaluations.comparison import Label2, Row, Standing
+from evaluations.comparison.judging import Judges
+from evaluations.comparison.rows import PEOPLE
+from evaluations.comparison_tables import COSTS, FLIPS, LABEL_2, MEASURES, RULE, costs
 from evaluations.exports import missing_for_export
+from evaluations.naming import FAILURE_TYPE_NAMES
 from evaluations.statistics import Measure, wilson
 from evaluations.tables import Column, Table, Value
 
@@ -36,7 +38,7 @@ def success(standings: Iterable[Standing]) -> Table:
     rows: list[list[Value]] = []
     for standing in standings:
         rows.append(_rates("all", standing.over_all, standing.without_2))
-        rows += [_rates(level or "no level stated", *rates) for level, rates in standing.levels.items()]
+        rows += [_rates(level, *rates) for level, rates in standing.levels.items()]
     note = "Intervals are 95 %, by Wilson's formula."
     return Table("success", "Success rate", columns, rows, note=note)
 
@@ -71,6 +73,19 @@ def failure_types(cases: Sequence[Case]) -> Table:
     return Table("failure-types", "Failure types", columns, rows, note=note)
 
 
+# --- how far people agree --------------------------------------------------------------------------------------------
+
+
+def largest(groups: Table, most: int) -> Table:
+    """The groups with the most cases, in their order: the second column is the number of cases."""
+    sizes = sorted((row[1] for row in groups.rows if isinstance(row[1], int)), reverse=True)
+    if len(sizes) <= most:
+        return groups
+    kept = [row for row in groups.rows if isinstance(row[1], int) and row[1] >= sizes[most - 1]][:most]
+    note = f"The {most} with the most cases; {len(sizes) - most:,} more are in the CSV file. {groups.note}"
+    return replace(groups, rows=kept, note=note.strip())
+
+
 # --- how it was made -------------------------------------------------------------------------------------------------
 
 
@@ -90,7 +105,7 @@ def people(submission: Submission) -> Table:
 
 
 def times(cases: Iterable[Case]) -> Table:
-    """Activity for a label, by what the label says."""
+    """Activity for a label, by what the label says; no rows where no time was measured."""
     labels = [label for case in cases for label in case.labels]
     columns = (
         Column("Label"),
@@ -104,7 +119,8 @@ def times(cases: Iterable[Case]) -> Table:
     chosen = {"all": labels} | {
         name.lower(): [label for label in labels if label.verdict is verdict] for verdict, name in VERDICT_NAMES.items()
     }
-    rows = [_times(name, [label.seconds for label in some]) for name, some in chosen.items()]
+    measured = any(label.seconds is not None for label in labels)
+    rows = [_times(name, [label.seconds for label in some]) for name, some in chosen.items()] if measured else []
     note = "A second counts while the page is in view and was used in the last 60 seconds."
     return Table("times", "Time for a label", columns, rows, note=note)
 
@@ -151,7 +167,7 @@ def draws(submission: Submission) -> Table:
 JUDGED = ("agreement", "precision", "recall", "false_positive_rate", "kappa", "success_rate_gap")
 
 
-def judges(ceiling: Iterable[Row], comparisons: Iterable[Comparison]) -> Table:
+def judges(found: Judges) -> Table:
     """People and every judge against the final verdicts, under both rules for label 2."""
     columns = (
         Column("Judge"),
@@ -160,11 +176,12 @@ def judges(ceiling: Iterable[Row], comparisons: Iterable[Comparison]) -> Table:
         Column("Not scored", "count", "No usable verdict, an error, or never asked: never counted as failure."),
         *(MEASURES[name] for name in JUDGED),
     )
-    rows = [_judge("people (ceiling)", row) for row in ceiling if row.name == "people"]
-    rows += [_judge(comparison.judge, row) for comparison in comparisons for row in comparison.overall]
+    rows = [_judge("people (ceiling)", row) for row in found.people if row.name == PEOPLE]
+    rows += [_judge(each.name, row) for each in found.judges for row in each.comparison.overall]
     note = (
-        "People are the blind labels against the final verdicts. A label is part of what its verdict was made of, so "
-        "theirs is an upper bound."
+        "People are the blind labels against the final verdicts. A label is part of what its verdict was made of, "
+        "which flatters people; a judge can lie above them all the same, where adjudicators overturned what the "
+        "labels agreed on."
     )
     return Table("judges", "Judges against people", columns, rows, note=note)
 
@@ -172,6 +189,21 @@ def judges(ceiling: Iterable[Row], comparisons: Iterable[Comparison]) -> Table:
 def _judge(name: str, row: Row) -> list[Value]:
     measures = [getattr(row, measure) for measure in JUDGED]
     return [name, LABEL_2[row.human_label_2], row.n, row.unscored + row.errors + row.unjudged, *measures]
+
+
+def judging(found: Judges) -> Table:
+    """What each judge covers, how steady it is and what it costs."""
+    columns = (
+        Column("Judge"),
+        Column("Coverage", "rate", "Trajectories with a final verdict that it has scored; label 2 counts."),
+        FLIPS,
+        *COSTS,
+    )
+    rows: list[list[Value]] = [
+        [each.name, each.covered(Label2.NOT_SUCCESS), each.comparison.flips, *costs(each.comparison).rows[0][1:]]
+        for each in found.judges
+    ]
+    return Table("judging", "Coverage, steadiness and cost of judges", columns, rows)
 
 
 # --- where it comes from ---------------------------------------------------------------------------------------------

@@ -19,21 +19,25 @@ MINUS = "\N{MINUS SIGN}"
 UNKNOWN = "not known"
 LONGEST = 40  # columns of a terminal that one cell may take
 
-# What a spreadsheet takes for the start of a formula, also behind white space and in its full-width forms.
-_FORMULA = re.compile(r"[\s\0]*[=+\-@＝＋－＠|%]|[\t\r\n]")
 _BREAK = re.compile(r"[\t\r\n\u2028\u2029]+")
-# Control characters, half surrogates and marks that reorder the text around them; XML refuses some of them too.
-_INVISIBLE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
+# Control characters, half surrogates, what has no width (soft hyphens, joiners of words, tags) and marks that reorder
+# the text around them; XML refuses some of them too. U+200C and U+200D stay: scripts need them to join letters.
+_UNSEEN = (
+    r"\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    r"\ufffe\uffff\U000e0000-\U000e007f"
 )
+_INVISIBLE = re.compile(f"[{_UNSEEN}]")
+# What a spreadsheet takes for the start of a formula, also behind what cannot be seen and in its full-width forms.
+_FORMULA = re.compile(rf"[\s\u200c\u200d{_UNSEEN}]*[=+\-@＝＋－＠|%]|[\t\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """``name`` is the heading, and in snake_case the name in CSV. ``kind`` is how its values are written:
 
-    text, count, rate (a fraction, written as percent), coefficient (two digits and a sign), points (a difference of
-    rates, written as percentage points with a sign), seconds, dollars, number.
+    text, count, rate (a fraction, written as percent), coefficient (two digits and a sign), coefficient4 (four of
+    them, as published tables have it), points (a difference of rates, written as percentage points with a sign), size
+    (the same without a sign, of what has none), seconds, dollars, number.
     """
 
     name: str
@@ -222,7 +226,9 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "count": lambda value: f"{value:,.0f}",
     "rate": _rate,
     "coefficient": lambda value: _signless_zero(f"{value:.2f}"),
+    "coefficient4": lambda value: _signless_zero(f"{value:.4f}"),
     "points": lambda value: _signless_zero(f"{value * 100:+.1f}"),
+    "size": lambda value: _signless_zero(f"{value * 100:.1f}"),
     "seconds": _seconds,
     "dollars": _dollars,
     "number": _number,
@@ -233,15 +239,17 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def _csv_names(columns: Sequence[Column], measured: Sequence[bool]) -> list[object]:
-    """Names in snake_case; a name that is there already gets a number."""
-    taken: set[str] = set()
+    """Names in snake_case; one that is there already, or has a part that is, gets a number."""
     names: list[object] = []
     for column, wide in zip(columns, measured, strict=True):
         name = re.sub(r"\W+", "_", column.name.lower()).strip("_") or "column"
-        name = next(free for number in count(1) if (free := name if number == 1 else f"{name}_{number}") not in taken)
-        taken.add(name)
-        names += [name, *(f"{name}_{part}" for part in ("low", "high", "n", "undefined") if wide)]
+        numbered = (_csv_parts_of(name if number == 1 else f"{name}_{number}", wide) for number in count(1))
+        names += next(parts for parts in numbered if not set(parts) & set(names))
     return names
+
+
+def _csv_parts_of(name: str, wide: bool) -> list[str]:
+    return [name, *(f"{name}_{part}" for part in ("low", "high", "n", "undefined") if wide)]
 
 
 def _csv_parts(value: Value, wide: bool) -> list[object]:

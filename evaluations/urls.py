@@ -7,7 +7,7 @@ from evaluations import views
 urlpatterns = [
     path("submissions/<int:pk>/agreement", views.agreement, name="agreement"),
     path("submissions/<int:pk>/comparison", views.comparison, name="comparison"),
-    path("submissions/<int:pk>/report", views.report, name="report"),
+    path("submissions/<int:pk>/report", views.report, name="printable-report"),
     path("submissions/<int:pk>/export", views.export, name="export"),
     path("submissions/<int:pk>/export/check", views.export_check, name="export-check"),
     path("submissions/<int:pk>/export/<slug:export_format>", views.export_file, name="export-file"),

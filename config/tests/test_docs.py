@@ -93,7 +93,7 @@ def test_the_page_of_statistics_has_every_figure_and_the_numbers_in_use():
         f"z = {Z:.5f}",
         f"The seed is {measuring.SEED}",
         f"at most {MOST_PAIRS} pairs",
-        f"with {people.ENOUGH_LABELS} labels or more",
+        f"fewer than {people.ENOUGH_LABELS} labels",
         f"below {EXACT_BELOW} such cases",
     ):
         assert said in text, said

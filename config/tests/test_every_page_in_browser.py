@@ -87,7 +87,7 @@ def results() -> list[str]:
     names = ("agents", "judge-standings", "benchmark-agreement", "benchmark-comparison", "differences")
     return [
         *(reverse(name, args=[benchmark.slug]) for name in names),
-        *(reverse(name, args=[submission]) for name in ("agreement", "comparison", "report")),
+        *(reverse(name, args=[submission]) for name in ("agreement", "comparison", "printable-report")),
         reverse("benchmark-comparison", args=[benchmark.slug]) + "?judge=steady&level=easy&rules=published",
     ]
 

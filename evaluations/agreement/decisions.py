@@ -1,16 +1,19 @@
-"""What QA changed."""
+"""What QA changed, and what it would have changed had it looked at everything."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from math import hypot
 
 from annotation.models.states import State
 from annotation.records import Verdict
-from evaluations.agreement.measuring import made_elsewhere, rate
-from evaluations.agreement.results import Adjudications
+from evaluations.agreement.measuring import made_elsewhere, rate, share
+from evaluations.agreement.results import REASONS, Adjudications
 from evaluations.cases import Case
 from evaluations.statistics import Measure
+
+NEVER_BLIND = "no drawn spot check was judged blind"
 
 
 def adjudications(cases: Iterable[Case]) -> Adjudications | None:
@@ -18,30 +21,30 @@ def adjudications(cases: Iterable[Case]) -> Adjudications | None:
     reviewed = [case for case in cases if not made_elsewhere(case)]
     if not reviewed:
         return None
-    with_majority = [
-        (most, case.adjudicated)
-        for case in reviewed
-        if case.adjudicated is not None and (most := _majority(case)) is not None
-    ]
-    checked = [case for case in reviewed if case.drawn and case.unanimous and case.adjudicated_blind is not None]
-    missed = rate(
-        sum(case.labels[0].verdict is not case.adjudicated_blind for case in checked),
-        len(checked),
-        "no drawn spot check was judged blind",
-    )
-    unchecked = sum(case.state is State.UNANIMOUS for case in reviewed)
+    adjudicated = [case for case in reviewed if case.adjudicated is not None]
+    checked = [case for case in reviewed if _checked(case)]
+    draws = _draws(reviewed)
+    unknown = sum(draw.unchecked for draw in draws if not draw.checked)
     return Adjudications(
-        adjudicated=sum(case.adjudicated is not None for case in reviewed),
+        adjudicated=len(adjudicated),
         disputes=sum(case.complete and not case.unanimous for case in reviewed),
-        changed=rate(
-            sum(most is not decided for most, decided in with_majority),
-            len(with_majority),
-            "no case with a majority was adjudicated",
-        ),
+        unanimous=sum(case.unanimous for case in reviewed),
+        changed=_changed(adjudicated),
+        changed_of={reason: _changed([each for each in adjudicated if _reason(each) == reason]) for reason in REASONS},
         drawn=sum(case.drawn is True for case in reviewed),
-        missed=missed,
-        unchecked=unchecked,
-        expected_missed=_times(missed, unchecked),
+        # Each draw is a simple random sample of trajectories, so there is no need to keep those of a task together.
+        missed=rate(sum(map(_missed, checked)), len(checked), NEVER_BLIND),
+        unchecked=sum(draw.unchecked for draw in draws),
+        unknown=unknown,
+        expected_missed=_expected(draws),
+    )
+
+
+def _changed(adjudicated: Sequence[Case]) -> Measure:
+    with_majority = [(case, most) for case in adjudicated if (most := _majority(case)) is not None]
+    return share(
+        [(case, most is not case.adjudicated) for case, most in with_majority],
+        "no case with a majority was adjudicated" if adjudicated else "no such case was adjudicated",
     )
 
 
@@ -51,8 +54,62 @@ def _majority(case: Case) -> Verdict | None:
     return verdict if 2 * times > len(case.labels) else None
 
 
-def _times(share: Measure, number: int) -> Measure:
-    """The rate and its interval as numbers of cases."""
-    if share.value is None or share.low is None or share.high is None:
-        return Measure.missing(share.undefined, share.n)
-    return Measure(share.value * number, share.n, low=share.low * number, high=share.high * number)
+def _reason(case: Case) -> str:
+    """Why an adjudicator had to look at it; anything else was asked for by a maintainer."""
+    if not case.unanimous:
+        return "disputes"
+    if case.drawn:
+        return "drawn"
+    return "flagged" if case.flagged else ""
+
+
+# --- what nobody looked at -------------------------------------------------------------------------------------------
+
+
+class _Draw:
+    """What became of the trajectories that one draw was made from."""
+
+    def __init__(self) -> None:
+        self.checked = self.missed = self.unchecked = 0
+
+    def add(self, case: Case) -> None:
+        self.unchecked += case.state is State.UNANIMOUS
+        if _checked(case):
+            self.checked += 1
+            self.missed += _missed(case)
+
+
+def _checked(case: Case) -> bool:
+    """Whether chance chose it and an adjudicator judged it without seeing a label."""
+    return case.drawn is True and case.unanimous and case.adjudicated_blind is not None
+
+
+def _missed(case: Case) -> bool:
+    return case.labels[0].verdict is not case.adjudicated_blind
+
+
+def _draws(reviewed: Iterable[Case]) -> list[_Draw]:
+    """Those of every submission apart: their rates differ, and so do their people."""
+    found: dict[tuple[int | None, int | None], _Draw] = defaultdict(_Draw)
+    for case in reviewed:
+        found[case.submission, case.draw].add(case)
+    return list(found.values())
+
+
+def _expected(draws: Sequence[_Draw]) -> Measure:
+    """The rate of every draw times its own unchecked, summed.
+
+    The distances of the sum from its bounds are the roots of the summed squares of those of its parts, as for any sum
+    of independent estimates with Wilson's intervals. Source: Zou and Donner (2008), Statistics in Medicine 27,
+    1693-1702. A draw without a blind check has no rate: it is left out, and counted as `Adjudications.unknown`.
+    """
+    known = [draw for draw in draws if draw.checked]
+    number = sum(draw.unchecked for draw in known)
+    if not known or (not number and any(draw.unchecked for draw in draws)):
+        return Measure.missing(NEVER_BLIND)
+    parts = [(draw.unchecked, rate(draw.missed, draw.checked, NEVER_BLIND)) for draw in known]
+    value = sum(times * (part.value or 0.0) for times, part in parts)
+    below = hypot(*(times * ((part.value or 0.0) - (part.low or 0.0)) for times, part in parts))
+    above = hypot(*(times * ((part.high or 0.0) - (part.value or 0.0)) for times, part in parts))
+    checked = sum(draw.checked for draw in known)
+    return Measure(value, checked, low=max(0.0, value - below), high=min(float(number), value + above))

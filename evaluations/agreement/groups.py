@@ -4,47 +4,52 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from annotation.protocol import FAILURE_TYPES
+import numpy as np
+
 from annotation.records import Verdict
-from evaluations.agreement.measuring import FEWER_RESAMPLES, RESAMPLES, SEED, natural
+from evaluations.agreement.measuring import FEWER_RESAMPLES, RESAMPLES, SEED, pooled
 from evaluations.agreement.results import Group
 from evaluations.cases import Case
+from evaluations.naming import NOT_KNOWN, Order, failure_type_order, level_order, natural
 from evaluations.statistics import (
     Coefficient,
     Measure,
     Tally,
     alpha_of_label,
+    clusters_of,
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
-    label_alpha,
     raw_agreement,
     wilson,
     with_interval,
 )
 
-
-def _in_order(known: Sequence[str]) -> Callable[[str], tuple[Any, ...]]:
-    """The known names in their order, then any others."""
-    return lambda name: (known.index(name) if name in known else len(known), natural(name))
+MOST_INTERVALS = 50  # groups of a kind that get intervals, the largest ones: a benchmark can have 2,000 websites
+SELECTED = "chosen by what was said: a correction for chance would mislead"
 
 
 def _failure_types(case: Case) -> set[str]:
-    """What at least one label, or the decision, names; several for one case."""
-    named = {code for label in case.labels for code in label.failure_types}
-    return named | ({case.failure_type} if case.failure_type else set())
+    """What at least one blind label names; several for one case. The decision does not count: it is not blind."""
+    return {code for label in case.labels for code in label.failure_types}
+
+
+def _known_first(name: str) -> Order:
+    return name == NOT_KNOWN, natural(name)
 
 
 # What groups the cases, and the order of the groups.
-KINDS: dict[str, tuple[Callable[[Case], Iterable[str]], Callable[[str], tuple[Any, ...]]]] = {
-    "agent": (lambda case: (case.agent,), natural),
-    "level": (lambda case: (case.level,), _in_order(("easy", "medium", "hard"))),
-    "website": (lambda case: (case.website,), natural),
-    "failure type": (_failure_types, _in_order([term.code for term in FAILURE_TYPES])),
+KINDS: dict[str, tuple[Callable[[Case], Iterable[str]], Callable[[str], Order]]] = {
+    "agent": (lambda case: (case.agent_name,), natural),
+    "level": (lambda case: (case.level or NOT_KNOWN,), level_order),
+    "website": (lambda case: (case.website or NOT_KNOWN,), _known_first),
+    "failure type": (_failure_types, failure_type_order),
 }
 GROUPS = tuple(KINDS)
+CHOSEN_BY_LABELS = ("failure type",)  # kinds whose groups are made of what labels say
 
 
 class Shape(NamedTuple):
@@ -60,57 +65,102 @@ class Shape(NamedTuple):
     @property
     def outcome(self) -> str:
         """`Group` says what the words mean."""
-        different = len(set(self.verdicts))
-        if different == 1:
+        most = max(map(self.verdicts.count, self.verdicts))
+        if most == len(self.verdicts):
             return "unanimous"
-        return "split" if different == len(self.verdicts) else "majority"
+        return "majority" if 2 * most > len(self.verdicts) else "split"
 
 
-def everything(cases: Iterable[Case]) -> Group:
-    """All cases as one group."""
-    return _group("all", Counter(map(Shape.of, cases)), RESAMPLES, label_intervals=True)
+Member = tuple[Case, Shape]
+OUTCOMES = ("unanimous", "majority", "split")
 
 
-def groups(cases: Sequence[Case]) -> dict[str, list[Group]]:
-    """The groups of every kind, by the names of `GROUPS`."""
-    shaped = [(case, Shape.of(case)) for case in cases]
-    return {kind: _groups(shaped, *by) for kind, by in KINDS.items()}
+def overall_and_groups(cases: Iterable[Case]) -> tuple[Group, dict[str, list[Group]]]:
+    """All cases as one group, and the groups of every kind by the names of `GROUPS`."""
+    members = [(case, Shape.of(case)) for case in cases]
+    overall = _group("all", _Measured(members, RESAMPLES), label_intervals=True)
+    return overall, {kind: _groups(kind, members) for kind in KINDS}
 
 
-def _groups(
-    cases: Iterable[tuple[Case, Shape]], names: Callable[[Case], Iterable[str]], order: Callable[[str], tuple[Any, ...]]
-) -> list[Group]:
-    members: dict[str, list[Shape]] = defaultdict(list)
-    for case, shape in cases:
-        for name in names(case):
-            members[name].append(shape)
-    return [_group(name, Counter(members[name]), FEWER_RESAMPLES) for name in sorted(members, key=order)]
+def _groups(kind: str, shaped: Iterable[Member]) -> list[Group]:
+    names, order = KINDS[kind]
+    members: dict[str, list[Member]] = defaultdict(list)
+    for member in shaped:
+        for name in names(member[0]):
+            members[name].append(member)
+    largest = set(sorted(members, key=lambda name: (-len(members[name]), order(name)))[:MOST_INTERVALS])
+    corrected = kind not in CHOSEN_BY_LABELS
+    alike: dict[Any, Group] = {}  # of the small groups many have the same labels
+    found = []
+    for name in sorted(members, key=order):
+        if name in largest:
+            found.append(_group(name, _Measured(members[name], FEWER_RESAMPLES, corrected=corrected)))
+            continue
+        key = frozenset(Counter(shape for _, shape in members[name]).items())
+        if key not in alike:
+            alike[key] = _group(name, _Measured(members[name], 0, corrected=corrected))
+        found.append(replace(alike[key], name=name))
+    return found
 
 
-def _group(name: str, shapes: Counter[Shape], resamples: int, *, label_intervals: bool = False) -> Group:
-    tally = Tally.of_labels(shape.verdicts for shape in shapes.elements())
+class _Measured:
+    """What some cases are measured with: no interval without ``resamples``, and with several agents that of tasks."""
 
-    def measured(coefficient: Coefficient) -> Measure:
-        return with_interval(tally, coefficient, resamples=resamples, seed=SEED)
+    def __init__(self, members: Sequence[Member], resamples: int, *, corrected: bool = True) -> None:
+        self.members, self.resamples, self.corrected = members, resamples, corrected
+        self.tally = Tally.of_labels(shape.verdicts for _, shape in members)
+        self.pooled = bool(resamples) and pooled([case for case, _ in members])
+        verdicts = ((case.task_id, shape.verdicts) for case, shape in members)
+        self.clusters = self.tally.clusters(verdicts) if self.pooled else None
 
-    outcomes: Counter[str] = Counter()
-    for shape, times in shapes.items():
-        outcomes[shape.outcome] += times * shape.complete
-    complete = outcomes.total()
+    def plain(self, coefficient: Coefficient) -> Measure:
+        """The figure without an interval."""
+        return coefficient(self.tally) if self.corrected else Measure.missing(SELECTED, self.tally.pairable)
+
+    def full(self, coefficient: Coefficient) -> Measure:
+        if not self.resamples or not self.corrected:
+            return self.plain(coefficient)
+        return self._with_interval(coefficient)
+
+    def raw(self) -> Measure:
+        return self._with_interval(raw_agreement) if self.resamples else raw_agreement(self.tally)
+
+    def _with_interval(self, coefficient: Coefficient) -> Measure:
+        return with_interval(self.tally, coefficient, self.clusters, resamples=self.resamples, seed=SEED)
+
+    def outcomes(self) -> dict[str, Measure]:
+        """The shares of the complete cases."""
+        complete = Counter(shape for _, shape in self.members if shape.complete)
+        of_shape = {shape: shape.outcome for shape in complete}
+        counts: Counter[str] = Counter()
+        for shape, times in complete.items():
+            counts[of_shape[shape]] += times
+        shares = {name: wilson(counts[name], counts.total()) for name in OUTCOMES}
+        if not self.resamples:
+            return {name: replace(found, low=None, high=None) for name, found in shares.items()}
+        if not self.pooled or not complete:
+            return shares
+        tasks = [(case.task_id, OUTCOMES.index(of_shape[shape])) for case, shape in self.members if shape.complete]
+        cells = clusters_of(tasks, len(OUTCOMES))
+        others = cells.sum(axis=1, keepdims=True) - cells
+        return {
+            name: wilson(counts[name], len(tasks), np.stack([cells[:, place], others[:, place]], axis=1))
+            for place, name in enumerate(OUTCOMES)
+        }
+
+
+def _group(name: str, measured: _Measured, *, label_intervals: bool = False) -> Group:
+    of_label = measured.full if label_intervals else measured.plain
+    complete = sum(shape.complete for _, shape in measured.members)
     return Group(
         name=name,
-        items=tally.items,
+        items=measured.tally.items,
         complete=complete,
-        pairable=tally.pairable,
-        raw_agreement=measured(raw_agreement),
-        alpha=measured(krippendorff_alpha),
-        ac1=measured(gwet_ac1),
-        fleiss_kappa=measured(fleiss_kappa),
-        label_alpha={
-            verdict: measured(alpha_of_label(verdict)) if label_intervals else label_alpha(tally, verdict)
-            for verdict in Verdict
-        },
-        unanimous=wilson(outcomes["unanimous"], complete),
-        majority=wilson(outcomes["majority"], complete),
-        split=wilson(outcomes["split"], complete),
+        pairable=measured.tally.pairable,
+        raw_agreement=measured.raw(),
+        alpha=measured.full(krippendorff_alpha),
+        ac1=measured.full(gwet_ac1),
+        fleiss_kappa=measured.full(fleiss_kappa),
+        label_alpha={verdict: of_label(alpha_of_label(verdict)) for verdict in Verdict},
+        **measured.outcomes(),
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from annotation.records import Verdict
 from evaluations.agreement.results import Table
 from evaluations.cases import Case
-from evaluations.statistics import Measure, wilson
+from evaluations.statistics import Measure, clusters_of, wilson
 
 SEED = 0
 RESAMPLES, FEWER_RESAMPLES = 2000, 1000  # of all cases; of groups and pairs, of which there are hundreds
@@ -18,6 +17,27 @@ RESAMPLES, FEWER_RESAMPLES = 2000, 1000  # of all cases; of groups and pairs, of
 def made_elsewhere(case: Case) -> bool:
     """Whether its labels were imported: nobody has decided anything but by them."""
     return case.state is None
+
+
+def pooled(cases: Sequence[Case]) -> bool:
+    """Whether several agents did some of the same tasks here: then cases of one task are alike, and tasks are drawn."""
+    tasks = {case.task_id for case in cases}
+    return len(tasks) < len(cases) and len({(case.agent, case.attempt) for case in cases}) > 1
+
+
+def share(found: Sequence[tuple[Case, bool]], why_not: str) -> Measure:
+    """How many of these cases are so, by Wilson or, where they are `pooled`, by drawing tasks."""
+    hits = sum(is_so for _, is_so in found)
+    if not found:
+        return Measure(None, 0, hits=0, undefined=why_not)
+    if not pooled([case for case, _ in found]):
+        return wilson(hits, len(found))
+    return wilson(hits, len(found), hits_of_tasks((case.task_id, is_so) for case, is_so in found))
+
+
+def hits_of_tasks(found: Iterable[tuple[Hashable, bool]]) -> Any:
+    """(c, 2): how many cases of each task are so, and how many are not."""
+    return clusters_of(((task, 0 if is_so else 1) for task, is_so in found), 2)
 
 
 def rate(hits: int, n: int, why_not: str) -> Measure:
@@ -32,9 +52,3 @@ def table(counts: Mapping[Any, int]) -> Table:
         return counts.get((one, a), 0), counts.get((one, b), 0), counts.get((one, c), 0)
 
     return row(a), row(b), row(c)
-
-
-def natural(name: str) -> tuple[Any, ...]:
-    """A2 before A10, and never two names alike."""
-    parts = re.split(r"(\d+)", name)
-    return tuple(int(part) if odd % 2 else part.casefold() for odd, part in enumerate(parts)), name

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import median
+from typing import Any
 
 from annotation.records import Verdict
-from evaluations.agreement.measuring import FEWER_RESAMPLES, SEED, made_elsewhere, natural, rate, table
+from evaluations.agreement.measuring import (
+    FEWER_RESAMPLES,
+    RESAMPLES,
+    SEED,
+    hits_of_tasks,
+    made_elsewhere,
+    pooled,
+    rate,
+    table,
+)
 from evaluations.agreement.results import Annotator, Pair
 from evaluations.cases import Case
+from evaluations.naming import natural
 from evaluations.statistics import (
     Competence,
     Measure,
     Tally,
+    clusters_of,
+    cohen_kappa,
     dawid_skene,
     kappa_with_interval,
     krippendorff_alpha,
@@ -25,42 +38,81 @@ from evaluations.statistics import (
 )
 
 MOST_PAIRS = 500  # imported labels can have hundreds of annotators
-ENOUGH_LABELS = 10  # of an annotator, below which an estimate of their competence says nothing
+MOST_INTERVALS = 100  # of these get intervals
+ENOUGH_LABELS = 10  # of an annotator on shared cases, below which an estimate of their competence says nothing
+ENOUGH_PEOPLE = 3  # any two can explain a difference equally well
 
 # --- two at a time ---------------------------------------------------------------------------------------------------
 
-Counts = Counter[tuple[Verdict, Verdict]]  # how often two labels were these
+Names = tuple[str, str]
+Common = list[tuple[tuple[Verdict, Verdict], Sequence[Case]]]  # what two people said, and of which cases
 
 
-def pairs(cases: Iterable[Case]) -> list[tuple[tuple[str, str], Counts]]:
-    """Every two annotators with a common case, most cases first."""
-    # Thousands of cases are labelled by the same few people with the same few verdicts.
-    shapes = Counter(tuple([(label.annotator, label.verdict) for label in case.labels]) for case in cases)
-    counts: dict[tuple[str, str], Counts] = defaultdict(Counter)
-    for labels, times in shapes.items():
-        for (one, said), (other, answered) in combinations(sorted(labels, key=lambda label: natural(label[0])), 2):
-            counts[one, other][said, answered] += times
-    return sorted(counts.items(), key=lambda pair: (-pair[1].total(), *map(natural, pair[0])))
+def pairs(cases: Sequence[Case]) -> tuple[list[Pair], int]:
+    """Every two annotators with a common case, most cases first, and how many pairs are left out.
 
-
-def pair(first: str, second: str, counts: Counts) -> Pair:
-    found, tally = table(counts), Tally.of_labels(counts.elements())
-    same = sum(counts[verdict, verdict] for verdict in Verdict)
-    return Pair(
-        first=first,
-        second=second,
-        raw_agreement=wilson(same, counts.total()),
-        kappa=kappa_with_interval(found, resamples=FEWER_RESAMPLES, seed=SEED),
-        alpha=with_interval(tally, krippendorff_alpha, resamples=FEWER_RESAMPLES, seed=SEED),
-        table=found,
-    )
+    The largest ones have intervals.
+    """
+    names = sorted({label.annotator for case in cases for label in case.labels}, key=natural)
+    rank = {name: place for place, name in enumerate(names)}
+    common = _common(cases, rank)
+    largest = sorted(common, key=lambda pair: (-_cases_of(common[pair]), rank[pair[0]], rank[pair[1]]))
+    found = [
+        _pair(*pair, common[pair], FEWER_RESAMPLES if number < MOST_INTERVALS else 0)
+        for number, pair in enumerate(largest[:MOST_PAIRS])
+    ]
+    return found, len(largest) - len(found)
 
 
 def listed_pair(cases: Iterable[Case]) -> Pair | None:
     """Of labels made elsewhere, in the order of their file; None where no case has two."""
-    twice = [case.labels for case in cases if made_elsewhere(case) and len(case.labels) > 1]
-    counts = Counter((labels[0].verdict, labels[1].verdict) for labels in twice)
-    return pair("first listed", "second listed", counts) if counts else None
+    twice: dict[tuple[Verdict, Verdict], list[Case]] = defaultdict(list)
+    for case in cases:
+        if made_elsewhere(case) and len(case.labels) > 1:
+            twice[case.labels[0].verdict, case.labels[1].verdict].append(case)
+    return _pair("first listed", "second listed", list(twice.items()), RESAMPLES) if twice else None
+
+
+def _common(cases: Iterable[Case], rank: Mapping[str, int]) -> dict[Names, Common]:
+    # Thousands of cases are labelled by the same few people with the same few verdicts.
+    shapes: dict[tuple[tuple[str, Verdict], ...], list[Case]] = defaultdict(list)
+    for case in cases:
+        shapes[tuple([(label.annotator, label.verdict) for label in case.labels])].append(case)
+    found: dict[Names, Common] = defaultdict(list)
+    for labels, alike in shapes.items():
+        for (one, said), (other, answered) in combinations(sorted(labels, key=lambda label: rank[label[0]]), 2):
+            found[one, other].append(((said, answered), alike))
+    return found
+
+
+def _cases_of(common: Common) -> int:
+    return sum(len(alike) for _, alike in common)
+
+
+def _pair(first: str, second: str, common: Common, resamples: int) -> Pair:
+    counts: Counter[tuple[Verdict, Verdict]] = Counter()
+    for said, alike in common:
+        counts[said] += len(alike)
+    found, tally = table(counts), Tally.of_labels(counts.elements())
+    same = sum(counts[verdict, verdict] for verdict in Verdict)
+    raw = wilson(same, counts.total())
+    if not resamples:
+        plain = replace(raw, low=None, high=None)
+        return Pair(first, second, plain, cohen_kappa(found), krippendorff_alpha(tally), found)
+    drawn: dict[str, Any] = {"resamples": resamples, "seed": SEED}
+    if not pooled([case for _, alike in common for case in alike]):
+        kappa, alpha = kappa_with_interval(found, **drawn), with_interval(tally, krippendorff_alpha, **drawn)
+        return Pair(first, second, raw, kappa, alpha, found)
+    places = [(case.task_id, said) for said, alike in common for case in alike]
+    cells = clusters_of(((task, len(Verdict) * one + other) for task, (one, other) in places), len(Verdict) ** 2)
+    return Pair(
+        first,
+        second,
+        wilson(same, len(places), hits_of_tasks((task, one is other) for task, (one, other) in places)),
+        kappa_with_interval(found, cells, **drawn),
+        with_interval(tally, krippendorff_alpha, tally.clusters(places), **drawn),
+        found,
+    )
 
 
 # --- each one alone --------------------------------------------------------------------------------------------------
@@ -88,12 +140,8 @@ def annotators(cases: Sequence[Case]) -> list[Annotator]:
     for case in cases:
         for label in case.labels:
             records[label.annotator].add(label.verdict, label.seconds, case)
-    triplets = [(item, label.annotator, label.verdict) for item, case in enumerate(cases) for label in case.labels]
-    competence, trust = dawid_skene(triplets), mace(triplets)
-    return [
-        _annotator(name, records[name], _hint(competence, name, records[name]), _hint(trust, name, records[name]))
-        for name in sorted(records, key=natural)
-    ]
+    competence, trust = _hints(cases)
+    return [_annotator(name, records[name], competence[name], trust[name]) for name in sorted(records, key=natural)]
 
 
 def _annotator(name: str, record: _Record, competence: Measure, trust: Measure) -> Annotator:
@@ -112,7 +160,45 @@ def _annotator(name: str, record: _Record, competence: Measure, trust: Measure) 
     )
 
 
-def _hint(competence: Competence[str], name: str, record: _Record) -> Measure:
-    if len(record.said) < ENOUGH_LABELS:
-        return Measure.missing(f"fewer than {ENOUGH_LABELS} labels", len(record.said))
-    return competence.of[name]
+def _hints(cases: Sequence[Case]) -> tuple[dict[str, Measure], dict[str, Measure]]:
+    """Competence and trust of each annotator, estimated among those whom shared cases join and nobody else."""
+    competence: dict[str, Measure] = {}
+    trust: dict[str, Measure] = {}
+    group_of = _joined({tuple([label.annotator for label in case.labels]) for case in cases})
+    triplets: dict[str, list[tuple[int, str, Verdict]]] = defaultdict(list)
+    for item, case in enumerate(cases):
+        for label in case.labels:
+            triplets[group_of[label.annotator]].append((item, label.annotator, label.verdict))
+    people = Counter(group_of.values())
+    for group, given in triplets.items():
+        if people[group] < ENOUGH_PEOPLE:
+            why = "shares no case with anybody" if people[group] == 1 else "fewer than three annotators share cases"
+            found = trusted = {name: Measure.missing(why) for _, name, _ in given}
+        else:
+            found, trusted = _enough(dawid_skene(given)), _enough(mace(given))
+        competence |= found
+        trust |= trusted
+    return competence, trust
+
+
+def _joined(together: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Of each annotator somebody who stands for all whom shared cases join, directly or through others."""
+    above: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while above.setdefault(name, name) != name:
+            above[name] = name = above[above[name]]
+        return name
+
+    for first, *others in together:
+        for name in [first, *others]:
+            above[top(name)] = top(first)
+    return {name: top(name) for name in list(above)}
+
+
+def _enough(competence: Competence[str]) -> dict[str, Measure]:
+    few = f"fewer than {ENOUGH_LABELS} labels on shared cases"
+    return {
+        name: Measure.missing(few, found.n) if found.value is not None and found.n < ENOUGH_LABELS else found
+        for name, found in competence.of.items()
+    }

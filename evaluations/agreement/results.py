@@ -11,6 +11,7 @@ from evaluations.cases import Rules
 from evaluations.statistics import Measure
 
 Table = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
+REASONS = ("disputes", "drawn", "flagged")  # why an adjudicator looks at a case, the first one that applies
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,9 @@ class Group:
 
     ``items`` have a label, ``complete`` all that are asked for, ``pairable`` two or more; the coefficients rest on the
     pairable. ``label_alpha`` is Krippendorff's alpha of each verdict against the other two, with an interval for all
-    cases together only. ``unanimous``, ``majority`` (two say the same, not all) and ``split`` (no two do) are shares
-    of the complete.
+    cases together only. ``unanimous``, ``majority`` (more than half say the same, not all) and ``split`` (no verdict
+    has more than half) are shares of the complete. A group by failure type is chosen by what labels say, so nothing
+    but its raw agreement and its shares is defined.
     """
 
     name: str
@@ -108,10 +110,12 @@ class Annotator:
 class Adjudications:
     """What QA changed. ``changed``: decided otherwise than most labels said, of the adjudicated with such a majority.
 
-    ``disputes`` have all their labels, and not all the same. ``missed``: of the randomly drawn spot checks that were
-    judged blind, those where the adjudicator contradicted the unanimous labels. ``unchecked`` unanimous cases were
-    final without a look; ``expected_missed`` extrapolates the rate to them (a number of cases, with the interval of
-    the rate).
+    ``changed_of`` has the same for each of `REASONS`: disputes, unanimous cases that were drawn, and unanimous ones
+    that were only flagged. ``disputes`` have all their labels, and not all the same. ``missed``: of the randomly drawn
+    spot checks that were judged blind, those where the adjudicator contradicted the unanimous labels. ``unchecked``
+    unanimous cases were final without a look. ``expected_missed`` is the expected number of them that an adjudicator
+    would have decided otherwise: the rate of each draw times the unchecked of that draw, summed. ``unknown`` of the
+    unchecked are left out of it, since no spot check of their draw was judged blind.
     """
 
     adjudicated: int
@@ -121,11 +125,15 @@ class Adjudications:
     missed: Measure
     unchecked: int
     expected_missed: Measure
+    unanimous: int
+    unknown: int
+    changed_of: dict[str, Measure]
 
     def as_json(self) -> dict[str, Any]:
-        counts = {name: getattr(self, name) for name in ("adjudicated", "disputes", "drawn", "unchecked")}
+        names = ("adjudicated", "disputes", "unanimous", "drawn", "unchecked", "unknown")
+        counts = {name: getattr(self, name) for name in names}
         measures = {"changed": self.changed, "missed": self.missed, "expected_missed": self.expected_missed}
-        return counts | _measures_json(measures)
+        return counts | _measures_json(measures) | {"changed_of": _measures_json(self.changed_of)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluations.agreement import people
 from evaluations.agreement.decisions import adjudications
-from evaluations.agreement.groups import everything, groups
+from evaluations.agreement.groups import overall_and_groups
 from evaluations.agreement.results import Agreement
 from evaluations.cases import Case, Rules
 from evaluations.statistics import Measure
@@ -19,26 +19,27 @@ PUBLISHED_DIGITS = 4
 def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -> Agreement:
     """The agreement of people on these cases; those that nobody has labelled do not count."""
     labelled = [case for case in cases if case.labels]
-    pairs = people.pairs(labelled)
+    overall, groups = overall_and_groups(labelled)
+    pairs, left_out = people.pairs(labelled)
     found = Agreement(
         scope=scope,
         rules=rules,
-        overall=everything(labelled),
-        groups=groups(labelled),
-        pairs=[people.pair(*names, counts) for names, counts in pairs[: people.MOST_PAIRS]],
+        overall=overall,
+        groups=groups,
+        pairs=pairs,
         annotators=people.annotators(labelled),
         adjudications=adjudications(labelled),
         undecided=sum(case.final is None for case in labelled),
         listed_pair=people.listed_pair(labelled),
-        pairs_left_out=max(0, len(pairs) - people.MOST_PAIRS),
+        pairs_left_out=left_out,
     )
     return _rounded(found) if rules is Rules.PUBLISHED else found
 
 
 def _rounded(value: Any) -> Any:
-    """The same with every figure rounded as in published tables; counts and seconds stay."""
+    """The same as published tables have it: every figure rounded, and no intervals; counts and seconds stay."""
     if isinstance(value, Measure):
-        return replace(value, value=_digits(value.value), low=_digits(value.low), high=_digits(value.high))
+        return replace(value, value=_digits(value.value), low=None, high=None)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{each.name: _rounded(getattr(value, each.name)) for each in fields(value)})
     if isinstance(value, dict):

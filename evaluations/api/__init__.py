@@ -5,6 +5,7 @@ from evaluations.api.reports import (
     Agents,
     BenchmarkAgreement,
     BenchmarkComparison,
+    Judges,
     SubmissionAgreement,
     SubmissionComparison,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "BenchmarkComparison",
     "ExportCheck",
     "ExportFile",
+    "Judges",
     "Nowhere",
     "SubmissionAgreement",
     "SubmissionComparison",

@@ -16,9 +16,9 @@ from annotation.api.ground import View
 from annotation.models import Benchmark, Submission
 from annotation.workflow import Conflict
 from evaluations import access, agreement, comparison
-from evaluations.api.shapes import AgentsSerializer, AgreementSerializer, ComparisonSerializer
+from evaluations.api.shapes import AgentsSerializer, AgreementSerializer, ComparisonSerializer, JudgesSerializer
 from evaluations.cases import Case, Rules, of_submission
-from evaluations.comparison import Standing
+from evaluations.comparison.judging import judging, standing_json, with_ceiling
 from evaluations.forms import LONGEST, Filters
 from judges.access import judged_benchmark_for
 from judges.models import Judge
@@ -30,6 +30,11 @@ JUDGE = OpenApiParameter("judge", str, required=True, description="A judge's nam
 class SubmissionFilters(serializers.Serializer):
     level = serializers.CharField(required=False, max_length=LONGEST)
     website = serializers.CharField(required=False, max_length=LONGEST)
+    rules = serializers.ChoiceField(
+        choices=[rule.value for rule in Rules],
+        required=False,
+        help_text="How imported labels that differ become one verdict, and how figures are rounded.",
+    )
 
 
 class SubmissionJudgeFilters(SubmissionFilters):
@@ -41,12 +46,14 @@ class SubmissionJudgeFilters(SubmissionFilters):
     )
 
 
+class RankingFilters(SubmissionJudgeFilters):
+    agent = serializers.CharField(required=False, max_length=LONGEST, help_text="The agent's whole name.")
+
+
 class BenchmarkFilters(SubmissionFilters):
     agent = serializers.CharField(required=False, max_length=LONGEST, help_text="The agent's whole name.")
-    rules = serializers.ChoiceField(
-        choices=[rule.value for rule in Rules],
-        required=False,
-        help_text="How imported labels that differ become one verdict, and how figures are rounded.",
+    imported = serializers.BooleanField(
+        required=False, help_text="Only the labels made elsewhere, as if nothing had been reviewed here."
     )
 
 
@@ -62,6 +69,7 @@ class Report(View):
     def asked_for(self) -> Filters:
         """What the address narrows the cases to, and the judge it names."""
         chosen = self.chosen()
+        chosen.pop("imported", None)
         rules = Rules(chosen.pop("rules", Rules.DEFAULT))
         return Filters(**chosen, rules=rules)
 
@@ -97,7 +105,7 @@ class SubmissionAgreement(Report):
         submission = self.frozen("agreement")
         asked = self.asked_for()
         cases = asked.applied(of_submission(submission))
-        return Response(agreement.agreement(cases, asked.scope(str(submission))).as_json())
+        return Response(agreement.agreement(cases, asked.scope(str(submission)), asked.rules).as_json())
 
 
 class SubmissionComparison(Report):
@@ -114,20 +122,27 @@ class SubmissionComparison(Report):
         cases = of_submission(submission)
         slug = submission.benchmark.slug
         judge, scope = judge_named(asked.judge, cases, slug), asked.scope(str(submission))
-        return Response(comparison.compare(judge, asked.applied(cases), scope, benchmark=slug).as_json())
+        return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules))
+
+
+def compared(judge: Judge, cases: Sequence[Case], scope: str, benchmark: str, rules: Rules) -> dict[str, Any]:
+    found = comparison.compare(judge, cases, scope, benchmark=benchmark, rules=rules)
+    return with_ceiling(found, comparison.ceiling(cases, rules))
 
 
 class OfBenchmark(Report):
-    """The frozen submissions of a benchmark that the caller maintains, and the labels made elsewhere."""
+    """The frozen submissions of a benchmark that the caller maintains, and labels made elsewhere; or these alone."""
 
-    cases = staticmethod(access.benchmark_cases)
+    def cases(self, slug: str, rules: Rules) -> tuple[Benchmark, list[Case]]:
+        alone = self.chosen().get("imported", False)
+        return (access.imported_cases if alone else access.benchmark_cases)(self.request.user, slug, rules)
 
     def of_benchmark(self) -> tuple[Benchmark, list[Case], Filters]:
         """The benchmark, all its cases, and what the address asks for."""
         slug = self.kwargs["slug"]
         judged_benchmark_for(self.request.user, slug)  # who may not see it is not told what is wrong with the address
         asked = self.asked_for()
-        benchmark, cases = self.cases(self.request.user, slug, asked.rules)
+        benchmark, cases = self.cases(slug, asked.rules)
         return benchmark, cases, asked
 
 
@@ -155,16 +170,30 @@ class BenchmarkComparison(OfBenchmark):
         """Over the same cases as the agreement. Without a judge, or with an unknown one: 400 with the known ones."""
         benchmark, cases, asked = self.of_benchmark()
         judge, scope = judge_named(asked.judge, cases, slug), asked.scope(benchmark.name)
-        found = comparison.compare(judge, asked.applied(cases), scope, benchmark=slug, rules=asked.rules)
-        return Response(found.as_json())
+        return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules))
+
+
+class Judges(OfBenchmark):
+    """Every judge of a benchmark: how far it agrees with people, what it covers and costs, and how it ranks agents."""
+
+    serializer_class = JudgesSerializer
+    filters = BenchmarkFilters
+
+    def get(self, request: Request, slug: str) -> Response:
+        """With the human ceiling, each two judges against each other, and the agents' success rates by people."""
+        benchmark, cases, asked = self.of_benchmark()
+        judges, scope = comparison.judges_of(cases, benchmark=slug), asked.scope(benchmark.name)
+        return Response(judging(judges, asked.applied(cases), scope, benchmark=slug, rules=asked.rules).as_json())
 
 
 class Agents(OfBenchmark):
     """How good the agents of a benchmark are."""
 
     serializer_class = AgentsSerializer
-    filters = BenchmarkJudgeFilters
-    cases = staticmethod(access.ranked_cases)
+    filters = RankingFilters
+
+    def cases(self, slug: str, rules: Rules) -> tuple[Benchmark, list[Case]]:
+        return access.ranked_cases(self.request.user, slug, rules)
 
     def get(self, request: Request, slug: str) -> Response:
         """Success rates, the highest first; the named judge speaks for agents without a final human verdict."""
@@ -172,19 +201,3 @@ class Agents(OfBenchmark):
         judge = judge_named(asked.judge, cases, slug) if asked.judge else None
         standings = comparison.standings(asked.applied(cases), judge, benchmark=slug)
         return Response({"benchmark": benchmark.slug, "agents": [standing_json(one) for one in standings]})
-
-
-def standing_json(standing: Standing) -> dict[str, Any]:
-    return {
-        "agent": standing.agent,
-        "by": standing.by,
-        "n": standing.n,
-        "undecided": standing.undecided,
-        "not_executable": standing.not_executable,
-        "over_all": standing.over_all.as_json(),
-        "without_2": standing.without_2.as_json(),
-        "levels": {
-            level: {"over_all": over_all.as_json(), "without_2": without_2.as_json()}
-            for level, (over_all, without_2) in standing.levels.items()
-        },
-    }

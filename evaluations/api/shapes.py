@@ -62,7 +62,7 @@ class RawSerializer(serializers.Serializer):
 
 
 class OutcomesSerializer(serializers.Serializer):
-    """Shares of the complete cases: all labels the same, a majority, no two the same."""
+    """Shares of the complete cases: all labels the same, more than half of them, no verdict with more than half."""
 
     unanimous = MeasureSerializer()
     majority = MeasureSerializer()
@@ -113,16 +113,29 @@ class AnnotatorSerializer(serializers.Serializer):
     confusion = CountTable(help_text="Rows: what they said, 0 to 2; columns: the final verdict.")
 
 
+class ChangedOfSerializer(serializers.Serializer):
+    """Cases that were decided otherwise than most labels said, by why an adjudicator looked at them."""
+
+    disputes = MeasureSerializer()
+    drawn = MeasureSerializer()
+    flagged = MeasureSerializer()
+
+
 class AdjudicationsSerializer(serializers.Serializer):
     """What QA changed."""
 
     adjudicated = Count()
     disputes = Count()
+    unanimous = Count()
     drawn = Count(help_text="Spot checks that were drawn.")
     unchecked = Count(help_text="Unanimous cases that nobody looked at again.")
+    unknown = Count(help_text="Of the unchecked, those of draws in which no spot check was judged blind.")
     changed = MeasureSerializer(help_text="Decided otherwise than most labels said.")
+    changed_of = ChangedOfSerializer()
     missed = MeasureSerializer(help_text="Drawn spot checks that contradicted unanimous labels.")
-    expected_missed = MeasureSerializer(help_text="That rate times the unchecked: a number of cases.")
+    expected_missed = MeasureSerializer(
+        help_text="A number of cases: the rate of each draw times its unchecked, without the unknown."
+    )
 
 
 class AgreementSerializer(GroupSerializer):
@@ -185,6 +198,12 @@ class AgentRowSerializer(RowSerializer):
     agent = serializers.CharField()
 
 
+class AnnotatorRowSerializer(RowSerializer):
+    """An annotator's blind labels, or those of all ("people"), in the place of a judge."""
+
+    annotator = serializers.CharField()
+
+
 class GroupRowSerializer(RowSerializer):
     name = serializers.CharField()
 
@@ -194,6 +213,13 @@ class OneAverageSerializer(FiguresSerializer):
 
     agents = Count()
     gap_size = Number(help_text="The mean of the gaps without their sign.")
+    resting_on = serializers.DictField(
+        child=serializers.IntegerField(min_value=1),
+        help_text="By the name of a figure, on how many agents it rests, where that is not all of them.",
+    )
+    undefined = serializers.DictField(
+        child=serializers.CharField(), help_text="By the name of a figure, why there is none."
+    )
 
 
 class AverageSerializer(OneAverageSerializer):
@@ -203,9 +229,11 @@ class AverageSerializer(OneAverageSerializer):
 
 
 class CostsSerializer(serializers.Serializer):
-    """Of the judgments that say so: mean tokens, mean and total US dollars."""
+    """Over all repetitions: mean tokens of the judgments that say so, mean and total US dollars of those that do."""
 
     judgments = Count()
+    with_tokens = Count()
+    with_cost = Count()
     tokens = Number()
     cost = Number()
     total_cost = Number()
@@ -241,7 +269,7 @@ class DifferenceSerializer(serializers.Serializer):
 
 
 class ComparisonSerializer(serializers.Serializer):
-    """A judge against people, the same as `compare --json` prints. Every row is there under both rules for label 2."""
+    """A judge against people, the same as `compare --judge --json` prints. Every row has both rules for label 2."""
 
     benchmark = serializers.CharField()
     scope = serializers.CharField(help_text="Which cases these are, in words.")
@@ -258,6 +286,7 @@ class ComparisonSerializer(serializers.Serializer):
     key_points = KeyPointsSerializer()
     calibration = BinSerializer(many=True)
     differences = DifferenceSerializer(many=True)
+    ceiling = AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators in the place of the judge.")
 
 
 # --- agents ----------------------------------------------------------------------------------------------------------
@@ -275,6 +304,7 @@ class AgentStandingSerializer(RatesSerializer):
 
     agent = serializers.CharField()
     by = serializers.CharField()
+    judged = serializers.BooleanField(help_text="By a judge, because people have decided nothing.")
     n = Count()
     undecided = Count(help_text="Cases without a verdict.")
     not_executable = Count()
@@ -286,3 +316,59 @@ class AgentsSerializer(serializers.Serializer):
 
     benchmark = serializers.CharField()
     agents = AgentStandingSerializer(many=True)
+
+
+# --- judges beside each other ----------------------------------------------------------------------------------------
+
+
+class ByRuleSerializer(serializers.Serializer):
+    """A figure without human label 2, and with it as no success."""
+
+    excluded = MeasureSerializer()
+    not_success = MeasureSerializer()
+
+
+class JudgeStandingSerializer(serializers.Serializer):
+    """A judge among others, in the shapes of a comparison."""
+
+    judge = serializers.CharField()
+    fingerprint = serializers.CharField()
+    rows = AgentRowSerializer(many=True)
+    overall = AgentRowSerializer(many=True, help_text="All agents pooled.")
+    average = AverageSerializer()
+    flips = MeasureSerializer()
+    costs = CostsSerializer()
+    coverage = ByRuleSerializer(help_text="Of the decided cases those that it has scored.")
+    tau = ByRuleSerializer(
+        help_text="Kendall's tau-b of the agents' success rates by people and by the judge, on the cases of both."
+    )
+
+
+class VersusSerializer(serializers.Serializer):
+    """Two judges on the ``n`` cases that both have scored and people have decided."""
+
+    first = serializers.CharField()
+    second = serializers.CharField()
+    human_label_2 = serializers.ChoiceField(choices=LABEL_2, help_text="What becomes of human label 2.")
+    n = Count()
+    both = Count(help_text="Both agree with people.")
+    first_only = Count()
+    second_only = Count()
+    neither = Count()
+    p = MeasureSerializer(help_text="McNemar's test.")
+    exact = serializers.BooleanField(help_text="By the binomial distribution; else by chi-square.")
+    difference = MeasureSerializer(help_text="Agreement of the first minus that of the second.")
+    same = MeasureSerializer(help_text="How often the two say the same.")
+
+
+class JudgesSerializer(serializers.Serializer):
+    """All judges of a benchmark, the same as `compare --json` prints without a judge."""
+
+    benchmark = serializers.CharField()
+    scope = serializers.CharField(help_text="Which cases these are, in words.")
+    rules = serializers.ChoiceField(choices=RULES)
+    undecided = Count(help_text="Cases with labels and without a final verdict.")
+    judges = JudgeStandingSerializer(many=True)
+    ceiling = AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators in the place of a judge.")
+    versus = VersusSerializer(many=True, help_text="Each two of the ten judges with the highest agreement.")
+    agents = AgentStandingSerializer(many=True, help_text="Success rates by people, the highest first.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from evaluations.tables import interval, visible, written
 
 TEXT = 13  # font sizes; static/css/charts.css has the same
 SMALL = 11
+LEAST_NAMES, MOST_NAMES = 184, 330  # pixels of names beside a plot; plots with short names begin at one place
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,12 @@ class Label:
     def fitting(cls, text: str, width: float, size: int = TEXT) -> Label:
         full = visible(text)
         return cls(shortened(full, width, size), full)
+
+    @classmethod
+    def all_fitting(cls, texts: Sequence[str], width: float, size: int = TEXT) -> list[Label]:
+        """Different names stay different when they are shortened."""
+        fulls = [visible(text) for text in texts]
+        return [cls(short, full) for short, full in zip(told_apart(fulls, width, size), fulls, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,42 @@ def shortened(text: str, width: float, size: int = TEXT) -> str:
     return f"{head}…{tail}"
 
 
+def names_width(names: Sequence[str]) -> int:
+    """Room for names beside a plot: what they need, within limits."""
+    needed = max((text_width(visible(name)) for name in names), default=0.0)
+    return math.ceil(min(MOST_NAMES, max(LEAST_NAMES, needed)))
+
+
+def told_apart(texts: Sequence[str], width: float, size: int = TEXT) -> list[str]:
+    """As `shortened`; where different texts would look alike, with what differs, and else with numbers."""
+    short = {text: shortened(text, width, size) for text in texts}
+    for alike in _alike(short):
+        start = next((place for place, chars in enumerate(zip(*alike, strict=False)) if len(set(chars)) > 1), 0)
+        short |= {text: _from(text, start, width, size) for text in alike}
+    for number, text in enumerate([text for alike in _alike(short) for text in alike], 1):
+        short[text] = shortened(text, width - text_width(f" ({number})", size), size) + f" ({number})"
+    return [short[text] for text in texts]
+
+
+def _alike(short: Mapping[str, str]) -> list[list[str]]:
+    """The texts that are shortened to the same, each time two or more."""
+    found: dict[str, list[str]] = {}
+    for text, seen in short.items():
+        found.setdefault(seen, []).append(text)
+    return [texts for texts in found.values() if len(texts) > 1]
+
+
+def _from(text: str, start: int, width: float, size: int) -> str:
+    """A bit of the beginning, then what begins at ``start``, where it differs from others."""
+    head = _taken(text[:start], width * 0.3, size)
+    if head == text[:start]:
+        return shortened(text, width, size)
+    while start and _attached(text[start : start + 1] or " "):
+        start -= 1
+    head += "…"
+    return head + shortened(text[start:], width - text_width(head, size), size)
+
+
 def _taken(text: str, room: float, size: int) -> str:
     for place, char in enumerate(text):
         room -= (_EMS.get(char) or _ems(char)) * size
@@ -171,7 +214,7 @@ def _attached(char: str) -> bool:
 
 def _ems(char: str) -> float:
     if _attached(char):
-        return 0.1  # nothing, but thousands of them are no reason to keep a text whole
+        return 0.2  # nothing, but hundreds of them are no reason to keep a text whole
     if unicodedata.east_asian_width(char) in "WF":
         return 1.05
     return 0.78 if char.isupper() else 0.64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import ClassVar
 
 from evaluations.charts.drawing import TEXT, Chart, Label, in_words, named, plural, text_width
@@ -14,6 +15,7 @@ DARKEST = 0.6  # opacity of the shade of 1: ink on it keeps a contrast of 4.5:1,
 NAMES = 150
 BOLD = 0.85  # bold letters are that much wider
 NEVER = Measure.missing("no case in common")
+ABSENT = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +228,8 @@ def heat_map(
 ) -> Grid:
     """The agreement of every two of ``names``, given once for each two in either order, with 1 as the darkest shade.
 
-    The diagonal is blank. What is undefined, or not given, is hatched. Columns have the rows' names where these are
-    short, else their numbers.
+    The diagonal is blank, what is not given (the two never had a case in common) has a dash, and what is undefined is
+    hatched. Columns have the rows' names where these are short, else their numbers.
     """
     wide, high = HEAT
     numbered = any(text_width(visible(text), TEXT) > wide - 6 for text in names)
@@ -245,16 +247,10 @@ def heat_map(
         top=top,
         across=None,
         down=None,
-        key="The stronger the shade, the more agreement; hatched is undefined.",
+        key=_heat_key(names, pairs),
         rows=tuple(
-            Heading(
-                0,
-                top + high * place,
-                Label.fitting(text, left - 12 - 30 * numbered),
-                "",
-                str(place + 1) if numbered else "",
-            )
-            for place, text in enumerate(names)
+            Heading(0, top + high * place, label, "", str(place + 1) if numbered else "")
+            for place, label in enumerate(Label.all_fitting(names, left - 12 - 30 * numbered))
         ),
         columns=tuple(
             Heading(left + wide * (place - 0.5), top - 8, Label.fitting(str(place) if numbered else text, wide))
@@ -270,27 +266,46 @@ def heat_map(
 
 
 def _agreed(x: float, y: float, two: tuple[str, str], pairs: Mapping[tuple[str, str], Measure], kind: str) -> GridCell:
-    measure = pairs.get(two) or pairs.get(two[::-1]) or NEVER
+    given = _of_two(two, pairs)
+    measure = given or NEVER
     value = measure.value
     return GridCell(
         x=x,
         y=y,
-        text="" if value is None else bare(value, kind),
+        text=ABSENT if given is None else "" if value is None else bare(value, kind),
         small="",
         shade=0 if value is None else _shade(value),
-        hatched=value is None,
+        hatched=given is not None and value is None,
         marked=False,
         title=f"{named(two[0])} and {named(two[1])}: {in_words(measure, kind)}",
     )
 
 
+def _of_two(two: tuple[str, str], pairs: Mapping[tuple[str, str], Measure]) -> Measure | None:
+    return pairs.get(two) or pairs.get(two[::-1])
+
+
+def _undefined_and_absent(names: Sequence[str], pairs: Mapping[tuple[str, str], Measure]) -> tuple[int, int]:
+    found = [_of_two(two, pairs) for two in combinations(names, 2)]
+    return sum(one is not None and one.value is None for one in found), found.count(None)
+
+
+def _heat_key(names: Sequence[str], pairs: Mapping[tuple[str, str], Measure]) -> str:
+    undefined, absent = _undefined_and_absent(names, pairs)
+    hatched = "; hatched is undefined, and each cell says why" if undefined else ""
+    dashed = f"; {ABSENT} had no case in common" if absent else ""
+    return f"The stronger the shade, the more agreement{hatched}{dashed}."
+
+
 def _heat_in_words(names: Sequence[str], pairs: Mapping[tuple[str, str], Measure], kind: str) -> str:
     known = [(one, other, measure) for (one, other), measure in pairs.items() if measure.value is not None]
     every = len(names) * (len(names) - 1) // 2
+    undefined, absent = _undefined_and_absent(names, pairs)
     if not known:
         return f"Undefined for every two of {plural(len(names), 'annotator')}." if every else "There are no two people."
     by_value = sorted(known, key=lambda pair: pair[2].value or 0.0)
     ends = [f"{named(one)} and {named(other)}, {in_words(measure, kind)}" for one, other, measure in by_value]
     said = f"{plural(every, 'pair')} of annotators. "
     said += f"Lowest: {ends[0]}; highest: {ends[-1]}." if len(ends) > 1 else f"Known for one: {ends[0]}."
-    return said + (f" Undefined: {every - len(known):,}." if every > len(known) else "")
+    said += f" Undefined: {undefined:,}." if undefined else ""
+    return said + (f" Without a case in common: {absent:,}." if absent else "")

@@ -99,26 +99,37 @@ def calibration(name: str, title: str, bins: Sequence[tuple[float, Measure]]) ->
 
 def _dots(known: Sequence[tuple[float, Measure]], x: Scale, y: Scale) -> tuple[Dot, ...]:
     most = max((share.n for _, share in known), default=1)
-    ends = [-math.inf, -math.inf]  # of the two lines of counts
-    dots = []
-    for score, share in known:
-        at, count = x.at(score), f"n {share.n:,}"
-        half = text_width(count, SMALL) / 2 + 2
-        line = next((line for line, end in enumerate(ends) if at - half >= end), None)
-        if line is not None:
-            ends[line] = at + half
-        dots.append(
-            Dot(
-                x=at,
-                y=y.at(share.value or 0.0),
-                radius=max(SMALLEST, round(BIGGEST * math.sqrt(share.n / most), 1)),
-                span=Span.of(share, y),
-                count=count,
-                count_y=None if line is None else TOP - 18 - 14 * line,
-                title=f"Mean score {written(score, 'number')}: people call {in_words(share, 'rate')} a success",
-            )
+    counts = [(x.at(score), f"n {share.n:,}") for score, share in known]
+    return tuple(
+        Dot(
+            x=at,
+            y=y.at(share.value or 0.0),
+            radius=max(SMALLEST, round(BIGGEST * math.sqrt(share.n / most), 1)),
+            span=Span.of(share, y),
+            count=count,
+            count_y=None if line is None else TOP - 18 - 14 * line,
+            title=f"Mean score {written(score, 'number')}: people call {in_words(share, 'rate')} a success",
         )
-    return tuple(dots)
+        for (score, share), (at, count), line in zip(known, counts, _lines(counts), strict=True)
+    )
+
+
+def _lines(counts: Sequence[tuple[float, str]]) -> list[int | None]:
+    """The line of each count above the plot: one for all where they fit, else two in turn; None where none has room."""
+    one = _seated(counts, 1)
+    return one if None not in one else _seated(counts, 2)
+
+
+def _seated(counts: Sequence[tuple[float, str]], lines: int) -> list[int | None]:
+    ends = [-math.inf] * lines
+    found: list[int | None] = []
+    for place, (at, count) in enumerate(counts):
+        half = text_width(count, SMALL) / 2 + 2
+        line = place % lines
+        fits = at - half >= ends[line]
+        ends[line] = at + half if fits else ends[line]
+        found.append(line if fits else None)
+    return found
 
 
 def _calibration_in_words(known: Sequence[tuple[float, Measure]], undefined: int, chances: bool) -> str:
@@ -269,17 +280,18 @@ def _entries(
     ranked: list[tuple[str, str, Measure, float | None, int]] = []
     ranked += [(str(number), *one, 14 + LINE * number) for number, one in enumerate(drawn, 1)]
     ranked += [("", *one, LINE * (len(drawn) + 1 + place)) for place, one in enumerate(others, 2)]
+    names = Label.all_fitting([one[1] for one in ranked], LIST_NAME)
     return tuple(
         Entry(
             y=y,
             number=number,
-            name=Label.fitting(who, LIST_NAME),
+            name=name,
             value="undefined" if measure.value is None else written(measure.value, "rate"),
             cost="" if cost is None else written(cost, "dollars"),
             known=measure.value is not None,
             title=_named((who, measure, cost)),
         )
-        for number, who, measure, cost, y in ranked
+        for name, (number, who, measure, cost, y) in zip(names, ranked, strict=True)
     )
 
 

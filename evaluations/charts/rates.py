@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from evaluations.charts.drawing import (
@@ -16,23 +16,42 @@ from evaluations.charts.drawing import (
     Tick,
     in_words,
     named,
+    names_width,
     plural,
     round_steps,
     text_width,
 )
 from evaluations.statistics import Measure
-from evaluations.tables import counts, written
+from evaluations.tables import counts, visible, written
 
-NAMES = 184  # pixels for names
-PLOT = (200, 520)
-VALUES, COUNTS = 590, 598  # where values end and counts begin
-WIDTH = 696
 LEGEND = 26
 AXIS = 22
 ROW = {1: 26, 2: 38}
+APART = {1: 0, 2: 9}  # of a mark from the middle of its row
 MANY = 12  # with more rows the axis is written above them, too
 
 Rows = Sequence[tuple[str, Measure] | tuple[str, Measure, Measure | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is where across: names beside the plot, or ``above`` the marks, so high; where values end, counts begin."""
+
+    names: int
+    above: int
+    plot: tuple[int, int]
+    values: int
+    counts: int
+    width: int
+    sparse: bool = False  # an axis that has room for its ends and zero only
+
+    @classmethod
+    def wide(cls, names: Sequence[str]) -> Layout:
+        room = names_width(names)
+        return cls(room, 0, (room + 16, room + 336), room + 420, room + 428, room + 526)
+
+
+NARROW = Layout(286, 19, (18, 146), 218, 224, 286, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +83,14 @@ class RateRow:
 
 @dataclass(frozen=True, slots=True)
 class Rates(Chart):
-    """``series`` names the filled circles and the hollow diamonds, or is empty. ``zero`` is where 0 is, if inside."""
+    """``series`` names the filled circles and the hollow diamonds, or is empty. ``zero`` is where 0 is, if inside.
+
+    ``narrow`` is the same for a telephone, with names above their marks.
+    """
 
     template: ClassVar[str] = "evaluations/charts/rates.html"
+    layout: Layout
+    narrow: Rates | None
     row_height: int
     top: float
     bottom: float
@@ -76,12 +100,22 @@ class Rates(Chart):
     rows: tuple[RateRow, ...]
     axis_above: bool
 
-    names_width: ClassVar[int] = NAMES
-    plot_start: ClassVar[int] = PLOT[0]
-    hover_width: ClassVar[int] = WIDTH - PLOT[0]
-    why_at: ClassVar[int] = PLOT[0] + 4
-    values_end: ClassVar[int] = VALUES
-    counts_at: ClassVar[int] = COUNTS
+    @property
+    def plot_start(self) -> int:
+        return self.layout.plot[0]
+
+    @property
+    def hover_width(self) -> int:
+        return self.width - self.plot_start
+
+    @property
+    def why_at(self) -> int:
+        return self.plot_start + 4
+
+    @property
+    def name_at(self) -> float:
+        """The upper edge of a row's name, from the middle of its marks."""
+        return -10 if not self.layout.above else -(self.row_height - self.layout.above) / 2 - self.layout.above + 2
 
     @property
     def empty(self) -> bool:
@@ -94,7 +128,8 @@ class Rates(Chart):
     @property
     def grid(self) -> str:
         """The path of the lines below the rows and at the ticks."""
-        below = (f"M0 {row.y + self.row_height / 2:g}H{self.width}" for row in self.rows)
+        low = (self.row_height - self.layout.above) / 2
+        below = (f"M0 {row.y + low:g}H{self.width}" for row in self.rows)
         return "".join((*below, *(f"M{tick.at:g} {self.top:g}V{self.bottom:g}" for tick in self.ticks)))
 
     @property
@@ -124,34 +159,54 @@ def rates(
     lower where a value is) to 1 for a ``coefficient``, and as far on both sides of 0 for ``points``. ``finding``
     replaces the sentence about the highest and the lowest.
     """
+    said = finding or _finding(rows, series, kind)
+    narrow = _laid_out(NARROW, f"{name}-narrow", title, said, rows, series, kind)
+    wide = _laid_out(Layout.wide([row[0] for row in rows]), name, title, said, rows, series, kind)
+    return replace(wide, narrow=narrow)
+
+
+def _laid_out(
+    layout: Layout, name: str, title: str, description: str, rows: Rows, series: Sequence[str], kind: str
+) -> Rates:
     several = 2 if any(len(row) > 2 for row in rows) else 1
-    above = len(rows) > MANY
+    above, high = len(rows) > MANY, ROW[several] + layout.above
     top = 8 + (LEGEND if series else 0) + (AXIS if above else 0)
-    bottom = top + ROW[several] * len(rows)
+    bottom = top + high * len(rows)
     steps = _steps([measure for row in rows for measure in row[1:] if measure is not None], kind)
-    scale = Scale(steps[0], steps[-1], *PLOT)
+    scale = Scale(steps[0], steps[-1], *layout.plot)
+    names = Label.all_fitting([row[0] for row in rows], layout.names)
+    ticks = {steps[0], 0, steps[-1]} & set(steps) if layout.sparse else steps
     return Rates(
         name=name,
         title=title,
-        description=finding or _finding(rows, series, kind),
-        width=WIDTH,
+        description=description,
+        width=layout.width,
         height=bottom + AXIS + 4,
-        row_height=ROW[several],
+        layout=layout,
+        narrow=None,
+        row_height=high,
         top=top,
         bottom=bottom,
-        ticks=scale.ticks(steps, kind),
+        ticks=scale.ticks(sorted(ticks), kind),
         zero=scale.at(0) if steps[0] < 0 < steps[-1] else None,
-        series=tuple(Label.fitting(text, 200) for text in series[:several]),
+        series=_series(series[:several], layout),
         rows=tuple(
             RateRow(
-                top + ROW[several] * (place + 0.5),
-                Label.fitting(row[0], NAMES),
-                _marks(row, several, series, scale, kind),
+                top + high * place + layout.above + ROW[several] / 2,
+                label,
+                _marks(row, APART[several], series, scale, kind, layout),
             )
-            for place, row in enumerate(rows)
+            for place, (row, label) in enumerate(zip(rows, names, strict=True))
         ),
         axis_above=above,
     )
+
+
+def _series(names: Sequence[str], layout: Layout) -> tuple[Label, ...]:
+    """In full where both have room beside their marks, else each in half of it."""
+    room = min(400.0, layout.width - layout.plot[0] - 54.0)
+    full = sum(text_width(visible(name)) for name in names) <= room
+    return tuple(Label.fitting(name, room if full else room / 2) for name in names)
 
 
 def _steps(measures: Sequence[Measure], kind: str) -> list[float]:
@@ -166,21 +221,24 @@ def _steps(measures: Sequence[Measure], kind: str) -> list[float]:
 
 def _marks(
     row: tuple[str, Measure] | tuple[str, Measure, Measure | None],
-    several: int,
+    apart: int,
     series: Sequence[str],
     scale: Scale,
     kind: str,
+    layout: Layout,
 ) -> tuple[Mark, ...]:
-    apart = 9 if several > 1 else 0
     return tuple(
-        _mark(row[0], measure, place, (2 * place - 1) * apart, series, scale, kind)
+        _mark(_title(row[0], place, series), measure, place, (2 * place - 1) * apart, scale, kind, layout)
         for place, measure in enumerate(row[1:])
         if measure is not None
     )
 
 
-def _mark(name: str, measure: Measure, place: int, y: float, series: Sequence[str], scale: Scale, kind: str) -> Mark:
-    which = f", {named(series[place])}" if place < len(series) else ""
+def _title(name: str, place: int, series: Sequence[str]) -> str:
+    return f"{named(name)}, {named(series[place])}" if place < len(series) else named(name)
+
+
+def _mark(title: str, measure: Measure, place: int, y: float, scale: Scale, kind: str, layout: Layout) -> Mark:
     known = measure.value is not None
     return Mark(
         second=place > 0,
@@ -188,16 +246,18 @@ def _mark(name: str, measure: Measure, place: int, y: float, series: Sequence[st
         x=None if measure.value is None else scale.at(measure.value),
         span=Span.of(measure, scale) if known else None,
         value=written(measure.value, kind) if known else "",
-        counts=_counts(measure),
-        why=None if known else Label.fitting(f"undefined: {measure.undefined}", PLOT[1] - PLOT[0] - 8, SMALL + 1),
-        title=f"{named(name)}{which}: {in_words(measure, kind)}",
+        counts=_counts(measure, layout.width - layout.counts),
+        why=None
+        if known
+        else Label.fitting(f"undefined: {measure.undefined}", layout.values - layout.plot[0] - 8, SMALL + 1),
+        title=f"{title}: {in_words(measure, kind)}",
     )
 
 
-def _counts(measure: Measure) -> str:
+def _counts(measure: Measure, room: int) -> str:
     """What the rate rests on, as far as there is room."""
     text = counts(measure)
-    return text if text_width(text, SMALL) <= WIDTH - COUNTS else f"n {measure.n:,}"
+    return text if text_width(text, SMALL) <= room else f"n {measure.n:,}"
 
 
 def _finding(rows: Rows, series: Sequence[str], kind: str) -> str:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from evaluations.charts.drawing import Chart, Label, named, plural, text_width
+from evaluations.charts.drawing import Chart, Label, named, names_width, plural, text_width
 from evaluations.tables import written
 
-NAMES = 184
-PLOT = (200, 520)
-WIDTH = 696
 ROW = 34
 LEGEND = 28
 PARTS = 3  # as many fillings can be told apart in black and white
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is where across: names beside the bars, or ``above`` them, so high."""
+
+    names: int
+    above: int
+    plot: tuple[int, int]
+    counts: int
+    width: int
+
+    @classmethod
+    def wide(cls, names: Sequence[str]) -> Layout:
+        room = names_width(names)
+        return cls(room, 0, (room + 16, room + 336), room + 346, room + 512)
+
+
+NARROW = Layout(286, 20, (1, 161), 168, 286)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +63,36 @@ class Bar:
 class Key:
     fill: int
     x: float
+    y: float
     name: Label
 
 
 @dataclass(frozen=True, slots=True)
 class Stacked(Chart):
+    """``narrow`` is the same for a telephone, with names above their bars."""
+
     template: ClassVar[str] = "evaluations/charts/stacked.html"
+    layout: Layout
+    narrow: Stacked | None
     keys: tuple[Key, ...]
     rows: tuple[Bar, ...]
 
-    names_width: ClassVar[int] = NAMES
-    plot_start: ClassVar[int] = PLOT[0]
-    counts_at: ClassVar[int] = PLOT[1] + 10
-    counts_width: ClassVar[int] = WIDTH - PLOT[1] - 10
-    why_at: ClassVar[int] = PLOT[0] + 4
+    @property
+    def name_at(self) -> int:
+        """The upper edge of a row's name, from that of its bar."""
+        return -self.layout.above
+
+    @property
+    def plot_start(self) -> int:
+        return self.layout.plot[0]
+
+    @property
+    def counts_width(self) -> int:
+        return self.width - self.layout.counts
+
+    @property
+    def why_at(self) -> int:
+        return self.plot_start + 4
 
     @property
     def empty(self) -> bool:
@@ -70,30 +103,42 @@ def stacked(name: str, title: str, parts: Sequence[str], rows: Sequence[tuple[st
     """A bar for every row (name, counts of each part); up to three ``parts``. The bars have all the same length."""
     if len(parts) > PARTS or any(len(numbers) != len(parts) for _, numbers in rows):
         raise ValueError("A stacked chart has up to three parts, and a number for each in every row.")
+    narrow = _laid_out(NARROW, f"{name}-narrow", title, parts, rows)
+    return replace(_laid_out(Layout.wide([row[0] for row in rows]), name, title, parts, rows), narrow=narrow)
+
+
+def _laid_out(
+    layout: Layout, name: str, title: str, parts: Sequence[str], rows: Sequence[tuple[str, Sequence[int]]]
+) -> Stacked:
+    keys = _stacked_keys(parts) if layout.above else _keys(parts, layout.width - layout.plot[0])
+    top, high = LEGEND + max((key.y for key in keys), default=0), ROW + layout.above
+    names = Label.all_fitting([row[0] for row in rows], layout.names)
     return Stacked(
         name=name,
         title=title,
         description=" ".join(_in_words(row, parts) for row in rows[:3]) + _others(len(rows)),
-        width=WIDTH,
-        height=LEGEND + ROW * len(rows) + 6,
-        keys=_keys(parts),
+        width=layout.width,
+        height=math.ceil(top + high * len(rows) + 6),
+        layout=layout,
+        narrow=None,
+        keys=keys,
         rows=tuple(
             Bar(
-                LEGEND + ROW * place + 4,
-                Label.fitting(row[0], NAMES),
-                _segments(row, parts),
-                Label.fitting(" · ".join(f"{number:,}" for number in row[1]), WIDTH - PLOT[1] - 10, 12),
+                top + high * place + layout.above + 4,
+                label,
+                _segments(row, parts, layout.plot),
+                Label.fitting(" · ".join(f"{number:,}" for number in row[1]), layout.width - layout.counts, 12),
             )
-            for place, row in enumerate(rows)
+            for place, (row, label) in enumerate(zip(rows, names, strict=True))
         ),
     )
 
 
-def _segments(row: tuple[str, Sequence[int]], parts: Sequence[str]) -> tuple[Segment, ...]:
+def _segments(row: tuple[str, Sequence[int]], parts: Sequence[str], plot: tuple[int, int]) -> tuple[Segment, ...]:
     total, done, found = sum(row[1]), 0, []
     for fill, (part, number) in enumerate(zip(parts, row[1], strict=True)):
         if number:
-            start, end = (PLOT[0] + (PLOT[1] - PLOT[0]) * part_done / total for part_done in (done, done + number))
+            start, end = (plot[0] + (plot[1] - plot[0]) * part_done / total for part_done in (done, done + number))
             share = written(number / total, "rate")
             text = next((text for text in (share, share.removesuffix(" %")) if _plate(text) + 2 <= end - start), "")
             title = f"{named(row[0])}, {named(part)}: {share} ({number:,} of {total:,})"
@@ -108,12 +153,16 @@ def _plate(text: str) -> int:
     return round(text_width(text) + 4)
 
 
-def _keys(parts: Sequence[str]) -> tuple[Key, ...]:
+def _keys(parts: Sequence[str], room: int) -> tuple[Key, ...]:
     keys, x = [], 0.0
     for fill, part in enumerate(parts):
-        keys.append(Key(fill, round(x, 1), Label.fitting(part, (WIDTH - PLOT[0]) / len(parts) - 45)))
+        keys.append(Key(fill, round(x, 1), 0, Label.fitting(part, room / len(parts) - 45)))
         x += 18 + 7 + text_width(keys[-1].name.text) + 20  # 45 beside the name
     return tuple(keys)
+
+
+def _stacked_keys(parts: Sequence[str]) -> tuple[Key, ...]:
+    return tuple(Key(fill, 0, 20 * fill, Label.fitting(part, NARROW.width - 30)) for fill, part in enumerate(parts))
 
 
 def _in_words(row: tuple[str, Sequence[int]], parts: Sequence[str]) -> str:

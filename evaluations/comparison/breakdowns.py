@@ -4,56 +4,59 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 from annotation.records import Verdict
 from evaluations.cases import Case, lengths
+from evaluations.comparison.clusters import by_task, rate, several_agents
 from evaluations.comparison.evidence import cited_steps
-from evaluations.comparison.results import GROUPS, Bin, Costs, Difference, Judged, Key, Row
-from evaluations.comparison.rows import Pairs, Said, both, by
-from evaluations.statistics import Measure, wilson
+from evaluations.comparison.results import GROUPS, Bin, Costs, Difference, Judged, Key, Pairs, Row, Said
+from evaluations.comparison.rows import both, by
+from evaluations.naming import FAILURE_TYPE_NAMES, LEVELS, NOT_KNOWN, natural
+from evaluations.statistics import Measure
 
-NOT_KNOWN = "not known"
-LEVELS = ("easy", "medium", "hard")  # in this order; others follow by name
 BUCKETS = ((0, "0"), (1, "1-5"), (6, "6-10"), (11, "11-20"), (21, "21-40"), (41, "41 and more"))  # from, name
+STARTS = [start for start, _ in BUCKETS]
 BINS = 10
 MOST_VALUES = 12  # different scores that have a bin each
+
+Scored = tuple[float, Hashable, bool]  # a judge's score, what the case belongs to, whether people say success
 
 
 def groups(pairs: Pairs) -> dict[str, list[Row]]:
     """The rows of each group, by the names of GROUPS. Only failures have a failure type: other cases are left out."""
     sizes = lengths([case for case, _, _ in pairs])
+    buckets = {pk: (_bucket(steps), _bucket(shown)) for pk, (steps, shown) in sizes.items()}
+    unknown = (NOT_KNOWN, NOT_KNOWN)
     named: dict[str, Callable[[Case], str | None]] = {
         "level": lambda case: case.level or NOT_KNOWN,
         "website": lambda case: case.website or NOT_KNOWN,
         "failure type": lambda case: (case.failure_type or NOT_KNOWN) if case.final is Verdict.FAILURE else None,
-        "trajectory length": lambda case: _bucket(sizes.get(case.trajectory or 0), 0),
-        "screenshots": lambda case: _bucket(sizes.get(case.trajectory or 0), 1),
+        "trajectory length": lambda case: buckets.get(case.trajectory or 0, unknown)[0],
+        "screenshots": lambda case: buckets.get(case.trajectory or 0, unknown)[1],
     }
-    return {group: _rows(pairs, named[group]) for group in GROUPS}
+    shared = several_agents(case for case, _, _ in pairs)
+    return {group: _rows(pairs, named[group], shared) for group in GROUPS}
 
 
-def _rows(pairs: Pairs, named: Callable[[Case], str | None]) -> list[Row]:
+def _rows(pairs: Pairs, named: Callable[[Case], str | None], shared: bool) -> list[Row]:
+    """``shared``: several agents attempted the tasks."""
     counts = by(pairs, named)
-    return [each for name in sorted(counts, key=_order) for each in both(name, counts[name])]
+    clusters = by_task(pairs, named) if shared else {}
+    return [each for name in sorted(counts, key=_order) for each in both(name, counts[name], clusters)]
 
 
-def _order(name: str) -> tuple[int, int, str]:
-    """Levels and buckets as they grow, other names by the alphabet, what is not known at the end."""
-    grown = [*LEVELS, *(bucket for _, bucket in BUCKETS)]
-    return int(name == NOT_KNOWN), grown.index(name) if name in grown else len(grown), name
+def _order(name: str) -> tuple[Any, ...]:
+    """Levels, failure types and buckets as they are always listed, other names by the alphabet, unknown at the end."""
+    grown = [*LEVELS, *FAILURE_TYPE_NAMES, *(bucket for _, bucket in BUCKETS)]
+    return name == NOT_KNOWN, grown.index(name) if name in grown else len(grown), natural(name)
 
 
-def level_order(level: str) -> tuple[int, int, str]:
-    return _order(level)
-
-
-def _bucket(size: tuple[int, int] | None, which: int) -> str:
-    if size is None:
-        return NOT_KNOWN
-    return BUCKETS[bisect_right([start for start, _ in BUCKETS], size[which]) - 1][1]
+def _bucket(size: int) -> str:
+    return BUCKETS[bisect_right(STARTS, size) - 1][1]
 
 
 # --- by case ---------------------------------------------------------------------------------------------------------
@@ -74,22 +77,28 @@ def differences(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Difference]:
 # --- how steady, how dear --------------------------------------------------------------------------------------------
 
 
-def flips(said: Iterable[Judged]) -> Measure:
+def flips(said: Mapping[Key, Judged], cases: Sequence[Case]) -> Measure:
     """Of the cases with two or more verdicts of one run, those whose verdicts differ; unscored ones are no verdicts."""
-    repeated = [[verdict for verdict in each.repeated if verdict is not None] for each in said]
-    several = [verdicts for verdicts in repeated if len(verdicts) > 1]
-    if not several:
-        return Measure.missing("no case was judged more than once")
-    return wilson(sum(len(set(verdicts)) > 1 for verdicts in several), len(several))
+    shared = several_agents(cases)
+    several = []
+    for case in cases:
+        told = said.get(case.key)
+        verdicts = [verdict for verdict in told.repeated if verdict is not None] if told is not None else []
+        if len(verdicts) > 1:
+            several.append((case.task_id if shared else case.key, len(set(verdicts)) > 1))
+    return rate(several) if several else Measure.missing("no case was judged more than once")
 
 
 def costs(said: Iterable[Judged]) -> Costs:
-    known = [each for each in said if each.tokens is not None or each.cost is not None]
-    tokens = [each.tokens for each in known if each.tokens is not None]
-    dollars = [each.cost for each in known if each.cost is not None]
+    """Over all repetitions: each of them was paid for."""
+    spent = [one for each in said for one in each.spent]
+    tokens = [number for number, _ in spent if number is not None]
+    dollars = [cost for _, cost in spent if cost is not None]
     return Costs(
-        judgments=len(known),
+        judgments=len(spent),
+        with_tokens=len(tokens),
         tokens=fmean(tokens) if tokens else None,
+        with_cost=len(dollars),
         cost=fmean(dollars) if dollars else None,
         total_cost=math.fsum(dollars) if dollars else None,
     )
@@ -102,16 +111,17 @@ def calibration(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Bin]:
     """How often people say success where the judge's score is so high; nothing for a judge that gives no scores.
 
     Scores from 0 to 1 have ten equal bins; others a bin for each value, or ten of about as many cases where there are
-    many values. Empty bins are left out.
+    many values. Empty bins are left out. Label 2 of people is no success.
     """
+    shared = several_agents(case for case, _, _ in pairs)
     scored = [
-        (found.score, human is Verdict.SUCCESS)
+        (found.score, case.task_id if shared else case.key, human is Verdict.SUCCESS)
         for case, human, _ in pairs
         if (found := said.get(case.key)) is not None and found.score is not None and found.verdict is not None
     ]
     if not scored:
         return []
-    edges = _edges(sorted(score for score, _ in scored))
+    edges = _edges(sorted(score for score, _, _ in scored))
     return [_bin(low, high, inside) for low, high, inside in _binned(scored, edges) if inside]
 
 
@@ -126,15 +136,13 @@ def _edges(scores: Sequence[float]) -> list[tuple[float, float]]:
     return list(zip(starts, [*starts[1:], values[-1]], strict=True))
 
 
-def _binned(
-    scored: Sequence[tuple[float, bool]], edges: Sequence[tuple[float, float]]
-) -> list[tuple[float, float, list[tuple[float, bool]]]]:
+def _binned(scored: Sequence[Scored], edges: Sequence[tuple[float, float]]) -> list[tuple[float, float, list[Scored]]]:
     starts = [low for low, _ in edges]
-    inside: list[list[tuple[float, bool]]] = [[] for _ in edges]
+    inside: list[list[Scored]] = [[] for _ in edges]
     for one in scored:
         inside[bisect_right(starts, one[0]) - 1].append(one)
     return [(low, high, found) for (low, high), found in zip(edges, inside, strict=True)]
 
 
-def _bin(low: float, high: float, inside: Sequence[tuple[float, bool]]) -> Bin:
-    return Bin(low, high, fmean(score for score, _ in inside), wilson(sum(good for _, good in inside), len(inside)))
+def _bin(low: float, high: float, inside: Sequence[Scored]) -> Bin:
+    return Bin(low, high, fmean(score for score, _, _ in inside), rate([(task, good) for _, task, good in inside]))

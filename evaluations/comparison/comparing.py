@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from evaluations.cases import Case, Rules
 from evaluations.comparison import breakdowns, published
+from evaluations.comparison.clusters import by_task, several_agents
 from evaluations.comparison.evidence import key_points
 from evaluations.comparison.judged import judged
 from evaluations.comparison.results import Comparison, Difference, Judged, Key, KeyPoints, Row
 from evaluations.comparison.rows import ALL_AGENTS, averages, both, by, paired, pooled
+from evaluations.naming import natural
 from evaluations.statistics import Measure
 from judges.models import Judge
 
@@ -33,8 +35,9 @@ def compare(
     """
     said = judged(judge, cases, benchmark=benchmark) if said is None else said
     pairs = paired(cases, said)
-    agents = by(pairs, lambda case: case.agent)
-    rows = [each for agent in sorted(agents) for each in both(agent, agents[agent])]
+    agents = by(pairs, lambda case: case.agent_name)
+    rows = [each for agent in sorted(agents, key=natural) for each in both(agent, agents[agent])]
+    clusters = by_task(pairs, lambda _: ALL_AGENTS) if several_agents(cases) else {}
     groups = breakdowns.groups(pairs) if details else {}
     none = KeyPoints(Measure.missing(NOT_ASKED), Measure.missing(NOT_ASKED), ((0, 0), (0, 0)))
     return Comparison(
@@ -45,10 +48,10 @@ def compare(
         rules=rules,
         undecided=sum(case.final is None and bool(case.labels) for case in cases),
         rows=_shown(rows, rules),
-        overall=_shown(both(ALL_AGENTS, pooled(pairs)), rules),
+        overall=_shown(both(ALL_AGENTS, pooled(pairs), clusters), rules),
         averages=averages(rows, rules),
         groups={name: _shown(found, rules) for name, found in groups.items()},
-        flips=breakdowns.flips(said.values()),
+        flips=breakdowns.flips(said, cases),
         costs=breakdowns.costs(said.values()),
         key_points=key_points(cases, said) if details else none,
         calibration=breakdowns.calibration(pairs, said) if details else [],

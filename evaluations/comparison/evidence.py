@@ -5,11 +5,11 @@ Evidence is large, so it is read only of the judgments that need it, and only th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from django.db.models import Count, Max, Min, Q, QuerySet
 
 from annotation.models import AdjudicationFinding, KeyPointFinding, Label
@@ -17,7 +17,7 @@ from annotation.models.states import current_labels
 from annotation.records import Finding
 from evaluations.cases import Case
 from evaluations.comparison.results import Judged, Key, KeyPoints
-from evaluations.statistics import Measure, kappa_with_interval, wilson
+from evaluations.statistics import Measure, clusters_of, kappa_with_interval, wilson
 from judges.models import Judgment
 
 AT_ONCE = 10_000  # judgments in one query: databases limit the parameters
@@ -66,16 +66,18 @@ def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
     the task's where the text is the same up to white space and case; those that it made up itself are left out.
     """
     told = {
-        found.judgment: case.trajectory
+        found.judgment: case
         for case in cases
         if _reviewed(case) and (found := said.get(case.key)) is not None and found.judgment is not None
     }
     people = findings(cases) if told else {}
-    counts: Counter[tuple[bool, bool]] = Counter()
+    found_of: list[tuple[str, int]] = []
     for judgment, points in _evidence([pk for pk in told if pk is not None], "evidence__key_points"):
-        by_text = people.get(told[judgment], {})
-        counts.update((by_text[text], met) for text, met in _decided(points or ()).items() if text in by_text)
-    return _tabulated(counts)
+        case = told[judgment]
+        by_text = people.get(case.trajectory, {})
+        decided = _decided(points or ()).items()
+        found_of += [(case.task_id, 2 * by_text[text] + met) for text, met in decided if text in by_text]
+    return _tabulated(found_of)
 
 
 def findings(cases: Sequence[Case]) -> dict[int | None, dict[str, bool]]:
@@ -123,7 +125,8 @@ def _shared_by_labels(submissions: Collection[int | None]) -> Iterator[tuple[int
     if revised.exists():
         rows = rows.filter(label__in=current_labels().filter(chosen))
     grouped = rows.order_by().values_list("label__assignment__trajectory", "key_point__text")
-    for trajectory, text, low, high, number in grouped.annotate(Min("finding"), Max("finding"), Count("pk")):
+    counted = grouped.annotate(Min("finding"), Max("finding"), Count("pk"), first=Min("key_point")).order_by("first")
+    for trajectory, text, low, high, number, _ in counted:
         if low == high:
             yield trajectory, text, low, number
 
@@ -132,7 +135,7 @@ def _of_adjudications(submissions: Collection[int | None]) -> Iterator[tuple[int
     """Of the last decision of each trajectory."""
     rows = _in_use(AdjudicationFinding.objects.filter(adjudication__trajectory__submission__in=submissions))
     columns = ("adjudication__trajectory", "adjudication__revision", "key_point__text", "finding")
-    decided = rows.filter(adjudication__decided_at__isnull=False).order_by("-adjudication__revision")
+    decided = rows.filter(adjudication__decided_at__isnull=False).order_by("-adjudication__revision", "key_point_id")
     last: dict[int, int] = {}
     for trajectory, revision, text, finding in decided.values_list(*columns):
         if last.setdefault(trajectory, revision) == revision:
@@ -148,12 +151,15 @@ def _decided(points: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
     return found
 
 
-def _tabulated(counts: Mapping[tuple[bool, bool], int]) -> KeyPoints:
-    (both_unmet, judge_met), (people_met, both_met) = table = (
-        (counts.get((False, False), 0), counts.get((False, True), 0)),
-        (counts.get((True, False), 0), counts.get((True, True), 0)),
-    )
-    n = both_unmet + judge_met + people_met + both_met
-    if not n:
-        return KeyPoints(Measure.missing(NONE_SHARED), Measure.missing(NONE_SHARED), table)
-    return KeyPoints(wilson(both_unmet + both_met, n), kappa_with_interval(table), table)
+def _tabulated(found: Sequence[tuple[str, int]]) -> KeyPoints:
+    """From the task of each key point, and its cell: 2 where people say met, and 1 more where the judge does.
+
+    The key points of a task hang together, those of one trajectory and of all agents' alike: intervals draw tasks.
+    """
+    if not found:
+        return KeyPoints(Measure.missing(NONE_SHARED), Measure.missing(NONE_SHARED), ((0, 0), (0, 0)))
+    tasks = clusters_of(found, 4)
+    both_unmet, judge_met, people_met, both_met = tasks.sum(axis=0).tolist()
+    table = ((both_unmet, judge_met), (people_met, both_met))
+    same = np.stack([tasks[:, [0, 3]].sum(axis=1), tasks[:, [1, 2]].sum(axis=1)], axis=1)
+    return KeyPoints(wilson(both_unmet + both_met, len(found), same), kappa_with_interval(table, tasks), table)

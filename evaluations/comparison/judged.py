@@ -18,6 +18,7 @@ from annotation.models import Submission, Trajectory
 from annotation.records import Verdict
 from evaluations.cases import Case
 from evaluations.comparison.results import Judged, Key
+from evaluations.naming import natural
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 
 ERROR = Judged(None, None, error=True)
@@ -58,7 +59,8 @@ def judges_of(cases: Iterable[Case], *, benchmark: str = "") -> list[Judge]:
     agents = {case.agent for case in asked.cases}
     runs = JudgeRun.objects.filter(judge=OuterRef("pk"), test=False, submission__in=asked.submissions)
     imported = _imported(asked).filter(judge=OuterRef("pk"), agent__name__in=agents)
-    return list(Judge.objects.filter(Exists(runs) | Exists(imported)).order_by("name", "-version"))
+    found = Judge.objects.filter(Exists(runs) | Exists(imported)).order_by()
+    return sorted(found, key=lambda judge: (natural(judge.name), -judge.version))  # databases differ in their order
 
 
 def on_trajectories(cases: Iterable[Case], submissions: Iterable[Submission]) -> list[Case]:
@@ -67,12 +69,15 @@ def on_trajectories(cases: Iterable[Case], submissions: Iterable[Submission]) ->
     That is the one of its task in the agent's newest attempt, as for imported judgments. So judges that ran here can
     be compared with labels made elsewhere, without any review. ``state`` stays None.
     """
+    found = list(cases)
+    if all(case.trajectory is not None for case in found):
+        return found
     rows = Trajectory.objects.filter(submission__in=[each.pk for each in submissions], submission__practice=False)
     columns = ("task__external_id", "submission__agent__name", "pk", "submission")
     places: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for task, agent, pk, submission in rows.order_by("submission__attempt").values_list(*columns):
         places[task, agent].append((pk, submission))
-    return [_placed(case, places.get((case.task_id, case.agent), [])) for case in cases]
+    return [_placed(case, places.get((case.task_id, case.agent), [])) for case in found]
 
 
 def _placed(case: Case, places: list[tuple[int, int]]) -> Case:
@@ -124,14 +129,13 @@ class _Told:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     def judged(self) -> Judged:
-        *_, pk, verdict, score, tokens, cost = self.rows[0]
+        *_, pk, verdict, score, _, _ = self.rows[0]
         return Judged(
             judgment=pk,
             verdict=_verdict(verdict),
             score=score,
             repeated=tuple([_verdict(row[VERDICT]) for row in self.rows]),
-            tokens=tokens,
-            cost=None if cost is None else float(cost),
+            spent=tuple([(row[-2], None if row[-1] is None else float(row[-1])) for row in self.rows]),
         )
 
 
@@ -150,7 +154,7 @@ def _made_here(judge: Judge, submissions: Collection[int]) -> dict[int | None, _
     """By trajectory, what the newest run says that has a judgment for it."""
     rows = Judgment.objects.filter(judge=judge, item__run__submission__in=submissions, item__run__test=False)
     told: dict[int | None, _Told] = {}
-    for row in rows.order_by("-item__run", "repetition").values_list("trajectory", "item__run", *_SAID):
+    for row in rows.order_by("-item__run_id", "repetition").values_list("trajectory", "item__run", *_SAID):
         newest = told.setdefault(row[0], _Told(row[1]))
         if newest.run == row[1]:
             newest.rows.append(row)

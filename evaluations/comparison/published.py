@@ -35,6 +35,5 @@ def _measure(name: str, found: Measure) -> Measure:
 
 def average(found: Average) -> Average:
     """Rounded once, at the end: the mean is not one of rounded figures."""
-    values = {name: None if value is None else rounded(name, value) for name, value in found.values.items()}
-    size = None if found.gap_size is None else rounded("success_rate_gap", found.gap_size)
-    return replace(found, values=values, gap_size=size)
+    values = {name: _measure(name, each) for name, each in found.values.items()}
+    return replace(found, values=values, gap_size=_measure("success_rate_gap", found.gap_size))

@@ -1,14 +1,15 @@
 """What a comparison comes to, as plain values and as JSON. Nothing is computed here.
 
 In JSON agreement is given as accuracy too. Undefined values are null, with the reason in ``undefined``. Rates are
-fractions; under `Rules.PUBLISHED` they are percentages, with no intervals.
+fractions; under `Rules.PUBLISHED` those of rows and averages are percentages, with no intervals. What published tables
+do not have (flips, key points, calibration, two judges beside each other) stays as it is under any rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any
 
 from annotation.records import Verdict
@@ -35,7 +36,8 @@ class Judged:
     """What one judge says of one case: its newest run's first repetition, or the imported judgment.
 
     ``verdict`` None is unscored, or with ``error`` never answered. ``repeated`` are the verdicts of all repetitions of
-    that run. ``cost`` is in US dollars. ``step`` is the first step that it cites as proof, read for differences only.
+    that run, and ``spent`` the tokens and US dollars of each, None where it does not say. ``step`` is the first step
+    that it cites as proof, read for differences only.
     """
 
     judgment: int | None  # primary key
@@ -43,9 +45,31 @@ class Judged:
     error: bool = False
     score: float | None = None
     repeated: tuple[Verdict | None, ...] = ()
-    tokens: int | None = None
-    cost: float | None = None
+    spent: tuple[tuple[int | None, float | None], ...] = ()
     step: int | None = None
+
+
+class Said(Enum):
+    """What was said of a case, as far as a row needs it; label 2 of a judge is no success."""
+
+    SUCCESS = True
+    NO_SUCCESS = False
+    UNSCORED = "unscored"
+    ERROR = "error"
+    NOTHING = "nothing"
+
+    __hash__ = object.__hash__  # that of an Enum hashes the name, and these are counted by the ten thousand
+
+    @classmethod
+    def by(cls, told: Judged | None) -> Said:
+        if told is None:
+            return cls.NOTHING
+        if told.verdict is not None:
+            return cls.SUCCESS if told.verdict is Verdict.SUCCESS else cls.NO_SUCCESS
+        return cls.ERROR if told.error else cls.UNSCORED
+
+
+Pairs = Sequence[tuple[Case, Verdict, Said]]  # the decided cases, with the final verdict and what was said
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,29 +125,43 @@ class Row:
 class Average:
     """The plain mean over agents of what is defined for each; ``gap_size`` is the mean of the gaps without sign.
 
-    ``agents`` have a case that could be compared. ``values`` are by the names of `measures.MEASURES`.
+    ``agents`` have a case that could be compared. ``values`` are by the names of `measures.MEASURES`; ``n`` of one
+    counts the agents for which it is defined.
     """
 
     human_label_2: Label2
     agents: int
-    values: Mapping[str, float | None]
-    gap_size: float | None
+    values: Mapping[str, Measure]
+    gap_size: Measure
+
+    @property
+    def fewer(self) -> dict[str, int]:
+        """The measures that rest on some of the agents only, with how many."""
+        return {name: each.n for name, each in self.values.items() if 0 < each.n < self.agents}
 
     def as_json(self, rules: Rules) -> dict[str, Any]:
+        values = {**self.values, "gap_size": self.gap_size}
         return {
             "human_label_2": self.human_label_2.value,
             "agents": self.agents,
-            **_with_accuracy({name: _shown(name, value, rules) for name, value in self.values.items()}),
-            "gap_size": _shown("success_rate_gap", self.gap_size, rules),
+            **_with_accuracy({name: _shown(name, each.value, rules) for name, each in values.items()}),
+            "resting_on": _with_accuracy(self.fewer),
+            "undefined": _with_accuracy({name: each.undefined for name, each in values.items() if each.undefined}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The mean tokens, and the mean and total US dollars, of those ``judgments`` that say so; None where none does."""
+    """What the judgments took, all repetitions among them; None where no judgment says so.
+
+    ``tokens`` is the mean of those ``with_tokens``, ``cost`` the mean and ``total_cost`` the sum in US dollars of those
+    ``with_cost``.
+    """
 
     judgments: int
+    with_tokens: int
     tokens: float | None
+    with_cost: int
     cost: float | None
     total_cost: float | None
 
@@ -168,7 +206,7 @@ class Difference:
         case, judged = self.case, self.judged
         return {
             "task_id": case.task_id,
-            "agent": case.agent,
+            "agent": case.agent_name,
             "trajectory": case.trajectory,
             "human": None if case.final is None else int(case.final),
             "judge": None if judged.verdict is None else int(judged.verdict),
@@ -183,8 +221,9 @@ class Comparison:
 
     ``rows`` has every agent twice, once under each rule for label 2; ``overall`` pools all agents. ``flips``: cases
     whose repetitions do not all give the same verdict, of those with two or more. ``groups`` are breakdowns over all
-    agents, by the names of GROUPS, under both rules. ``benchmark`` is a slug. Under `Rules.PUBLISHED` all rates are
-    rounded as in published tables, have no interval, and are 0 where their denominator is; still they are fractions.
+    agents, by the names of GROUPS, under both rules. ``benchmark`` is a slug. Under `Rules.PUBLISHED` the rates of rows
+    and averages are rounded as in published tables, have no interval, and are 0 where their denominator is; still they
+    are fractions. ``flips``, ``key_points`` and ``calibration`` are neither rounded nor without intervals.
     """
 
     scope: str
@@ -242,7 +281,7 @@ def _averages(averages: Sequence[Average], rules: Rules) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Two judges on the cases that both have scored and people have decided (label 2: not a success).
+    """Two judges on the cases that both have scored and people have decided, under one rule for label 2.
 
     ``first_only`` and ``second_only`` count where only that one agrees with people. ``p`` is McNemar's, exact for few.
     ``difference`` is the first one's agreement minus the second's.
@@ -250,6 +289,7 @@ class Versus:
 
     first: str
     second: str
+    human_label_2: Label2
     n: int
     both: int
     first_only: int
@@ -263,7 +303,7 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An agent's success rate. ``by`` is "people", or the judge's name where people have decided nothing.
+    """An agent's success rate. ``by`` is "people", or with ``judged`` the name of the judge that speaks for them.
 
     ``n`` cases have a verdict of theirs, ``undecided`` ones have none. ``over_all`` counts label 2 as no success,
     ``without_2`` leaves it out; ``levels`` gives both by level.
@@ -277,3 +317,4 @@ class Standing:
     over_all: Measure
     without_2: Measure
     levels: dict[str, tuple[Measure, Measure]]
+    judged: bool = False

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 from annotation.records import Verdict
 from evaluations.cases import Case, Rules
 from evaluations.comparison import published
+from evaluations.comparison.clusters import Clusters, by_task
 from evaluations.comparison.measures import MEASURES
-from evaluations.comparison.results import Average, Judged, Key, Label2, Row
-from evaluations.statistics import Confusion, Measure, wilson
+from evaluations.comparison.results import Average, Judged, Key, Label2, Pairs, Row, Said
+from evaluations.naming import natural
+from evaluations.statistics import Confusion, Measure
 
 PEOPLE, ALL_AGENTS = "people", "all agents"
-
-
-class Said(Enum):
-    """What was said of a case, as far as a row needs it; label 2 of a judge is no success."""
-
-    SUCCESS = True
-    NO_SUCCESS = False
-    UNSCORED = "unscored"
-    ERROR = "error"
-    NOTHING = "nothing"
-
-    @classmethod
-    def by(cls, told: Judged | None) -> Said:
-        if told is None:
-            return cls.NOTHING
-        if told.verdict is not None:
-            return cls.SUCCESS if told.verdict is Verdict.SUCCESS else cls.NO_SUCCESS
-        return cls.ERROR if told.error else cls.UNSCORED
+NOT_REVIEWED = "nothing was reviewed"
+NOWHERE = "undefined for every agent"
 
 
 Counts = Counter[tuple[Verdict, Said]]  # how many cases people and the judge say this of
-Pairs = Sequence[tuple[Case, Verdict, Said]]  # the decided cases, with the final verdict and what was said
+ByRule = Mapping[tuple[str, Label2], Clusters]  # as `by_task` gives them
 
 
 def paired(cases: Iterable[Case], said: Mapping[Key, Judged]) -> Pairs:
@@ -46,8 +31,11 @@ def paired(cases: Iterable[Case], said: Mapping[Key, Judged]) -> Pairs:
     return [(case, case.final, Said.by(said.get(case.key))) for case in cases if case.final is not None]
 
 
-def row(name: str, counts: Counts, rule: Label2) -> Row:
-    """A row of these counts; under `Label2.EXCLUDED` what was said of cases with label 2 is not looked at."""
+def row(name: str, counts: Counts, rule: Label2, clusters: Clusters | None = None) -> Row:
+    """A row of these counts; under `Label2.EXCLUDED` what was said of cases with label 2 is not looked at.
+
+    ``clusters`` has the cells of each task under that rule, where its cases are not independent of each other.
+    """
     excluded = sum(number for (human, _), number in counts.items() if human is Verdict.NOT_EXECUTABLE)
     if rule is Label2.EXCLUDED:
         counts = Counter({key: n for key, n in counts.items() if key[0] is not Verdict.NOT_EXECUTABLE})
@@ -57,7 +45,7 @@ def row(name: str, counts: Counts, rule: Label2) -> Row:
         here[human is Verdict.SUCCESS, said] += number
         total[said] += number
     yes, no = Said.SUCCESS, Said.NO_SUCCESS
-    found = Confusion(tp=here[True, yes], fp=here[False, yes], tn=here[False, no], fn=here[True, no])
+    found = Confusion(tp=here[True, yes], fp=here[False, yes], tn=here[False, no], fn=here[True, no], clusters=clusters)
     return Row(
         name=name,
         human_label_2=rule,
@@ -82,18 +70,19 @@ def _measures(found: Confusion) -> dict[str, Measure]:
         "npv": found.npv,
         "false_positive_rate": found.false_positive_rate,
         "kappa": found.kappa,
-        "success_rate_human": wilson(found.tp + found.fn, found.n),
-        "success_rate_judge": wilson(found.tp + found.fp, found.n),
+        "success_rate_human": found.success_rate,
+        "success_rate_judge": found.called_success_rate,
         "success_rate_gap": found.success_gap,
     }
 
 
-def both(name: str, counts: Counts) -> list[Row]:
-    """The row under both rules, which are one computation where nobody says 2."""
-    first = row(name, counts, Label2.EXCLUDED)
+def both(name: str, counts: Counts, clusters: ByRule | None = None) -> list[Row]:
+    """The row under both rules, which are one computation where nobody says 2; ``clusters`` has its name."""
+    own = clusters or {}
+    first = row(name, counts, Label2.EXCLUDED, own.get((name, Label2.EXCLUDED)))
     if not first.excluded:
         return [first, replace(first, human_label_2=Label2.NOT_SUCCESS)]
-    return [first, row(name, counts, Label2.NOT_SUCCESS)]
+    return [first, row(name, counts, Label2.NOT_SUCCESS, own.get((name, Label2.NOT_SUCCESS)))]
 
 
 def by(pairs: Pairs, named: Callable[[Case], str | None]) -> dict[str, Counts]:
@@ -121,34 +110,47 @@ def _average(rows: Sequence[Row], rule: Label2, rules: Rules) -> Average:
     if rules is Rules.PUBLISHED:
         compared = [published.with_zeros(each) for each in compared]
     values = {name: _mean([getattr(each, name).value for each in compared]) for name in MEASURES}
-    return Average(rule, len(compared), values, _mean([abs(each.success_rate_gap.value or 0) for each in compared]))
+    gaps = [each.success_rate_gap.value for each in compared]
+    return Average(rule, len(compared), values, _mean([None if gap is None else abs(gap) for gap in gaps]))
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def _mean(values: Iterable[float | None]) -> Measure:
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    return Measure(sum(known) / len(known), len(known)) if known else Measure.missing(NOWHERE)
 
 
 # --- people against what they decided together -----------------------------------------------------------------------
 
 
-def ceiling(cases: Sequence[Case]) -> list[Row]:
-    """The human ceiling: every annotator's blind labels against the final verdicts, then all of them as "people".
+def ceiling(cases: Sequence[Case], rules: Rules = Rules.DEFAULT) -> list[Row]:
+    """Every annotator's blind labels against the final verdicts of reviews, then all of them as "people".
 
-    A label is part of what its final verdict was made of, so this is an upper bound of what a judge can reach.
+    A label is part of what its final verdict was made of, which flatters people: where the labels were unanimous and
+    nobody looked again it *is* the verdict. Still it bounds nothing, for where an adjudicator overturns unanimous
+    labels a judge can be above people. Labels made elsewhere have no verdict but themselves and count for nothing here.
+    The labels of one task stand together in the intervals of "people".
     """
+    reviewed = [case for case in cases if case.state is not None and case.final is not None and case.labels]
+    if not reviewed:
+        return [_without_review(each) for each in both(PEOPLE, Counter())]
     counts: dict[str, Counts] = defaultdict(Counter)
-    for case in cases:
-        if case.final is None:
-            continue
-        for label in case.labels:
-            said = Said.SUCCESS if label.verdict is Verdict.SUCCESS else Said.NO_SUCCESS
-            counts[label.annotator][case.final, said] += 1
-    everybody = sum(counts.values(), Counter())
-    rows = [each for name in sorted(counts, key=_natural) for each in both(name, counts[name])]
-    return rows + both(PEOPLE, everybody)
+    found = Counter((label.annotator, case.final, label.verdict) for case in reviewed for label in case.labels)
+    for (name, human, verdict), number in found.items():
+        if human is not None:
+            counts[name][human, _said(verdict)] += number
+    rows = [each for name in sorted(counts, key=natural) for each in both(name, counts[name])]
+    everybody = (
+        (case, case.final, _said(label.verdict)) for case in reviewed if case.final is not None for label in case.labels
+    )
+    rows += both(PEOPLE, sum(counts.values(), Counter()), by_task(everybody, lambda _: PEOPLE))
+    return [published.row(each) for each in rows] if rules is Rules.PUBLISHED else rows
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A2 before A10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+def _said(verdict: Verdict) -> Said:
+    return Said.SUCCESS if verdict is Verdict.SUCCESS else Said.NO_SUCCESS
+
+
+def _without_review(found: Row) -> Row:
+    missing = Measure.missing(NOT_REVIEWED)
+    measures: dict[str, Any] = dict.fromkeys(MEASURES, missing)
+    return replace(found, **measures)

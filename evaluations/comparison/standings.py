@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from annotation.records import Verdict
 from evaluations.cases import Case
-from evaluations.comparison.breakdowns import NOT_KNOWN, level_order
+from evaluations.comparison.clusters import counted, several_agents
 from evaluations.comparison.judged import judged
-from evaluations.comparison.results import Judged, Key, Standing, Versus
+from evaluations.comparison.results import Judged, Key, Label2, Row, Standing, Versus
 from evaluations.comparison.rows import PEOPLE
+from evaluations.naming import NOT_KNOWN, level_order, natural
 from evaluations.statistics import Measure, kendall_tau, mcnemar, paired_difference, wilson
+from evaluations.statistics.tally import Integers
 from judges.models import Judge
 
+MOST_JUDGES = 10  # set against each other: 45 pairs
 Verdicts = Sequence[tuple[str, Verdict]]  # level and verdict of the cases that have one
 
 
 def standings(cases: Sequence[Case], judge: Judge | None = None, *, benchmark: str = "") -> list[Standing]:
-    """Every agent's success rate, the highest first; ``judge`` speaks for agents without a final verdict."""
+    """Every agent's success rate, the highest first; ``judge`` speaks for agents without a final verdict.
+
+    Those that a judge speaks for come after all that people have decided, since a judge's rate is not theirs; last come
+    those without any verdict.
+    """
     by_agent = _by_agent(cases)
     open_ones = [case for own in by_agent.values() if not _decided(own) for case in own]
     said = judged(judge, open_ones, benchmark=benchmark) if judge is not None else {}
@@ -30,7 +42,7 @@ def standings(cases: Sequence[Case], judge: Judge | None = None, *, benchmark: s
 def _by_agent(cases: Iterable[Case]) -> dict[str, list[Case]]:
     agents: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
-        agents[case.agent].append(case)
+        agents[case.agent_name].append(case)
     return agents
 
 
@@ -51,6 +63,7 @@ def _standing(agent: str, cases: Sequence[Case], said: Mapping[Key, Judged], jud
     return Standing(
         agent=agent,
         by=judge if by_judge else PEOPLE,
+        judged=bool(by_judge),
         n=len(verdicts),
         undecided=len(cases) - len(verdicts),
         not_executable=sum(verdict is Verdict.NOT_EXECUTABLE for _, verdict in verdicts),
@@ -67,35 +80,38 @@ def _rates(verdicts: Verdicts) -> tuple[Measure, Measure]:
     return wilson(successes, len(verdicts)), wilson(successes, executable)
 
 
-def _best_first(standing: Standing) -> tuple[float, str]:
+def _best_first(standing: Standing) -> tuple[Any, ...]:
     rate = standing.over_all.value
-    return (1.0 if rate is None else -rate), standing.agent
+    return rate is None, standing.judged, -(rate or 0), natural(standing.agent)
 
 
-def ranking(
-    standings: Sequence[Standing],
-    judge: Judge,
-    cases: Sequence[Case],
-    *,
-    benchmark: str = "",
-    said: Mapping[Key, Judged] | None = None,
-) -> Measure:
-    """Kendall's tau-b of the agents' success rates by people and by the judge.
+def ranking(rows: Iterable[Row], rule: Label2) -> Measure:
+    """Kendall's tau-b of the agents' success rates by people and by a judge, from the rows of its comparison.
 
-    People's are those of ``standings``, over all; the judge's are over the decided cases that it has scored. Agents
-    without either are left out. ``said`` is what `judged` found, where the caller has it already.
+    Both rates of an agent are those of the same cases, that people have decided and the judge has scored, under that
+    rule for label 2. Agents without any are left out.
     """
-    said = judged(judge, cases, benchmark=benchmark) if said is None else said
-    decided = _by_agent(case for case in cases if case.final is not None)
-    pairs = []
-    for standing in standings:
-        people, theirs = standing.over_all.value, _rates(_scored(decided.get(standing.agent, ()), said))[0].value
-        if people is not None and theirs is not None:  # the judge's are none where it speaks for people above
-            pairs.append((people, theirs))
-    return kendall_tau([people for people, _ in pairs], [theirs for _, theirs in pairs])
+    cells = [row.confusion for row in rows if row.human_label_2 is rule and row.n]
+    people = [(each.tp + each.fn) / each.n for each in cells]  # of rows that may be rounded, which would make ties
+    return kendall_tau(people, [(each.tp + each.fp) / each.n for each in cells])
 
 
 # --- judge against judge ---------------------------------------------------------------------------------------------
+
+RIGHT, WRONG, SILENT = 0, 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """A judge, and for each decided case (n,) whether it says what people do, or nothing usable."""
+
+    judge: str
+    marks: Integers
+
+    @property
+    def rate(self) -> float:
+        scored = np.count_nonzero(self.marks != SILENT)
+        return np.count_nonzero(self.marks == RIGHT) / scored if scored else 0.0
 
 
 def versus(
@@ -105,39 +121,56 @@ def versus(
     benchmark: str = "",
     said: Mapping[int, Mapping[Key, Judged]] | None = None,
 ) -> list[Versus]:
-    """Every two of these judges against each other, on whether they say success where people do.
+    """Every two of these judges against each other, on whether they say success where people do, under both rules.
 
-    ``said`` is what `judged` found, by the primary key of the judge, where the caller has it already.
+    The judge with the highest agreement stands first, and only `MOST_JUDGES` of them take part. ``said`` is what
+    `judged` found, by the primary key of the judge, where the caller has it already.
     """
-    found = {judge.pk: judged(judge, cases, benchmark=benchmark) for judge in judges} if said is None else said
-    right = {judge.pk: _right(cases, found[judge.pk]) for judge in judges}
-    return [_versus(first, second, right[first.pk], right[second.pk]) for first, second in combinations(judges, 2)]
+    if said is None:
+        said = {judge.pk: judged(judge, cases, benchmark=benchmark) for judge in judges}
+    decided = [case for case in cases if case.final is not None]
+    numbers: dict[Hashable, int] = {}
+    shared = several_agents(decided)
+    tasks = np.array([numbers.setdefault(c.task_id if shared else c.key, len(numbers)) for c in decided], np.int64)
+    executable = np.array([case.final is not Verdict.NOT_EXECUTABLE for case in decided], bool)
+    marked = [_Marked(str(judge), _marks(decided, said[judge.pk])) for judge in judges]
+    best = sorted(marked, key=lambda each: (-each.rate, natural(each.judge)))[:MOST_JUDGES]
+    rules = ((Label2.EXCLUDED, executable), (Label2.NOT_SUCCESS, np.ones_like(executable)))
+    return [
+        _versus(first, second, rule, tasks, kept) for first, second in combinations(best, 2) for rule, kept in rules
+    ]
 
 
-def _right(cases: Iterable[Case], said: Mapping[Key, Judged]) -> dict[Key, bool]:
-    """By case, whether the judge says what people decided; the cases that both have a verdict for."""
-    return {
-        case.key: (told.verdict is Verdict.SUCCESS) is (case.final is Verdict.SUCCESS)
-        for case in cases
-        if case.final is not None and (told := said.get(case.key)) is not None and told.verdict is not None
-    }
+def _marks(decided: Sequence[Case], said: Mapping[Key, Judged]) -> Integers:
+    found = []
+    for case in decided:
+        told = said.get(case.key)
+        if told is None or told.verdict is None:
+            found.append(SILENT)
+        else:
+            right = (told.verdict is Verdict.SUCCESS) is (case.final is Verdict.SUCCESS)
+            found.append(RIGHT if right else WRONG)
+    return np.array(found, np.int64)
 
 
-def _versus(first: Judge, second: Judge, right: Mapping[Key, bool], others: Mapping[Key, bool]) -> Versus:
-    shared = [(right[key], others[key]) for key in right.keys() & others.keys()]
-    cells = [shared.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
-    both, first_only, second_only, neither = cells
+def _versus(first: _Marked, second: _Marked, rule: Label2, tasks: Integers, kept: NDArray[np.bool_]) -> Versus:
+    """On the cases that are ``kept`` (n,) and both have scored; ``tasks`` (n,) says which ones hang together."""
+    shared = kept & (first.marks != SILENT) & (second.marks != SILENT)
+    clusters, _ = counted(tasks[shared], (2 * first.marks + second.marks)[shared], 4)
+    both, first_only, second_only, neither = clusters.sum(axis=0).tolist()
+    same = np.stack([clusters[:, [0, 3]].sum(axis=1), clusters[:, [1, 2]].sum(axis=1)], axis=1)
     test = mcnemar(first_only, second_only)
     return Versus(
-        first=str(first),
-        second=str(second),
-        n=len(shared),
+        first=first.judge,
+        second=second.judge,
+        human_label_2=rule,
+        n=int(clusters.sum()),
         both=both,
         first_only=first_only,
         second_only=second_only,
         neither=neither,
         p=test.p,
         exact=test.exact,
-        difference=paired_difference(both, first_only, second_only, neither),
-        same=wilson(both + neither, len(shared)),  # of two verdicts each, who is wrong with another says the same
+        difference=paired_difference(both, first_only, second_only, neither, clusters=clusters),
+        same=wilson(both + neither, int(clusters.sum()), same),  # two verdicts: who is wrong with another says the same
     )

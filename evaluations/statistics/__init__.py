@@ -16,9 +16,9 @@ from evaluations.statistics.coefficients import (
 )
 from evaluations.statistics.comparing import McNemar, kendall_tau, mcnemar, paired_difference
 from evaluations.statistics.competence import Competence, dawid_skene, mace
-from evaluations.statistics.intervals import bootstrap, kappa_with_interval, wilson, with_interval
+from evaluations.statistics.intervals import bootstrap, by_cluster, kappa_with_interval, wilson, with_interval
 from evaluations.statistics.measure import Measure
-from evaluations.statistics.tally import Tally
+from evaluations.statistics.tally import Tally, clusters_of
 
 __all__ = [
     "Coefficient",
@@ -29,6 +29,8 @@ __all__ = [
     "Tally",
     "alpha_of_label",
     "bootstrap",
+    "by_cluster",
+    "clusters_of",
     "cohen_kappa",
     "dawid_skene",
     "fleiss_kappa",

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evaluations.statistics.coefficients import ALL_SAME, NO_CASES, cohen_kappa, kappa_values
-from evaluations.statistics.intervals import bootstrap, wilson
+from evaluations.statistics.comparing import matched
+from evaluations.statistics.intervals import bootstrap, by_cluster, repeated, wilson
 from evaluations.statistics.measure import Measure
-from evaluations.statistics.tally import Floats
+from evaluations.statistics.tally import Floats, Integers, clusters_of
+
+TP, FP, TN, FN = range(4)  # the columns of counts
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
     """Counts of cases: what was said (positive: a success) was true or false.
 
-    Every property is a `Measure` with a 95 % interval: Wilson's for rates, a bootstrap over the four counts for `f1`,
-    `kappa` and `success_gap`. Source of the formulas: Powers (2011), Journal of Machine Learning Technologies 2, 37-63.
+    ``clusters`` has those of each task, tp, fp, tn and fn, where some task has several cases (of several agents):
+    then cases are not independent of each other, and every interval comes from drawing tasks. ValueError where they do
+    not add up.
+
+    Every property is a `Measure` with a 95 % interval: Wilson's for rates, Agresti and Min's for `success_gap`,
+    a bootstrap over the four counts for `f1` and `kappa`. Source of the formulas: Powers (2011), Journal of Machine
+    Learning Technologies 2, 37-63.
     """
 
     tp: int
     fp: int
     tn: int
     fn: int
+    clusters: tuple[tuple[int, int, int, int], ...] | None = None
 
     def __post_init__(self) -> None:
         if min(self.tp, self.fp, self.tn, self.fn) < 0:
             raise ValueError("A count is not negative.")
+        repeated(self.clusters, self._cells)
 
     @classmethod
     def of(cls, truth: Iterable[bool], said: Iterable[bool]) -> Confusion:
         """From what each case is and what was said of it; ValueError where one is longer."""
         counts = [0, 0, 0, 0]
         for is_so, called in zip(truth, said, strict=True):
-            counts[2 * bool(is_so) + bool(called)] += 1
-        tn, fp, fn, tp = counts
+            counts[_cell(is_so, called)] += 1
+        tp, fp, tn, fn = counts
         return cls(tp, fp, tn, fn)
+
+    @classmethod
+    def by_task(cls, cases: Iterable[tuple[Hashable, bool, bool]]) -> Confusion:
+        """From the task of each case, what the case is, and what was said of it.
+
+        `clusters` is in an order of its own, so that equal counts make equal confusions, and None where no task has
+        two cases.
+        """
+        tasks = clusters_of(((task, _cell(is_so, called)) for task, is_so, called in cases), 4)
+        tp, fp, tn, fn = tasks.sum(axis=0).tolist()
+        if not (tasks.sum(axis=1) > 1).any():
+            return cls(tp, fp, tn, fn)
+        return cls(tp, fp, tn, fn, tuple(sorted(map(tuple, tasks.tolist()))))
 
     @property
     def n(self) -> int:
@@ -46,37 +69,51 @@ class Confusion:
     @property
     def accuracy(self) -> Measure:
         """(tp + tn) / n, also called the agreement rate. Undefined without cases."""
-        return wilson(self.tp + self.tn, self.n)
+        return self._rate((TP, TN), (FP, FN), NO_CASES)
 
     @property
     def precision(self) -> Measure:
         """tp / (tp + fp). Undefined where nothing was called a success."""
-        return self._rate(self.tp, self.fp, "nothing was judged a success")
+        return self._rate((TP,), (FP,), "nothing was judged a success")
 
     @property
     def recall(self) -> Measure:
         """tp / (tp + fn), also called sensitivity. Undefined where no case is a success."""
-        return self._rate(self.tp, self.fn, "no case is a success")
+        return self._rate((TP,), (FN,), "no case is a success")
 
     @property
     def specificity(self) -> Measure:
         """tn / (tn + fp), also called the true negative rate. Undefined where every case is a success."""
-        return self._rate(self.tn, self.fp, "every case is a success")
+        return self._rate((TN,), (FP,), "every case is a success")
 
     @property
     def npv(self) -> Measure:
         """tn / (tn + fn), the negative predictive value. Undefined where everything was called a success."""
-        return self._rate(self.tn, self.fn, "everything was judged a success")
+        return self._rate((TN,), (FN,), "everything was judged a success")
 
     @property
     def false_positive_rate(self) -> Measure:
         """fp / (fp + tn) = 1 - specificity. Undefined where every case is a success."""
-        return self._rate(self.fp, self.tn, "every case is a success")
+        return self._rate((FP,), (TN,), "every case is a success")
+
+    @property
+    def success_rate(self) -> Measure:
+        """(tp + fn) / n, the share of cases that are a success. Undefined without cases."""
+        return self._rate((TP, FN), (FP, TN), NO_CASES)
+
+    @property
+    def called_success_rate(self) -> Measure:
+        """(tp + fp) / n, the share of cases that were called a success. Undefined without cases."""
+        return self._rate((TP, FP), (TN, FN), NO_CASES)
 
     @property
     def f1(self) -> Measure:
         """2 tp / (2 tp + fp + fn), from 0 to 1. Undefined where nothing is a success nor was called one."""
-        return self._bootstrapped(_f1, "no case is a success, nor was judged one")
+        if not self.n:
+            return Measure.missing(NO_CASES)
+        if not (below := 2 * self.tp + self.fp + self.fn):
+            return Measure.missing("no case is a success, nor was judged one", self.n)
+        return self._bootstrapped(Measure(2 * self.tp / below, self.n), _f1)
 
     @property
     def kappa(self) -> Measure:
@@ -84,38 +121,62 @@ class Confusion:
         found = cohen_kappa([[self.tp, self.fn], [self.fp, self.tn]])
         if found.undefined == ALL_SAME:
             return replace(found, undefined="only one class")
-        return bootstrap(found, self._cells, lambda cells: kappa_values(cells[:, [0, 3, 1, 2]]))
+        return self._bootstrapped(found, lambda cells: kappa_values(cells[:, [TP, FN, FP, TN]]))
 
     @property
     def success_gap(self) -> Measure:
         """(fp - fn) / n, the success rate that was said minus the true one, from -1 to 1. Undefined without cases."""
-        return self._bootstrapped(_gap, NO_CASES)
+        found = matched(self.fp, self.fn, self.n)
+        if (tasks := self._tasks) is None:
+            return found
+        return by_cluster(found, tasks, _gap)
 
     @property
-    def _cells(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _cells(self) -> Integers:
         return np.array((self.tp, self.fp, self.tn, self.fn), np.int64)
 
-    def _rate(self, hits: int, others: int, why: str) -> Measure:
-        if hits + others:
-            return wilson(hits, hits + others)
-        return Measure(None, 0, hits=0, undefined=why if self.n else NO_CASES)
+    @property
+    def _tasks(self) -> Integers | None:
+        """(c, 4), or None where no task has two cases."""
+        return repeated(self.clusters, self._cells)
 
-    def _bootstrapped(self, values: Callable[[Floats], Floats], why: str) -> Measure:
-        if not self.n:
-            return Measure.missing(NO_CASES)
-        value = float(values(self._cells[np.newaxis].astype(float))[0])
-        found = Measure.missing(why, self.n) if np.isnan(value) else Measure(value, self.n)
-        return bootstrap(found, self._cells, values)
+    def _rate(self, hits: Sequence[int], others: Sequence[int], why: str) -> Measure:
+        cells = self._cells
+        found, missed = int(cells[list(hits)].sum()), int(cells[list(others)].sum())
+        if not found + missed:
+            return Measure(None, 0, hits=0, undefined=why if self.n else NO_CASES)
+        if (tasks := self._tasks) is None:
+            return wilson(found, found + missed)
+        sides = [list(hits), list(others)]
+        if not found or not missed:
+            return wilson(found, found + missed, np.stack([tasks[:, side].sum(axis=1) for side in sides], axis=1))
+        # All measures of a confusion rest on the same resamples of its tasks, so they are drawn once.
+        rate = Measure(found / (found + missed), found + missed, found)
+        return by_cluster(rate, tasks, lambda cells: _share(*(cells[:, side].sum(axis=1) for side in sides)))
+
+    def _bootstrapped(self, found: Measure, values: Callable[[Floats], Floats]) -> Measure:
+        if (tasks := self._tasks) is None:
+            return bootstrap(found, self._cells, values)
+        return by_cluster(found, tasks, values)
+
+
+def _cell(is_so: bool, called: bool) -> int:
+    """The column of a case."""
+    return (TN, FP, FN, TP)[2 * bool(is_so) + bool(called)]
+
+
+def _share(hits: Floats, others: Floats) -> Floats:
+    """NaN where there is neither."""
+    below = hits + others
+    return np.where(below > 0, hits / np.maximum(below, 1), np.nan)
 
 
 def _f1(cells: Floats) -> Floats:
     """Of (r, 4) counts tp, fp, tn, fn; NaN where undefined."""
     tp, fp, _, fn = cells.T
-    below = 2 * tp + fp + fn
-    return np.where(below > 0, 2 * tp / np.maximum(below, 1), np.nan)
+    return _share(2 * tp, fp + fn)
 
 
 def _gap(cells: Floats) -> Floats:
-    _, fp, _, fn = cells.T
-    result: Floats = (fp - fn) / cells.sum(axis=1)
+    result: Floats = (cells[:, FP] - cells[:, FN]) / cells.sum(axis=1)
     return result

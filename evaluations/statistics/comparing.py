@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import comb, erfc, sqrt
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evaluations.statistics.coefficients import NO_CASES
-from evaluations.statistics.intervals import RESAMPLES, bootstrap
+from evaluations.statistics.intervals import FEWER_RESAMPLES, Z, by_cluster, repeated
 from evaluations.statistics.measure import Measure
 from evaluations.statistics.tally import Floats
 
@@ -43,18 +44,43 @@ def mcnemar(first_only: int, second_only: int) -> McNemar:
 
 
 def paired_difference(
-    both: int, first_only: int, second_only: int, neither: int, *, resamples: int = RESAMPLES, seed: int = 0
+    both: int,
+    first_only: int,
+    second_only: int,
+    neither: int,
+    *,
+    clusters: ArrayLike | None = None,
+    resamples: int = FEWER_RESAMPLES,
+    seed: int = 0,
 ) -> Measure:
     """How much more often the first of two judges is right on the same cases: (first_only - second_only) / n.
 
-    From -1 to 1, with a bootstrap interval over cases, so that what both share cancels out. Undefined without cases.
+    From -1 to 1, undefined without cases. The interval is that of `matched`, or, with ``clusters`` (c, 4), the four
+    counts of each task, where a task has several cases, from drawing tasks.
     """
-    cells = np.array((both, first_only, second_only, neither), np.int64)
-    if cells.min() < 0:
+    cells = (both, first_only, second_only, neither)
+    if min(cells) < 0:
         raise ValueError("A count is not negative.")
-    if not (n := int(cells.sum())):
+    if (tasks := repeated(clusters, cells)) is None:
+        return matched(first_only, second_only, sum(cells))
+    found = Measure((first_only - second_only) / sum(cells), sum(cells))
+    return by_cluster(found, tasks, _difference, resamples=resamples, seed=seed)
+
+
+def matched(first_only: int, second_only: int, n: int) -> Measure:
+    """(first_only - second_only) / n, the difference of two rates on the same n cases, with Agresti and Min's interval.
+
+    Half a case is added to each of the four cells, and then Wald's formula taken: with b = first_only, c = second_only,
+    d = (b - c) / (n + 2) -+ z sqrt(b + c + 1 - (b - c)^2 / (n + 2)) / (n + 2), within -1 to 1. It holds the value, and
+    has a width also where the two never differ. Undefined for n = 0.
+    Source: Agresti and Min (2005), Statistics in Medicine 24, 729-740.
+    """
+    if not n:
         return Measure.missing(NO_CASES)
-    return bootstrap(Measure((first_only - second_only) / n, n), cells, _difference, resamples=resamples, seed=seed)
+    difference, more = first_only - second_only, n + 2
+    spread = Z * sqrt(first_only + second_only + 1 - difference**2 / more)
+    low, high = (difference - spread) / more, (difference + spread) / more
+    return Measure(difference / n, n, low=max(low, -1.0), high=min(high, 1.0))
 
 
 def _difference(cells: Floats) -> Floats:

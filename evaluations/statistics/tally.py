@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,9 +73,46 @@ class Tally:
         """How often each of the k labels was given."""
         return [int(total) for total in self.times @ self.patterns]
 
+    def clusters(self, items: Iterable[tuple[Hashable, Sequence[int]]]) -> Integers:
+        """(c, p): how many items of each of these patterns each task has, from the task and the labels of each item.
+
+        The items are those that the tally was made of, in any order; ValueError for a pattern that is not here.
+        """
+        k = self.patterns.shape[1]
+        order = {tuple(row): at for at, row in enumerate(self.patterns.tolist())}
+        known: dict[tuple[int, ...], int] = {}
+        found: list[tuple[Hashable, int]] = []
+        for task, given in items:
+            if not (labels := tuple(given)):
+                continue
+            if (at := known.get(labels)) is None:
+                at = known[labels] = order.get(tuple(labels.count(label) for label in range(k)), -1)
+            if at < 0:
+                raise ValueError(f"No item of the tally has the labels {labels}.")
+            found.append((task, at))
+        return clusters_of(found, len(self.times))
+
     def against_the_rest(self, label: int) -> Tally:
         """Of two labels: 0 is ``label``, 1 is any other."""
         return self._merged(against_the_rest(self.patterns, label), self.times)
+
+
+def clusters_of(cases: Iterable[tuple[Hashable, int]], kinds: int) -> Integers:
+    """(c, kinds): how many cases of each kind each task has, from the task and the kind of each case.
+
+    Tasks come in the order of their first case. ValueError for a kind that is not from 0 to kinds - 1.
+    """
+    tasks: dict[Hashable, int] = {}
+    cells = np.fromiter(
+        (tasks.setdefault(task, len(tasks)) * kinds + _kind(kind, kinds) for task, kind in cases), np.int64
+    )
+    return np.bincount(cells, minlength=len(tasks) * kinds).astype(np.int64, copy=False).reshape(len(tasks), kinds)
+
+
+def _kind(kind: int, kinds: int) -> int:
+    if not 0 <= kind < kinds:
+        raise ValueError(f"{kind} is none of the kinds 0 to {kinds - 1}.")
+    return int(kind)
 
 
 def against_the_rest(patterns: Integers, label: int) -> Integers:

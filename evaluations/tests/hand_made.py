@@ -25,8 +25,9 @@ def case(number: int, final: int | None, agent: str = "X", **fields: Any) -> Cas
     return Case(**(base | fields))
 
 
-def told(verdict: int | None, **fields: Any) -> Judged:
-    return Judged(None, None if verdict is None else Verdict(verdict), **fields)
+def told(verdict: int | None, *, tokens: int | None = None, cost: float | None = None, **fields: Any) -> Judged:
+    """One repetition with these tokens and US dollars, unless ``spent`` says what each took."""
+    return Judged(None, None if verdict is None else Verdict(verdict), **({"spent": ((tokens, cost),)} | fields))
 
 
 def both(pairs: Iterable[tuple[int | None, int | None]], **fields: Any) -> tuple[list[Case], dict[Any, Judged]]:

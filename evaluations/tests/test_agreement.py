@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,12 +14,11 @@ from django.conf import settings
 
 from annotation import catalogue, testing, workflow
 from annotation.models import Benchmark, Person, Submission
-from annotation.models.states import State
 from annotation.records import Verdict
 from evaluations import cases
 from evaluations.agreement import GROUPS, Agreement, agreement, people
 from evaluations.cases import Case, Rules, Said
-from evaluations.statistics import Measure
+from evaluations.tests.labelled import SAID, case, checked, elsewhere, of, tasks, unchecked, undefined
 
 REAL = Path(settings.BASE_DIR).parent / "shared" / "data" / "real_trajectories"
 FOUR = {"task_0000": [1, 1, 1], "task_0001": [0, 0, 0], "task_0002": [1, 1, 0], "task_0003": [0, 1, 2]}
@@ -39,28 +39,6 @@ def four(db: Any, tmp_path: Path) -> Submission:
 @pytest.fixture
 def found(four: Submission) -> Agreement:
     return agreement(cases.of_submission(four), "four")
-
-
-def case(*verdicts: int, **fields: Any) -> Case:
-    """A reviewed case with these labels by A1, A2, ...; ``fields`` replace what is usual."""
-    labels = tuple(Said(f"A{number}", Verdict(verdict)) for number, verdict in enumerate(verdicts, 1))
-    usual: dict[str, Any] = {"agent": "X", "task_id": "t", "level": "easy", "website": "w", "labels": labels}
-    usual |= {"final": None, "expected": 3, "trajectory": 1, "submission": 1, "state": State.DISPUTE}
-    return Case(**(usual | fields))
-
-
-def elsewhere(*verdicts: int, **fields: Any) -> Case:
-    """The same with labels made elsewhere."""
-    return case(*verdicts, **({"trajectory": None, "submission": None, "state": None, "expected": 2} | fields))
-
-
-def of(*given: Case, rules: Rules = Rules.DEFAULT) -> Agreement:
-    return agreement(given, "made by hand", rules)
-
-
-def undefined(measure: Measure) -> str:
-    assert measure.value is None
-    return measure.undefined
 
 
 # --- all cases -------------------------------------------------------------------------------------------------------
@@ -94,9 +72,24 @@ def test_labels_fall_unanimous_two_to_one_or_three_ways(found: Agreement) -> Non
     assert [(share.hits, share.n) for share in shares] == [(2, 4), (1, 4), (1, 4)]
 
 
-def test_two_labels_that_differ_are_no_majority_and_two_to_two_is_one() -> None:
-    overall = of(elsewhere(0, 1), case(0, 0, 1, 1, expected=4)).overall
-    assert (overall.majority.hits, overall.split.hits, overall.split.n) == (1, 1, 2)
+@pytest.mark.parametrize(
+    ("verdicts", "outcome"),
+    [
+        ((1, 1), "unanimous"),
+        ((0, 1), "split"),
+        ((0, 0, 1), "majority"),
+        ((0, 1, 2), "split"),
+        ((0, 0, 1, 1), "split"),
+        ((0, 0, 1, 2), "split"),
+        ((0, 0, 0, 1), "majority"),
+        ((0, 0, 1, 1, 2), "split"),
+        ((0, 0, 0, 1, 1), "majority"),
+    ],
+)
+def test_a_majority_is_more_than_half_however_many_labels_there_are(verdicts: tuple[int, ...], outcome: str) -> None:
+    overall = of(case(*verdicts, expected=len(verdicts))).overall
+    shares = {name: getattr(overall, name).hits for name in ("unanimous", "majority", "split")}
+    assert shares == {"unanimous": 0, "majority": 0, "split": 0} | {outcome: 1}
 
 
 def test_labels_of_an_incomplete_trajectory_count_as_an_item_that_is_not_complete() -> None:
@@ -153,13 +146,48 @@ def test_a_group_has_the_agreement_of_its_own_cases() -> None:
     assert [group.raw_agreement.value for group in groups] == [pytest.approx(2 / 3), 1]
 
 
-def test_a_case_stands_under_every_failure_type_that_a_label_or_the_decision_names() -> None:
+def test_a_later_attempt_of_an_agent_is_a_group_of_its_own() -> None:
+    groups = of(case(1, 1, 0), case(1, 1, 1), case(0, 0, 0, attempt=2)).groups["agent"]
+    assert [(group.name, group.items) for group in groups] == [("X", 2), ("X (attempt 2)", 1)]
+
+
+def test_a_level_that_nobody_states_is_called_not_known_and_stands_last() -> None:
+    groups = of(case(1, 1, 0, level=""), case(1, 1, 1, level="odd"), case(1, 1, 1, website="")).groups
+    assert [group.name for group in groups["level"]] == ["easy", "odd", "not known"]
+    assert [group.name for group in groups["website"]] == ["w", "not known"]
+
+
+def test_only_the_largest_groups_have_intervals() -> None:
+    small = [case(*labels, website=f"w{n}") for n in range(60) for labels in ((1, 1, 0), (0, 0, 0), (1, 1, 1))]
+    large = [case(*labels, website="w60") for labels in ((1, 1, 0), (0, 0, 0), (1, 1, 1), (0, 1, 1))]
+    groups = of(*small, *large).groups["website"]
+    assert len(groups) == 61
+    with_interval = [group.name for group in groups if group.raw_agreement.low is not None]
+    assert len(with_interval) == 50
+    assert "w60" in with_interval
+    assert [group.unanimous.low is None for group in groups] == [group.name not in with_interval for group in groups]
+    assert [group.raw_agreement.value for group in groups[:60]] == [pytest.approx(7 / 9)] * 60
+
+
+def test_agreement_by_failure_type_is_raw_because_the_cases_are_chosen_by_what_was_said() -> None:
+    first, second, third = case(0, 0, 1).labels
+    named = case(labels=(replace(first, failure_types=("odd",)), second, third))
+    [group] = of(named, case(1, 1, 1)).groups["failure type"]
+    assert group.raw_agreement.value == pytest.approx(1 / 3)
+    why = "chosen by what was said: a correction for chance would mislead"
+    assert {undefined(one) for one in (group.alpha, group.ac1, group.fleiss_kappa)} == {why}
+    assert {undefined(one) for one in group.label_alpha.values()} == {why}
+
+
+def test_a_case_stands_under_every_failure_type_that_a_blind_label_names() -> None:
     first, second, third = case(0, 0, 1).labels
     labels = (replace(first, failure_types=("range_not_exact", "odd")), replace(second, failure_types=("odd",)), third)
     named = case(labels=labels, failure_type="wrong_item")
-    groups = of(named, case(0, 0, 0, failure_type="wrong_item"), case(1, 1, 1)).groups["failure type"]
+    wrong = case(labels=(replace(first, failure_types=("wrong_item",)), second, third))
+    decided = case(0, 0, 0, failure_type="not_submitted")  # by an adjudicator, who saw the labels
+    groups = of(named, wrong, decided, case(1, 1, 1)).groups["failure type"]
     # In the order of the protocol, others last.
-    assert [(group.name, group.items) for group in groups] == [("range_not_exact", 1), ("wrong_item", 2), ("odd", 1)]
+    assert [(group.name, group.items) for group in groups] == [("range_not_exact", 1), ("wrong_item", 1), ("odd", 1)]
 
 
 # --- annotators ------------------------------------------------------------------------------------------------------
@@ -190,6 +218,7 @@ def test_of_very_many_pairs_the_largest_are_kept_and_the_rest_is_counted() -> No
     many = [case(1, 1, 0), case(*[1] * 33)]  # 33 * 32 / 2 pairs, three of them with two cases
     found = of(*many)
     assert (len(found.pairs), found.pairs_left_out) == (people.MOST_PAIRS, 528 - people.MOST_PAIRS)
+    assert [pair.raw_agreement.low is None for pair in found.pairs] == [False] * 100 + [True] * 400
     assert [pair.raw_agreement.n for pair in found.pairs[:4]] == [2, 2, 2, 1]
 
 
@@ -225,19 +254,66 @@ def test_labels_made_elsewhere_stay_so_on_the_trajectory_that_they_are_about() -
     assert undefined(placed.annotators[0].agreement)
 
 
+def said_by(*names: str, verdict: int = 1) -> Case:
+    return case(labels=tuple(Said(name, Verdict(verdict)) for name in names))
+
+
+def hints(found: Agreement) -> dict[str, tuple[str, str]]:
+    """Why an annotator has none; empty for those who have one."""
+    return {each.name: (each.competence.undefined, each.trust.undefined) for each in found.annotators}
+
+
+def test_only_labels_on_shared_cases_count_for_a_hint() -> None:
+    shared = [case(truth, truth, truth) for truth in (0, 1)] * 10
+    few = [said_by("A1", "A2", "A3", "A4", verdict=n % 2) for n in range(9)]
+    alone = [said_by("A4", verdict=n % 2) for n in range(40)]
+    found = hints(of(*shared, *few, *alone))
+    assert found == {
+        "A1": ("", ""),
+        "A2": ("", ""),
+        "A3": ("", ""),
+        "A4": ("fewer than 10 labels on shared cases",) * 2,
+    }
+    assert hints(of(*shared, *few, said_by("A1", "A2", "A4"), *alone))["A4"] == ("", "")
+
+
+def test_two_people_whom_no_shared_case_joins_with_a_third_have_no_hint() -> None:
+    three = [case(truth, truth, truth) for truth in (0, 1)] * 10
+    two = [said_by("B1", "B2", verdict=n % 2) for n in range(20)]
+    found = hints(of(*three, *two, *[said_by("C1")] * 20))
+    assert found["A1"] == ("", "")
+    assert found["B1"] == found["B2"] == ("fewer than three annotators share cases",) * 2
+    assert found["C1"] == ("shares no case with anybody",) * 2
+    joined = hints(of(*three, *two, said_by("B2", "A1")))
+    assert joined["B1"] == ("", "")
+
+
+def test_a_hint_does_not_depend_on_people_whom_no_case_joins_with_one() -> None:
+    ours = [case(*SAID[n % 8]) for n in range(40)]
+    names = {"A1": "B1", "A2": "B2", "A3": "B3"}
+    others = [
+        replace(each, labels=tuple(Said(names[label.annotator], Verdict.SUCCESS) for label in each.labels[:2]))
+        for each in ours
+    ] + [said_by("B2", "B3", verdict=0)] * 5
+    alone = {each.name: each for each in of(*ours).annotators}
+    together = {each.name: each for each in of(*ours, *others).annotators}
+    for name in names:
+        assert (together[name].competence, together[name].trust) == (alone[name].competence, alone[name].trust)
+
+
 def test_who_contradicts_everybody_is_the_least_competent_and_few_labels_give_no_hint() -> None:
     verdicts = [(truth, truth, truth, 1 - truth) for truth in (0, 1)] * 20
-    found = of(*(case(*each, expected=4) for each in verdicts), case(labels=(Said("A9", Verdict.SUCCESS),)))
+    found = of(*(case(*each, expected=4) for each in verdicts), said_by("A9", "A1"))
     competence = {each.name: each.competence for each in found.annotators}
     trust = {each.name: each.trust for each in found.annotators}
     for hints in (competence, trust):
-        assert undefined(hints["A9"]) == "fewer than 10 labels"
+        assert undefined(hints["A9"]) == "fewer than 10 labels on shared cases"
         good, bad = [hints[f"A{n}"].value for n in (1, 2, 3)], hints["A4"].value
         assert bad is not None
         assert all(value is not None and value > bad for value in good)
 
 
-# --- what QA changed -------------------------------------------------------------------------------------------------
+# --- what QA changed: more in test_agreement_qa.py -------------------------------------------------------------------
 
 
 def test_a_decision_against_the_majority_is_a_change_and_one_between_three_is_not(found: Agreement) -> None:
@@ -249,41 +325,6 @@ def test_a_decision_against_the_majority_is_a_change_and_one_between_three_is_no
     changed = of(case(1, 1, 0, adjudicated=Verdict.FAILURE), case(1, 1, 1, adjudicated=Verdict.FAILURE))
     assert changed.adjudications is not None
     assert (changed.adjudications.changed.hits, changed.adjudications.changed.n) == (2, 2)
-
-
-def test_the_spot_check_miss_rate_counts_random_blind_checks_only_and_is_extrapolated() -> None:
-    drawn: dict[str, Any] = {"drawn": True, "state": State.ADJUDICATED}
-    right = case(1, 1, 1, adjudicated=Verdict.SUCCESS, adjudicated_blind=Verdict.SUCCESS, **drawn)
-    missed = case(1, 1, 1, adjudicated=Verdict.FAILURE, adjudicated_blind=Verdict.FAILURE, **drawn)
-    flagged = replace(missed, drawn=None, flagged=True)  # chosen by people, not by chance
-    seen = replace(missed, adjudicated_blind=None)
-    unchecked = case(1, 1, 1, state=State.UNANIMOUS, drawn=False, final=Verdict.SUCCESS)
-    qa = of(right, right, right, missed, flagged, seen, *[unchecked] * 50).adjudications
-    assert qa is not None
-    assert (qa.drawn, qa.missed.hits, qa.missed.n, qa.unchecked) == (5, 1, 4, 50)
-    assert qa.expected_missed.value == pytest.approx(12.5)
-    # Wilson for 1 of 4: 4.56 % and 69.94 % (Newcombe 1998, method 3), of 50 cases.
-    assert qa.expected_missed.low == pytest.approx(2.28, abs=0.005)
-    assert qa.expected_missed.high == pytest.approx(34.97, abs=0.005)
-
-
-def test_a_blind_check_that_was_corrected_later_still_counts_as_it_was_made_blind() -> None:
-    later = case(
-        1, 1, 1, drawn=True, state=State.ADJUDICATED, adjudicated=Verdict.SUCCESS, adjudicated_blind=Verdict.FAILURE
-    )
-    qa = of(later).adjudications
-    assert qa is not None
-    assert (qa.missed.hits, qa.missed.n) == (1, 1)
-
-
-def test_labels_that_differ_are_a_dispute_only_once_all_are_there() -> None:
-    qa = of(case(0, 1, state=State.IN_REVIEW), case(0, 1, 1), case(1, 1, 1)).adjudications
-    assert qa is not None
-    assert qa.disputes == 1
-
-
-def test_undecided_cases_have_labels_and_no_verdict() -> None:
-    assert of(case(1, 0, 1), case(1, 1, 1, final=Verdict.SUCCESS), case(), elsewhere(0, 1)).undecided == 2
 
 
 # --- published -------------------------------------------------------------------------------------------------------
@@ -316,6 +357,16 @@ def test_only_published_figures_are_rounded() -> None:
     assert published.overall.raw_agreement.value == 0.8889
     assert published.as_json()["rules"] == "published"
     assert published.groups["agent"][0].raw_agreement.value == 0.8889
+
+
+def test_published_figures_have_no_intervals_and_keep_their_keys() -> None:
+    given = [*doubly({(0, 0): 5, (1, 1): 3, (0, 1): 1}), *tasks(1), *[checked(False)] * 4, *unchecked(9)]
+    assert of(*given).overall.alpha.low is not None
+    told = of(*given, rules=Rules.PUBLISHED).as_json()
+    assert (told["alpha"]["low"], told["alpha"]["high"], told["raw_agreement_interval"]) == (None, None, None)
+    ends = re.findall(r'"(?:low|high)": (\w+)', json.dumps(told))
+    assert set(ends) == {"null"}
+    assert len(ends) > 50
 
 
 def real_benchmark() -> Benchmark:
@@ -358,6 +409,8 @@ def test_the_json_has_the_figures_that_scripts_expect(found: Agreement) -> None:
     assert told["groups"]["agent"][0]["name"] == "Careful Agent"
     assert told["annotators"][0]["confusion"] == [[1, 1, 0], [0, 2, 0], [0, 0, 0]]
     assert told["adjudications"]["disputes"] == 2
+    assert (told["adjudications"]["unanimous"], told["adjudications"]["unknown"]) == (2, 2)
+    assert set(told["adjudications"]["changed_of"]) == {"disputes", "drawn", "flagged"}
     assert (told["first_against_second"], told["undefined"]) == (None, {})
 
 

@@ -70,6 +70,21 @@ def test_labels_made_elsewhere_can_be_analysed_alone(db: Any) -> None:
     assert (published["rules"], published["undecided"]) == ("published", 0)
 
 
+def test_filters_narrow_the_cases_as_on_the_page(frozen: Submission) -> None:
+    catalogue.import_labels(LABELS.encode(), "labels.csv", benchmark=frozen.benchmark)
+    for words, expected in (
+        (("--agent", "X"), 2),
+        (("--website", "https://shop1.example/"), 2),
+        (("--website", "https://shop1.example/", "--agent", "X"), 1),
+        (("--level", "easy"), 4),
+    ):
+        told = json.loads(run("agreement", "--benchmark", "shops", "--json", *words)[0])
+        assert told["n_items"] == expected, words
+        assert words[1] in told["scope"]
+    _, err, code = run("agreement", "--submission", frozen.pk, "--level", "easyy")
+    assert (code, "There is no level easyy in submission" in err, "Did you mean easy?" in err) == (2, True, True)
+
+
 def test_the_published_rules_give_the_expected_figures_of_the_real_labels(db: Any) -> None:
     benchmark = real_benchmark()
     out, _, _ = run(

@@ -20,6 +20,7 @@ from annotation.models import Agent, Label, Person, Submission
 from evaluations import cases, tables
 from evaluations import testing as results
 from evaluations.agreement import agreement
+from evaluations.cases import Rules
 from evaluations.tests.conftest import finish
 
 People = dict[str, Person]
@@ -83,7 +84,7 @@ def test_only_who_keeps_a_benchmark_sees_its_agreement(
     assert of_benchmark(people[who] if who else None, "shops").status_code == code
 
 
-@pytest.mark.parametrize("query", [{}, {"csv": "overall"}, {"level": "easy"}])
+@pytest.mark.parametrize("query", [{}, {"level": "easy"}])
 def test_before_the_freeze_the_page_says_what_it_waits_for_and_computes_nothing(
     submission: Submission, people: People, query: dict[str, str]
 ) -> None:
@@ -97,6 +98,11 @@ def test_before_the_freeze_the_page_says_what_it_waits_for_and_computes_nothing(
     assert "alpha" not in says
     assert "%" not in says
     assert "agreement" not in response.context
+
+
+@pytest.mark.parametrize("name", ["overall", "", "passwords"])
+def test_before_the_freeze_there_is_no_file(submission: Submission, people: People, name: str) -> None:
+    assert of_submission(people["mira"], submission, csv=name).status_code == 404
 
 
 def test_a_submission_that_is_not_frozen_does_not_count_for_its_benchmark(
@@ -159,6 +165,31 @@ def test_labels_made_elsewhere_are_analysed_without_any_review(db: Any) -> None:
     says = text(of_benchmark(testing.person("erin", is_staff=True), "reviewed"))
     assert "12 trajectories." in says
     assert "What QA made of it" not in says
+    assert "Which verdict they take for which" not in says
+    assert "Same as final" not in says
+    assert "no reviewed case of theirs" not in says
+
+
+def test_the_figures_of_published_tables_stand_at_the_top_where_labels_were_made_elsewhere(db: Any) -> None:
+    benchmark = results.reviewed(agents=1, tasks=12)
+    results.labelled_elsewhere(benchmark, twice=1.0, differ=0.3)
+    Submission.objects.update(frozen_at=None, opened_at=None)
+    erin = testing.person("erin", is_staff=True)
+    listed = agreement(cases.of_imported(benchmark, Rules.PUBLISHED), "", Rules.PUBLISHED).listed_pair
+    assert listed is not None
+    says = text(of_benchmark(erin, "reviewed", rules="published"))
+    section = says.split("First against second listed")[1].split("Alpha of each verdict")[0]
+    assert f"Cohen kappa {tables.written(listed.kappa.value, 'coefficient4')} " in section
+    assert f"Alpha {tables.written(listed.alpha.value, 'coefficient4')} " in section
+    assert "95 %:" not in says
+    (row,) = csv_rows(of_benchmark(erin, "reviewed", csv="first-against-second", rules="published"))
+    assert float(row["cohen_kappa"]) == listed.kappa.value
+
+
+def test_the_chart_by_failure_type_shows_what_is_defined(reviewed: Submission, mira: Person) -> None:
+    page = of_submission(mira, reviewed).content.decode()
+    assert "Raw agreement by failure type" in page
+    assert "chosen by what was said: a correction" not in page
 
 
 # --- filters ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from annotation.models.states import State
 from annotation.records import Verdict
 from evaluations import agreement_tables
 from evaluations.agreement import Adjudications, agreement
-from evaluations.cases import Case, Said
+from evaluations.cases import Case, Rules, Said
 from evaluations.statistics import Measure
 from evaluations.tables import Table
 
 NAMES = [
     "overall",
+    "first-against-second",
     "outcomes",
     "by-agent",
     "by-level",
@@ -29,8 +31,10 @@ NAMES = [
 ]
 
 
-def case(number: int, verdicts: tuple[int, ...], final: int | None, **fields: Any) -> Case:
-    labels = tuple(Said(f"A{slot}", Verdict(verdict)) for slot, verdict in enumerate(verdicts, 1))
+def case(
+    number: int, verdicts: tuple[int, ...], final: int | None, failure_types: tuple[str, ...] = (), **fields: Any
+) -> Case:
+    labels = tuple(Said(f"A{slot}", Verdict(verdict), failure_types) for slot, verdict in enumerate(verdicts, 1))
     base: dict[str, Any] = {"agent": "One", "level": "easy", "website": "shop", "state": State.ADJUDICATED} | fields
     return Case(
         task_id=f"t{number}", labels=labels, final=None if final is None else Verdict(final), expected=3, **base
@@ -40,13 +44,14 @@ def case(number: int, verdicts: tuple[int, ...], final: int | None, **fields: An
 CASES = [
     case(0, (1, 1, 1), 1),
     case(1, (1, 1, 0), 1, level="hard"),
-    case(2, (0, 1, 2), 0, level="hard", failure_type="wrong_item"),
-    case(3, (0, 0, 0), 0, failure_type="made elsewhere"),
+    case(2, (0, 1, 2), 0, level="hard", failure_types=("wrong_item",)),
+    case(3, (0, 0, 0), 0, failure_types=("made elsewhere",)),
 ]
+LISTED = [case(n, verdicts, None, state=None) for n, verdicts in enumerate([(0, 0), (1, 1), (0, 1), (1, 1)])]
 
 
-def table(name: str, cases: list[Case] = CASES) -> Table:
-    return next(t for t in agreement_tables.tables(agreement(cases, "four cases")) if t.name == name)
+def table(name: str, cases: list[Case] = CASES, rules: Rules = Rules.DEFAULT) -> Table:
+    return next(t for t in agreement_tables.tables(agreement(cases, "four cases", rules)) if t.name == name)
 
 
 def row(found: Table, number: int = 0) -> dict[str, Any]:
@@ -93,7 +98,67 @@ def test_a_failure_type_has_its_name_of_the_protocol_and_else_its_own() -> None:
 
 def test_a_level_that_nobody_stated_has_a_name() -> None:
     found = table("by-level", [case(0, (1, 1, 1), 1, level=""), case(1, (1, 1, 1), 1)])
-    assert "none stated" in {one[0] for one in found.rows}
+    assert [one[0] for one in found.rows] == ["easy", "not known"]
+
+
+def test_outcomes_have_names_that_hold_for_any_number_of_labels() -> None:
+    found = table("outcomes", [replace(LISTED[2], expected=2)])
+    assert [column.name for column in found.columns[2:]] == ["Unanimous", "A majority", "No majority"]
+    assert [measure.hits for measure in found.rows[0][2:]] == [0, 0, 1]  # type: ignore[union-attr]
+
+
+def test_agreement_by_failure_type_has_no_coefficient_and_says_why() -> None:
+    found = table("by-failure-type")
+    assert [column.name for column in found.columns[4:]] == ["Raw agreement"]
+    assert "chosen by what was said" in found.note
+    assert "Krippendorff alpha" in [column.name for column in table("by-level").columns]
+
+
+def test_the_first_listed_label_stands_against_the_second() -> None:
+    # 3 of 4 are equal; p_e = (2 * 1 + 2 * 3) / 16. Labels: 3 and 5 of 8, D_o = 2 / 8, D_e = 2 * 3 * 5 / 56.
+    found = row(table("first-against-second", LISTED))
+    assert (found["Trajectories"], found["Raw agreement"].value) == (4, 0.75)
+    assert found["Cohen kappa"].value == pytest.approx(0.5)
+    assert found["Alpha"].value == pytest.approx(1 - (2 / 8) / (30 / 56))
+    assert table("first-against-second").rows == []
+    assert [one[:2] for one in table("pairs", LISTED).rows] == [["A1", "A2"]]
+
+
+def test_published_coefficients_have_four_digits_and_no_interval() -> None:
+    for name, column in (("overall", "Krippendorff alpha"), ("first-against-second", "Alpha"), ("pairs", "Alpha")):
+        published = table(name, LISTED, Rules.PUBLISHED)
+        cells = dict(zip([each.name for each in published.columns], published.body[0], strict=True))
+        assert (cells[column].text, cells[column].interval) == ("0.5333", "")
+    assert "without intervals" in table("overall", LISTED, Rules.PUBLISHED).note
+    assert "0.53 " in table("overall", LISTED).as_text()
+    assert "bootstrap" in table("overall", LISTED).note
+
+
+def test_the_note_says_how_raw_agreement_gets_its_interval() -> None:
+    assert "of raw agreement and the coefficients by resampling" in table("overall").note
+
+
+def test_labels_made_elsewhere_have_nothing_to_be_compared_with() -> None:
+    found = table("annotators", LISTED)
+    names = [column.name for column in found.columns]
+    assert names == ["Annotator", "Labels", "Competence (hint)", "Trust (hint)"]
+    assert [one[:2] for one in found.rows] == [["A1", 4], ["A2", 4]]
+    assert "same as final" not in found.note
+    assert table("confusion", LISTED).rows == []
+
+
+def test_a_table_of_many_groups_or_pairs_says_which_have_intervals() -> None:
+    many = [case(n, (1, 1, 0), 1, website=f"w{n}") for n in range(51)]
+    assert "The 50 with the most trajectories have intervals." in table("by-website", many).note
+    assert "intervals" not in table("by-website", many[:50]).note
+    assert "The 100 who share most have intervals." in table("pairs", [case(0, (1,) * 15, 1)]).note
+    assert "intervals" not in table("pairs", [case(0, (1,) * 14, 1)]).note
+
+
+def test_changes_are_told_apart_by_what_led_to_them() -> None:
+    found = row(table("adjudications", [case(0, (1, 1, 0), 0, adjudicated=Verdict.FAILURE), *CASES]))
+    assert (found["Changed"].hits, found["Changed: disputes"].hits, found["Changed: disputes"].n) == (1, 1, 1)
+    assert found["Changed: drawn"].undefined == "no such case was adjudicated"
 
 
 def test_confusion_has_a_row_for_each_verdict_that_an_annotator_could_say() -> None:
@@ -115,15 +180,18 @@ def test_labels_made_elsewhere_have_no_adjudications() -> None:
 # --- what the spot checks say about the rest -------------------------------------------------------------------------
 
 
-def said(unchecked: int, expected: Measure) -> str:
+def said(unchecked: int, expected: Measure, unanimous: int = 500, unknown: int = 0) -> str:
     rate = Measure(0.5, 2, hits=1)
-    return agreement_tables.extrapolation(Adjudications(2, 1, rate, 2, rate, unchecked, expected))
+    return agreement_tables.extrapolation(
+        Adjudications(2, 1, rate, 2, rate, unchecked, expected, unanimous, unknown, changed_of={})
+    )
 
 
 def test_the_extrapolation_widens_its_interval_to_whole_trajectories() -> None:
     says = said(180, Measure(4.2, 20, low=1.3, high=8.1))
     assert says == (
-        "Of 180 unanimous trajectories that nobody checked, about 4 (1 to 9) would have been decided otherwise."
+        "Had an adjudicator looked at the 180 unanimous trajectories that nobody checked, the expected number of other "
+        "decisions is about 4 (1 to 9)."
     )
 
 
@@ -142,4 +210,20 @@ def test_without_a_spot_check_nothing_is_extrapolated() -> None:
 
 
 def test_with_everything_checked_there_is_nothing_to_extrapolate() -> None:
-    assert "nothing to extrapolate" in said(0, Measure.missing("no unchecked cases"))
+    says = said(0, Measure.missing("no unchecked cases"))
+    assert says == "No unanimous trajectory became final without a look, so there is nothing to extrapolate."
+
+
+def test_where_nothing_is_unanimous_nobody_is_said_to_have_looked_at_it() -> None:
+    says = said(0, Measure.missing("no unchecked cases"), unanimous=0)
+    assert says == "No trajectory is unanimous, so there is nothing to extrapolate."
+
+
+def test_what_is_left_out_of_the_extrapolation_is_said() -> None:
+    says = said(11, Measure(4.0, 2, low=0.7, high=7.3), unknown=3)
+    assert "at the 8 unanimous trajectories" in says
+    assert says.endswith("3 more are left out: no spot check of their draw was judged blind.")
+
+
+def test_bounds_that_are_whole_but_for_rounding_are_not_widened() -> None:
+    assert "(3 to 7)" in said(11, Measure(5.0, 2, low=3 - 1e-12, high=7 + 1e-12))

@@ -17,7 +17,7 @@ from judges.tests import rows as judged
 
 People = dict[str, Person]
 OF_SUBMISSION = ["agreement", "comparison"]
-OF_BENCHMARK = ["agreement", "comparison", "agents"]
+OF_BENCHMARK = ["agreement", "comparison", "judges", "agents"]
 
 
 @pytest.fixture
@@ -147,7 +147,10 @@ def pooled(body: dict[str, Any], label_2: str = "excluded") -> dict[str, Any]:
     ("address", "query", "wrong"),
     [
         ("/submissions/{}/agreement", {"judge": "strict"}, "judge"),
-        ("/submissions/{}/agreement", {"rules": "published"}, "rules"),
+        ("/submissions/{}/agreement", {"rules": "usual"}, "rules"),
+        ("/submissions/{}/agreement", {"imported": "1"}, "imported"),
+        ("/benchmarks/shops/judges", {"judge": "strict"}, "judge"),
+        ("/benchmarks/shops/agents", {"imported": "1"}, "imported"),
         ("/submissions/{}/comparison", {"judge": "strict", "agent": "Careful Agent"}, "agent"),
         ("/benchmarks/shops/agreement", {"label2": "excluded"}, "label2"),
         ("/benchmarks/shops/agreement", {"rules": "usual"}, "rules"),
@@ -202,6 +205,37 @@ def test_the_commands_print_the_same(judgments: Any, frozen: Submission, people:
         shown = answer(people["mira"], f"/submissions/{frozen.pk}/{what}", **query)
 
         assert shown | {"scope": ""} == json.loads(out.getvalue()) | {"scope": ""}
+
+
+def test_the_command_without_a_judge_prints_the_same_as_the_judges(judgments: Any, people: People) -> None:
+    call_command("compare", "--benchmark", "shops", "--json", stdout=(out := io.StringIO()))
+    shown = answer(people["mira"], "/benchmarks/shops/judges")
+
+    assert shown | {"scope": ""} == json.loads(out.getvalue()) | {"scope": ""}
+    (strict,) = shown["judges"]
+    assert [(agent["agent"], agent["judged"]) for agent in shown["agents"]] == [("Careful Agent", False)]
+    assert (strict["judge"], pooled(strict)["agreement"]) == ("strict", 0.5)
+    assert shown["ceiling"] == answer(people["mira"], "/benchmarks/shops/comparison", judge="strict")["ceiling"]
+
+
+def test_the_published_rules_are_known_for_a_submission_too(judgments: Any, frozen: Submission, people: People) -> None:
+    shown = answer(people["mira"], f"/submissions/{frozen.pk}/comparison", judge="strict", rules="published")
+    assert (shown["rules"], pooled(shown)["agreement"], pooled(shown)["specificity"]) == ("published", 50.0, 0)
+    people_together = shown["ceiling"][-1]  # [1, 0, 2] and [1, 1, 1] of a final 1: 4 of 6
+    assert (people_together["agreement"], people_together["intervals"]) == (66.7, {})
+    assert answer(people["mira"], f"/submissions/{frozen.pk}/agreement", rules="published")["rules"] == "published"
+
+
+def test_labels_made_elsewhere_can_be_asked_for_alone(judgments: Any, frozen: Submission, people: People) -> None:
+    elsewhere("task_0000", "Careful Agent", p=0, q=0)  # where the review has found a success, as the judge does
+    elsewhere("task_0000", "Elsewhere", p=1, q=1)
+
+    assert answer(people["mira"], "/benchmarks/shops/agreement", imported=1)["n_items"] == 2
+    assert answer(people["mira"], "/benchmarks/shops/agreement", imported=0)["n_items"] == 3
+    shown = answer(people["mira"], "/benchmarks/shops/comparison", judge="strict", imported=1)
+    assert [pooled(shown)[name] for name in ("n", "fp", "unjudged")] == [1, 1, 1]
+    shown = answer(people["mira"], "/benchmarks/shops/judges", imported=1)
+    assert [pooled(each)["fp"] for each in shown["judges"]] == [1]
 
 
 def test_filters_leave_cases_out(judgments: Any, frozen: Submission, people: People) -> None:

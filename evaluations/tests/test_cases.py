@@ -164,6 +164,7 @@ def test_spot_checks_say_whether_they_were_drawn_and_what_was_decided_blind(
     testing.adjudicate_all(people["carol"], submission, Verdict.FAILURE)
     drawn, other = sorted(cases.of_submission(submission), key=lambda case: not case.drawn)
     assert (drawn.drawn, drawn.adjudicated_blind, drawn.final) == (True, 0, 0)
+    assert (drawn.draw, other.draw) == (1, 1)
     assert (other.drawn, other.adjudicated_blind, other.final, other.state) == (False, None, 1, State.UNANIMOUS)
 
 
@@ -207,6 +208,20 @@ def test_the_failure_type_of_unanimous_labels_is_the_main_one_of_most(submission
 def test_annotators_of_a_benchmark_are_named_with_their_submission(frozen: Submission) -> None:
     [first, _] = cases.of_benchmark(frozen.benchmark, cases.reported_submissions(frozen.benchmark))
     assert [name for name, _ in said(first)] == [f"{frozen.pk}: A1", f"{frozen.pk}: A2", f"{frozen.pk}: A3"]
+
+
+def test_a_later_attempt_of_an_agent_has_a_name_of_its_own(frozen: Submission) -> None:
+    [first, _] = cases.of_submission(frozen)
+    Submission.objects.filter(pk=frozen.pk).update(attempt=2)
+    [second, _] = cases.of_submission(frozen)
+    assert (first.attempt, first.agent_name) == (1, "Careful Agent")
+    assert (second.attempt, second.agent, second.agent_name) == (2, "Careful Agent", "Careful Agent (attempt 2)")
+
+
+def test_the_oldest_submission_comes_first(db: Any) -> None:
+    benchmark = bulk.reviewed(2, 2)
+    found = cases.of_benchmark(benchmark, cases.reported_submissions(benchmark))
+    assert [case.agent for case in found] == ["Agent 01", "Agent 01", "Agent 02", "Agent 02"]
 
 
 def test_only_frozen_submissions_are_reported_and_none_for_practice(

@@ -8,10 +8,12 @@ import math
 import pytest
 
 from evaluations import charts
-from evaluations.charts.drawing import Label, Scale, powers, round_steps, text_width
+from evaluations.charts.drawing import Label, Scale, powers, round_steps, text_width, told_apart
 from evaluations.charts.grids import DARKEST
+from evaluations.charts.paper import PAPER, blocks
 from evaluations.charts.placing import Box, free_places
 from evaluations.statistics import Measure
+from evaluations.tables import Column, Table
 
 NOTHING = Measure.missing("no cases")
 
@@ -73,6 +75,22 @@ def test_no_name_is_cut_between_a_letter_and_its_mark() -> None:
     assert text.split("…")[1][0] == "e"
 
 
+def test_names_that_would_look_alike_are_shortened_to_what_differs() -> None:
+    names = [f"GenericAgent-with-accessibility-{model}-Instruct-again" for model in ("meta-llama", "Qwen", "gpt-4o")]
+    seen = told_apart([*names, "SeeAct", "SeeAct"], 240)
+    assert ["meta-llama" in seen[0], "Qwen" in seen[1], "gpt-4o" in seen[2]] == [True] * 3
+    assert all(name.startswith("Gener") and text_width(name) <= 240 for name in seen[:3])
+    assert seen[3:] == ["SeeAct", "SeeAct"]
+
+
+def test_names_that_differ_in_too_many_places_get_numbers() -> None:
+    middles = ("a" + "x" * 60 + "1", "a" + "x" * 60 + "2", "b" + "x" * 60 + "1", "b" + "x" * 60 + "2")
+    seen = told_apart(["W" * 40 + middle + "W" * 40 for middle in middles], 120)
+    assert len(set(seen)) == 4
+    assert [name[-4:] for name in seen] == [" (1)", " (2)", " (3)", " (4)"]
+    assert max(map(text_width, seen)) <= 120
+
+
 # --- rates -----------------------------------------------------------------------------------------------------------
 
 
@@ -84,6 +102,28 @@ def test_dots_and_interval_ends_of_rates_are_where_the_axis_says() -> None:
     assert (second.x, second.span and (second.span.low, second.span.high)) == (200, (200, 296))
     assert [(tick.at, tick.text) for tick in chart.ticks][:2] == [(200, "0 %"), (264, "20 %")]
     assert [row.y for row in chart.rows] == [8 + 13, 8 + 26 + 13]
+
+
+def test_names_have_the_room_they_need_and_everything_else_moves_aside() -> None:
+    short = charts.rates("r", "R", [("a", rate(1, 2))])
+    long = charts.rates("r", "R", [("W" * 200, rate(1, 2))])
+    assert [(chart.layout.names, chart.width) for chart in (short, long)] == [(184, 710), (330, 856)]
+    assert [chart.rows[0].marks[0].x for chart in (short, long)] == [360, 506]
+    assert short.layout.values - short.layout.plot[1] == 84
+
+
+def test_on_a_narrow_screen_names_are_above_their_marks_and_nothing_is_wider_than_286_pixels() -> None:
+    rows = [("a long name of an agent", rate(1, 2), rate(1, 4)), ("b", NOTHING, None)]
+    chart = charts.rates("r", "R", rows, series=("all", "without label 2 or 3")).narrow
+    assert chart is not None
+    assert (chart.width, chart.row_height, [row.y for row in chart.rows]) == (286, 38 + 19, [72, 129])
+    assert [mark.x for mark in chart.rows[0].marks] == [82, 50]  # 128 pixels from 18
+    assert [tick.text for tick in chart.ticks] == ["0 %", "100 %"]
+    assert [label.text for label in chart.series] == ["all", "without label 2 or 3"]
+    assert chart.rows[0].y + chart.name_at + 20 <= chart.rows[0].y + chart.rows[0].marks[0].y - 6
+    bars = charts.stacked("s", "S", ("x", "y", "z"), [("all", (1, 1, 2))]).narrow
+    assert bars is not None
+    assert [(part.x, part.width) for part in bars.rows[0].segments] == [(1, 40), (41, 40), (81, 80)]
 
 
 def test_rows_of_two_measures_show_them_apart_and_a_missing_second_one_is_no_mark() -> None:
@@ -143,7 +183,7 @@ def test_a_confusion_matrix_has_counts_shares_of_the_row_and_shades_by_them() ->
     assert chart.description.startswith("The same in 30 of 40 cases (75.0 %).")
 
 
-def test_a_heat_map_is_symmetric_with_a_blank_diagonal_and_hatches_what_is_undefined_or_never_met() -> None:
+def test_a_heat_map_is_symmetric_with_a_blank_diagonal_and_hatches_what_is_undefined_alone() -> None:
     pairs = {("A2", "A1"): Measure(0.5, 30), ("A1", "A3"): Measure.missing("all labels are the same", 7)}
     chart = charts.heat_map("h", "H", ["A1", "A2", "A3"], pairs)
     place = {(cell.x, cell.y): cell for cell in chart.cells}
@@ -152,10 +192,13 @@ def test_a_heat_map_is_symmetric_with_a_blank_diagonal_and_hatches_what_is_undef
     assert place[left + 52, top].text == place[left, top + 34].text == "0.50"
     assert place[left + 52, top].shade == round(DARKEST * 0.5, 2)
     assert (left, top) not in place
-    assert [(place[left + 104, top].hatched, place[left + 104, top + 34].hatched)] == [(True, True)]
+    undefined, absent = place[left + 104, top], place[left + 104, top + 34]
+    assert [(undefined.hatched, undefined.text), (absent.hatched, absent.text)] == [(True, ""), (False, "–")]
     assert "all labels are the same (n 7)" in place[left + 104, top].title
     assert "no case in common" in place[left + 104, top + 34].title
-    assert "Undefined: 2." in chart.description
+    assert chart.description.endswith(" Undefined: 1. Without a case in common: 1.")
+    assert chart.key.endswith("; hatched is undefined, and each cell says why; – had no case in common.")
+    assert charts.heat_map("h", "H", ["A", "B"], {("A", "B"): Measure(0.5, 3)}).key.count(";") == 0
 
 
 def test_a_negative_coefficient_has_no_shade_and_its_sign() -> None:
@@ -189,6 +232,13 @@ def test_scores_that_are_no_chances_have_no_diagonal() -> None:
     chart = charts.calibration("c", "C", [(1.1, rate(1, 4)), (4.9, rate(3, 4))])
     assert chart.ideal is None
     assert [tick.text for tick in chart.x_ticks] == ["1", "2", "3", "4", "5"]
+
+
+def test_counts_are_in_one_line_where_they_fit_and_in_two_lines_in_turn_where_they_do_not() -> None:
+    apart = charts.calibration("c", "C", [(step / 5, rate(1, 9)) for step in range(5)])
+    assert {dot.count_y for dot in apart.dots} == {26}
+    near = charts.calibration("c", "C", [(step / 10, rate(50, 100)) for step in range(10)])
+    assert [dot.count_y for dot in near.dots] == [26, 12] * 5
 
 
 def test_counts_above_the_dots_never_cover_each_other() -> None:
@@ -275,3 +325,30 @@ def test_a_row_without_cases_has_no_segments_and_a_part_without_cases_none() -> 
 def test_more_parts_than_fillings_are_refused() -> None:
     with pytest.raises(ValueError, match="up to three parts"):
         charts.stacked("s", "S", ("a", "b", "c", "d"), [])
+
+
+# --- tables on paper -------------------------------------------------------------------------------------------------
+
+
+def wide(rows: list[list[object]], names: int = 1) -> Table:
+    columns = [*(Column(f"Name {number}") for number in range(names)), *(Column(f"R{n}", "rate") for n in range(17))]
+    return Table("t", "T", columns, [[*row, *[rate(1085, 1302, 0.81, 0.85)] * 17] for row in rows])  # type: ignore[list-item]
+
+
+def test_a_table_wider_than_paper_goes_on_below_with_its_first_column_and_nothing_missing() -> None:
+    table = wide([["a"], ["W" * 200]])
+    parts = blocks(table)
+    assert {part.columns[0].name for part in parts} == {"Name 0"}
+    assert [column.name for part in parts for column in part.columns[1:]] == [f"R{n}" for n in range(17)]
+    assert all([cell.text for cell in row][1:] == ["83.3 %"] * (len(row) - 1) for part in parts for row in part.rows)
+    # A name takes 159 + 12, a value 12 + 11 (3 digits 1.92, "." and blank 0.68, "%" 1) + 9 (8 digits 5.12, "/" and
+    # blank 0.76, "," twice 0.68): 110. With 680 pixels four go beside the name: five parts, about equal.
+    assert sorted(len(part.columns) - 1 for part in parts) == [3, 3, 3, 4, 4]
+    assert blocks(table, PAPER * 10)[0].columns == table.columns
+
+
+def test_a_second_name_is_repeated_only_where_the_first_does_not_tell_rows_apart() -> None:
+    twice, once = wide([["a", "x"], ["a", "y"]], names=2), wide([["a", "x"], ["b", "x"]], names=2)
+    assert {part.columns[1].name for part in blocks(twice)} == {"Name 1"}
+    assert sum(column.name == "Name 1" for part in blocks(once) for column in part.columns) == 1
+    assert blocks(Table("t", "T", [], [])) == blocks(Table("t", "T", [], []), 1)

@@ -61,8 +61,14 @@ def labelled(db: Any) -> Benchmark:
 def test_a_submission_alone_gives_the_figures_of_the_function(frozen: Submission, judgments: Judge) -> None:
     found = figures(benchmark="shops", submission=frozen.pk, judge="careful")
     scope = f"submission {frozen.pk}: Careful Agent"
+    people = found.pop("ceiling")
     assert found == compare(judgments, of_submission(frozen), scope, benchmark="shops").as_json()
     row = found["rows"][0]
+    # The labels are [1, 0, 2] and [1, 1, 1], both final verdicts 1: four of six say what was decided.
+    assert [(each["annotator"], each["n"], each["tp"], each["fn"]) for each in people[::2]] == [
+        *((f"A{number}", 2, *cells) for number, cells in enumerate(((2, 0), (1, 1), (1, 1)), 1)),
+        ("people", 6, 4, 2),
+    ]
     assert (row["agent"], row["n"], row["tp"], row["fn"], row["agreement"]) == ("Careful Agent", 2, 1, 1, 0.5)
 
 
@@ -118,6 +124,74 @@ def test_a_version_of_a_judge_can_be_named(frozen: Submission, judgments: Judge)
     assert figures(benchmark="shops", judge="careful@1")["judge"] == "careful"
 
 
+@pytest.mark.parametrize(
+    ("filters", "names", "compared"),
+    [
+        ({"agent": "Careful Agent"}, ["Careful Agent"], 2),
+        ({"website": "https://shop1.example/"}, ["Careful Agent", "Elsewhere"], 1),
+        ({"website": "https://shop1.example/", "agent": "Careful Agent"}, ["Careful Agent"], 1),
+        ({"level": "easy"}, ["Careful Agent", "Elsewhere"], 2),
+    ],
+)
+def test_filters_narrow_the_cases_as_on_the_page(
+    frozen: Submission,
+    judgments: Judge,
+    labelled: Benchmark,
+    filters: dict[str, str],
+    names: list[str],
+    compared: int,
+) -> None:
+    found = figures(benchmark="shops", judge="careful", **filters)
+    assert [row["agent"] for row in found["rows"][::2]] == names
+    assert found["overall"][0]["n"] == compared
+    for value in filters.values():
+        assert value in found["scope"]
+
+
+# --- all judges ------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_judge_it_is_about_all_of_them(frozen: Submission, judgments: Judge) -> None:
+    """The second judge is right about both, so it alone is right about task 1."""
+    for item in run_row(frozen, judge_row("right")).items.all():
+        judgment_row(item, 1)
+    found = figures(benchmark="shops")
+    assert [(each["judge"], each["overall"][0]["agreement"]) for each in found["judges"]] == [
+        ("careful", 0.5),
+        ("right", 1.0),
+    ]
+    for versus in found["versus"]:
+        cells = [versus[name] for name in ("first", "second", "both", "first_only", "second_only", "neither")]
+        assert cells == ["right", "careful", 1, 1, 0, 0]
+        assert versus["p"]["value"] == 1  # of one toss of a coin
+    assert [each["annotator"] for each in found["ceiling"][-2:]] == ["people", "people"]
+    assert [(each["agent"], each["over_all"]["value"]) for each in found["agents"]] == [("Careful Agent", 1.0)]
+
+
+def test_without_a_judge_it_prints_the_tables_of_the_page(db: Any) -> None:
+    benchmark = results.reviewed(2, 20)
+    results.judged(benchmark)
+    results.judged(benchmark, "strict", 0.7)
+    text, _ = told(benchmark="reviewed")
+    assert text.startswith("Judges beside people: frozen submissions of reviewed, and labels made elsewhere.")
+    for words in (
+        "Agreement of judges by agent",
+        "The human ceiling",
+        "Judge against judge",
+        "Success rates of agents",
+    ):
+        assert words in text
+    cases = of_benchmark(benchmark, reported_submissions(benchmark))
+    for judge in Judge.objects.all():
+        overall = compare(judge, cases, "", benchmark="reviewed").overall[0]
+        assert f"{100 * (overall.agreement.value or 0):.1f}" in text
+
+
+def test_without_a_judge_but_no_judge_there_is_nothing_to_compare(frozen: Submission) -> None:
+    code, says = refused(benchmark="shops")
+    assert (code, "no judge has judged any of these cases" in says) == (1, True)
+
+
 # --- what it prints --------------------------------------------------------------------------------------------------
 
 
@@ -153,6 +227,16 @@ def test_an_unknown_benchmark_or_submission_is_wrong_usage(frozen: Submission, j
     assert refused(benchmark="nowhere", judge="careful")[0] == 2
     code, says = refused(benchmark="shops", judge="careful", submission=frozen.pk + 99)
     assert (code, "list_submissions" in says) == (2, True)
+
+
+def test_a_filter_that_fits_no_case_is_refused(frozen: Submission, judgments: Judge, labelled: Benchmark) -> None:
+    code, says = refused(benchmark="shops", judge="careful", agent="Careful Agnet")
+    assert (code, says.startswith("There is no agent Careful Agnet in frozen submissions of shops")) == (2, True)
+    assert says.endswith("Did you mean Careful Agent?")
+    assert "\n" not in refused(benchmark="shops", judge="careful", website="a\nb")[1]
+    Benchmark.objects.get(slug="shops").tasks.filter(external_id="task_0001").update(level="hard")
+    code, says = refused(benchmark="shops", judge="careful", level="hard", website="https://shop0.example/")
+    assert (code, says.startswith("No case is of level hard, website https://shop0.example/")) == (1, True)
 
 
 def test_a_submission_of_another_benchmark_is_wrong_usage(frozen: Submission, judgments: Judge) -> None:

@@ -57,7 +57,7 @@ def test_a_judgment_counts_with_its_score_tokens_and_cost(submission: Submission
     row = judgment_row(items(run_row(submission))[0])
     found = said(submission)
     assert (found.judgment, found.verdict, found.error, found.score) == (row.pk, Verdict.SUCCESS, False, 0.75)
-    assert (found.tokens, found.cost, found.repeated) == (1234, 0.00123, (Verdict.SUCCESS,))
+    assert (found.spent, found.repeated) == (((1234, 0.00123),), (Verdict.SUCCESS,))
 
 
 def test_the_newest_run_with_a_judgment_counts(submission: Submission) -> None:
@@ -140,7 +140,8 @@ def label(benchmark: Benchmark, number: int = 0, agent: str = AGENT) -> list[Cas
 def test_a_linked_judgment_counts_for_its_trajectory(submission: Submission) -> None:
     row = imported_row(submission.trajectories.get(position=0), 0)
     found = said(submission, row.judge)
-    assert (found.judgment, found.verdict, found.cost, found.repeated) == (row.pk, 0, None, (Verdict.FAILURE,))
+    assert (found.judgment, found.verdict, found.repeated) == (row.pk, 0, (Verdict.FAILURE,))
+    assert [cost for _, cost in found.spent] == [None]
 
 
 def test_a_linked_judgment_counts_for_labels_made_elsewhere_too(submission: Submission) -> None:

@@ -22,6 +22,7 @@ from evaluations import access, cases
 from evaluations import testing as results
 from evaluations.cases import Rules
 from evaluations.comparison import Comparison, ceiling, compare
+from evaluations.naming import FAILURE_TYPE_NAMES
 from judges.models import Judge, Judgment
 from judges.tests import rows
 
@@ -107,10 +108,11 @@ def test_who_reviews_an_open_submission_is_refused_with_every_right(
 def test_a_submission_that_is_not_frozen_says_so_and_computes_nothing(submission: Submission, people: People) -> None:
     testing.label_all(people, submission, {})
     rows.imported_row(Trajectory.objects.earliest("pk"))
-    for wanted in ("", "overall"):
-        answer = get(people["mira"], reverse("comparison", args=[submission.pk]), csv=wanted)
-        assert "Not before the freeze" in text(answer)
-        assert "elsewhere" not in text(answer)
+    address = reverse("comparison", args=[submission.pk])
+    answer = get(people["mira"], address)
+    assert "Not before the freeze" in text(answer)
+    assert "elsewhere" not in text(answer)
+    assert get(people["mira"], address, csv="overall").status_code == 404
 
 
 def test_a_reopened_submission_shows_no_figures_any_more(frozen: Submission, people: People) -> None:
@@ -131,11 +133,35 @@ def test_the_judge_of_the_address_is_shown_and_others_are_offered(mira: Person) 
     assert "kind and people" in text(get(mira, page("benchmark-comparison")))  # the first by name
 
 
-@pytest.mark.parametrize("name", ["benchmark-comparison", "differences", "agents"])
 @pytest.mark.parametrize("unknown", ["nobody", "strict@2", "silent"])
-def test_a_judge_that_has_said_nothing_here_is_unknown(mira: Person, name: str, unknown: str) -> None:
+def test_in_place_of_a_judge_that_has_said_nothing_here_the_first_is_shown_and_the_page_says_so(
+    mira: Person, unknown: str
+) -> None:
     rows.judge_row("silent")
-    assert get(mira, page(name), judge=unknown).status_code == 404
+    for name in ("benchmark-comparison", "differences"):
+        shown = text(get(mira, page(name), judge=unknown))
+        assert f"{unknown} has judged none of these cases. This is kind ." in shown
+        assert get(mira, page(name), judge=unknown, csv="differences").status_code == 404
+        assert "has judged none of these cases" not in text(get(mira, page(name), judge="strict"))
+    assert get(mira, page("agents"), judge=unknown).status_code == 404
+
+
+def test_a_file_of_no_judge_is_unknown(frozen: Submission, people: People) -> None:
+    for address in (
+        reverse("comparison", args=[frozen.pk]),
+        page("benchmark-comparison", "shops"),
+        page("differences", "shops"),
+        page("judge-standings", "shops"),
+    ):
+        assert get(people["mira"], address, csv="differences").status_code == 404
+
+
+def test_the_agent_of_another_page_narrows_no_submission(benchmark: Benchmark, mira: Person) -> None:
+    """It has one agent, and the page offers no choice of it."""
+    own = reverse("comparison", args=[Submission.objects.order_by("pk")[0].pk])
+    shown = csv_rows(get(mira, own, judge="strict", agent="Agent 02", csv="overall"))
+    assert shown == csv_rows(get(mira, own, judge="strict", csv="overall"))
+    assert shown[0]["compared"] != "0"
 
 
 def test_without_any_judge_the_page_says_what_to_do(frozen: Submission, people: People) -> None:
@@ -232,7 +258,7 @@ def test_a_breakdown_has_the_numbers_of_the_json(mira: Person, table: str, group
     shown = csv_rows(get(mira, page("benchmark-comparison"), judge="kind", csv=table))
     first = next(iter(shown[0]))
     assert [(row[first], int(row["compared"]), number(row["agreement"])) for row in shown] == [
-        (row["name"], row["n"], row["agreement"]) for row in expected
+        (FAILURE_TYPE_NAMES.get(row["name"], row["name"]), row["n"], row["agreement"]) for row in expected
     ]
 
 

@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
+from annotation.models.states import State
 from annotation.records import Verdict
+from evaluations.cases import Rules
 from evaluations.cases import Said as Label
-from evaluations.comparison import Judged, Label2, Row, ceiling
+from evaluations.comparison import MEASURES, Judged, Label2, Row, ceiling, compare
 from evaluations.comparison.breakdowns import costs, flips
+from evaluations.comparison.clusters import by_task
 from evaluations.comparison.rows import averages, both, by, paired, pooled
+from evaluations.statistics import Measure, wilson
 from evaluations.tests import hand_made
 from evaluations.tests.hand_made import case, told
+from judges.tests.rows import judge_row
 
 
 def rows(cases: list[Any], said: dict[Any, Judged]) -> tuple[Row, Row]:
@@ -77,10 +82,29 @@ def test_the_average_counts_every_agent_once_and_has_gaps_without_their_sign() -
     assert [mean.human_label_2 for mean in found] == list(Label2)
     mean = found[0]
     assert mean.agents == 2
-    assert mean.values["agreement"] == pytest.approx((1 / 2 + 3 / 4) / 2)
-    assert mean.values["success_rate_gap"] == pytest.approx((1 / 2 - 1 / 4) / 2)
-    assert mean.gap_size == pytest.approx((1 / 2 + 1 / 4) / 2)
-    assert mean.values["recall"] == 3 / 4  # of the strict one alone: no case of the other is a success
+    assert mean.values["agreement"].value == pytest.approx((1 / 2 + 3 / 4) / 2)
+    assert mean.values["success_rate_gap"].value == pytest.approx((1 / 2 - 1 / 4) / 2)
+    assert mean.gap_size.value == pytest.approx((1 / 2 + 1 / 4) / 2)
+    assert mean.values["recall"].value == 3 / 4  # of the strict one alone: no case of the other is a success
+
+
+def test_an_average_says_on_how_many_agents_it_rests_where_they_are_not_all() -> None:
+    kind, said = hand_made.both([(0, 1), (0, 0)], agent="kind")  # no case is a success: no recall
+    strict, more = hand_made.both([(1, 0), (1, 1)], agent="strict")  # and here no specificity
+    counts = by(paired([*kind, *strict], said | more), lambda one: one.agent)
+    mean = averages([row for name, each in counts.items() for row in both(name, each)])[0]
+    assert (mean.agents, mean.values["agreement"].n, mean.gap_size.n) == (2, 2, 2)
+    few = {"recall", "specificity", "false_positive_rate", "npv"}
+    assert {name: number for name, number in mean.fewer.items() if name in few} == {
+        "recall": 1,
+        "specificity": 1,
+        "false_positive_rate": 1,
+    }
+    nobody = averages(
+        [row for name, each in by(paired(kind, said), lambda one: one.agent).items() for row in both(name, each)]
+    )[0].as_json(Rules.DEFAULT)
+    assert (nobody["recall"], nobody["undefined"]["recall"]) == (None, "undefined for every agent")
+    assert mean.as_json(Rules.DEFAULT)["resting_on"]["recall"] == 1
 
 
 # --- the human ceiling -----------------------------------------------------------------------------------------------
@@ -93,10 +117,10 @@ def test_the_ceiling_sets_every_annotator_and_all_together_beside_the_final_verd
         2: [(1, 2, 2)],
     }
     cases = [
-        case(number, final, labels=labels(*verdicts))
+        case(number, final, labels=labels(*verdicts), state=State.ADJUDICATED)
         for number, (final, verdicts) in enumerate((final, one) for final, each in said.items() for one in each)
     ]
-    cases.append(case(9, None, labels=labels(0, 0, 1)))
+    cases.append(case(9, None, labels=labels(0, 0, 1), state=State.DISPUTE))
     found = ceiling(cases)
     assert [(row.name, row.human_label_2) for row in found[::2]] == [
         (name, Label2.EXCLUDED) for name in ("A1", "A2", "A10", "people")
@@ -109,6 +133,78 @@ def test_the_ceiling_sets_every_annotator_and_all_together_beside_the_final_verd
     assert (people.n, people.excluded, people.agreement.hits, people.agreement.n) == (9, 3, 7, 9)
 
 
+def test_labels_made_elsewhere_are_no_ceiling_because_they_are_their_own_verdict() -> None:
+    found = ceiling([case(number, 1) for number in range(3)])
+    assert [(row.name, row.n, row.agreement.value) for row in found] == [("people", 0, None)] * 2
+    assert {getattr(found[0], name).undefined for name in MEASURES} == {"nothing was reviewed"}
+    reviewed = case(9, 1, labels=labels(1, 1, 1), state=State.UNANIMOUS)
+    assert ceiling([case(0, 1), reviewed])[-1].n == 3
+
+
+def test_the_ceiling_follows_the_published_rules_as_the_judges_beside_it_do() -> None:
+    cases = [
+        case(number, final, labels=labels(*said), state=State.ADJUDICATED)
+        for number, (final, said) in enumerate([(1, (1, 1, 0)), (0, (1, 1, 0)), (1, (1, 1, 1))])
+    ]
+    agreement = ceiling(cases, Rules.PUBLISHED)[-1].agreement  # 6 of 9
+    assert (agreement.value, agreement.low, agreement.high) == (0.667, None, None)
+    by_default = ceiling(cases)[-1].agreement
+    assert (by_default.value, by_default.low is None) == (6 / 9, False)
+
+
+def test_the_three_labels_of_a_case_are_no_three_cases_in_the_interval_of_people() -> None:
+    """Where all three say the same of a case, there are as many observations as cases."""
+    together = [
+        case(number, 1, labels=labels(*([1] * 3 if number % 2 else [0] * 3)), state=State.ADJUDICATED)
+        for number in range(40)
+    ]
+    people = ceiling(together)[-1].agreement
+    alone = wilson(20, 40)
+    assert (people.hits, people.n) == (60, 120)
+    assert width(people) == pytest.approx(width(alone), rel=0.1)
+    assert width(people) > 1.5 * width(wilson(60, 120))
+
+
+def width(found: Measure) -> float:
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low
+
+
+# --- several agents on the same tasks --------------------------------------------------------------------------------
+
+
+def alike(agents: int, tasks: int = 40) -> tuple[list[Any], dict[Any, Judged]]:
+    """Every agent's case of a task is the same, and the judge is right about every second task."""
+    cases = [case(number, 1, agent=f"Agent {n}") for n in range(agents) for number in range(tasks)]
+    return cases, {one.key: told(int(one.task_id[-1]) % 2) for one in cases}
+
+
+def test_the_interval_of_all_agents_knows_that_they_attempted_the_same_tasks(db: Any) -> None:
+    one, five = (compare(judge_row(), cases, "", benchmark="b", said=said) for cases, said in (alike(1), alike(5)))
+    assert (five.overall[0].agreement.hits, five.overall[0].agreement.n) == (100, 200)
+    for name in ("agreement", "recall", "success_rate_judge", "success_rate_gap"):
+        wide, narrow = getattr(five.overall[0], name), getattr(one.overall[0], name)
+        assert width(wide) == pytest.approx(width(narrow), rel=0.12), name  # not divided by the root of five
+    assert width(five.groups["level"][0].agreement) == width(five.overall[0].agreement)
+    assert one.overall[0].agreement == wilson(20, 40)  # one agent: cases are as good as independent
+    assert {row.agreement for row in five.rows} == {one.overall[0].agreement}
+
+
+def test_tasks_that_each_agent_has_alone_are_independent() -> None:
+    cases = [case(number, 1, agent=f"Agent {number % 2}") for number in range(10)]
+    pairs = paired(cases, {one.key: told(1) for one in cases})
+    assert by_task(pairs, lambda _: "all") == {}
+
+
+def test_clusters_are_those_of_the_rule_and_hold_what_was_compared() -> None:
+    cases = [case(number, final, agent=agent) for agent in "ab" for number, final in enumerate((1, 2, 0))]
+    said = {one.key: told(1) for one in cases} | {cases[2].key: told(None)}
+    found = by_task(paired(cases, said), lambda _: "all")
+    assert found["all", Label2.EXCLUDED] == ((0, 1, 0, 0), (2, 0, 0, 0))
+    assert found["all", Label2.NOT_SUCCESS] == ((0, 1, 0, 0), (0, 2, 0, 0), (2, 0, 0, 0))
+
+
 def labels(*verdicts: int) -> tuple[Label, ...]:
     return tuple(Label(name, Verdict(verdict)) for name, verdict in zip(("A1", "A2", "A10"), verdicts, strict=True))
 
@@ -118,16 +214,29 @@ def labels(*verdicts: int) -> tuple[Label, ...]:
 
 def test_flips_are_cases_whose_verdicts_differ_and_unscored_is_no_verdict() -> None:
     repeated = [(1, 1, 1), (1, 0, 1), (0, 2, None), (1, None), (1,)]
-    found = flips(told(1, repeated=tuple(None if one is None else Verdict(one) for one in each)) for each in repeated)
-    assert (found.hits, found.n) == (2, 3)
+    cases = [case(number, 1) for number in range(len(repeated))]
+    said = {
+        one.key: told(1, repeated=tuple(None if verdict is None else Verdict(verdict) for verdict in each))
+        for one, each in zip(cases, repeated, strict=True)
+    }
+    assert flips(said, cases) == wilson(2, 3)
 
 
 def test_without_repetitions_nothing_can_flip() -> None:
-    assert flips([told(1, repeated=(Verdict.SUCCESS,))]).undefined == "no case was judged more than once"
+    one = case(0, 1)
+    found = flips({one.key: told(1, repeated=(Verdict.SUCCESS,))}, [one, case(1, 1)])
+    assert found.undefined == "no case was judged more than once"
 
 
 def test_costs_are_means_over_the_judgments_that_say_so() -> None:
     found = costs([told(1, tokens=100, cost=0.5), told(1, tokens=300), told(1), told(None, cost=1.5)])
-    assert (found.judgments, found.tokens, found.cost, found.total_cost) == (3, 200, 1.0, 2.0)
+    assert (found.judgments, found.with_tokens, found.with_cost) == (4, 2, 2)
+    assert (found.tokens, found.cost, found.total_cost) == (200, 1.0, 2.0)
     none = costs([told(1)])
-    assert (none.judgments, none.tokens, none.cost, none.total_cost) == (0, None, None, None)
+    assert (none.judgments, none.with_tokens, none.with_cost) == (1, 0, 0)
+    assert (none.tokens, none.cost, none.total_cost) == (None, None, None)
+
+
+def test_repetitions_were_paid_for_too() -> None:
+    found = costs([told(1, spent=((100, 0.5), (200, 0.25), (None, None))), told(None, error=True, spent=())])
+    assert (found.judgments, found.tokens, found.cost, found.total_cost) == (3, 150, 0.375, 0.75)

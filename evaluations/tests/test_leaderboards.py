@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import ingest, testing, workflow
 from annotation.models import Agent, Benchmark, Person, Submission
 from evaluations import access
 from evaluations import testing as results
-from evaluations.comparison import ceiling, compare, ranking, standings, versus
-from evaluations.tests.test_comparison_pages import csv_rows, get, number, page, text
+from evaluations.cases import Rules, of_submission
+from evaluations.comparison import ceiling, compare, judges_of, ranking, standings, versus
+from evaluations.tests.test_comparison_pages import LABEL_2, csv_rows, get, number, page, text
 from evaluations.tests.test_report_access import second
 from judges.models import Judge, JudgeRun, Judgment
 from judges.tests import rows
@@ -88,6 +91,41 @@ def test_the_labels_of_an_open_submission_change_nothing_on_the_leaderboard(
     assert csv_rows(get(people["mira"], page("agents", "shops"), csv="standings")) == before
 
 
+def test_a_trajectory_and_judgments_of_its_task_are_one_case(submission: Submission, people: People) -> None:
+    """Judgments that came before the submission name a task and an agent, and no trajectory."""
+    judged_alone(submission, [1, 0])
+    judge = rows.judge_row("elsewhere", scorer="imported")
+    for trajectory in submission.trajectories.all():
+        Judgment.objects.create(
+            judge=judge,
+            fingerprint=judge.fingerprint,
+            task=trajectory.task,
+            agent=submission.agent,
+            verdict=1,
+            imported={},
+            made_at=timezone.now(),
+        )
+    _, found = access.ranked_cases(people["mira"], "shops")
+    assert sorted(case.task_id for case in found) == ["task_0000", "task_0001"]
+    (row,) = csv_rows(get(people["mira"], page("agents", "shops"), judge="elsewhere", csv="standings"))
+    assert (row["cases"], row["judged"], row["by"], row["over_all"]) == ("2", "judged", "elsewhere", "1.0")
+
+
+def test_a_second_attempt_that_only_a_judge_has_judged_is_ranked_beside_the_first(
+    frozen: Submission, people: People, tmp_path: Path
+) -> None:
+    package = testing.write_submission(tmp_path / "two", 2, steps=4)
+    _, again = ingest.import_submission(package, benchmark=frozen.benchmark, agent_name="Careful Agent")
+    assert again is not None
+    workflow.found(again, people["mira"])
+    judged_alone(again, [0, 0])
+    shown = csv_rows(get(people["mira"], page("agents", "shops"), csv="standings"))
+    assert [(row["agent"], row["judged"], row["cases"]) for row in shown] == [
+        ("Careful Agent", "", "2"),
+        ("Careful Agent (attempt 2)", "judged", "2"),
+    ]
+
+
 def test_a_judged_submission_of_somebody_else_is_not_ranked(submission: Submission, people: People) -> None:
     judged_alone(submission, [1, 0])
     erin = testing.person("erin", is_staff=True)
@@ -156,10 +194,12 @@ def test_the_judges_stand_with_the_numbers_of_their_comparisons(mira: Person) ->
     for place, name in enumerate(("kind", "strict")):
         judge = Judge.objects.get(name=name)
         own = compare(judge, every, found.name, benchmark="reviewed")
-        tau = ranking(standings(every), judge, every, benchmark="reviewed")
         for row, mean, said in zip(own.overall, own.averages, shown[2 * place : 2 * place + 2], strict=True):
             assert number(said["agreement"]) == row.agreement.value
-            assert number(said["average"]) == mean.values["agreement"]
+            tau, scored = ranking(own.rows, row.human_label_2), row.unscored + row.errors + row.unjudged
+            assert number(said["average"]) == mean.values["agreement"].value
+            assert int(said["average_n"]) == 3
+            assert number(said["coverage"]) == row.n / (row.n + scored)
             assert number(said["gap"]) == row.success_rate_gap.value
             assert number(said["kappa"]) == row.kappa.value
             assert number(said["flips"]) == own.flips.value
@@ -185,27 +225,64 @@ def test_coverage_is_the_share_of_the_decided_cases_that_have_a_usable_verdict(
     assert {(row["coverage"], row["coverage_n"]) for row in shown if row["judge"] == "careful"} == {("0.5", "2")}
 
 
-def test_the_table_by_agent_has_a_column_for_every_agent_and_the_average(mira: Person) -> None:
+def test_the_table_by_agent_has_a_column_for_every_agent_on_the_page_and_a_row_in_the_file(mira: Person) -> None:
     found, every = access.benchmark_cases(mira, "reviewed")
     own = compare(Judge.objects.get(name="strict"), every, found.name, benchmark="reviewed")
-    shown = csv_rows(get(mira, page("judge-standings"), csv="judges-by-agent"))[2:]
-    for said, mean in zip(shown, own.averages, strict=True):
-        rows_of_rule = [row for row in own.rows if row.human_label_2 is mean.human_label_2]
-        assert [number(said[row.name.lower().replace(" ", "_")]) for row in rows_of_rule] == [
-            row.agreement.value for row in rows_of_rule
-        ]
-        assert number(said["average"]) == mean.values["agreement"]
-        assert number(said["size_of_the_gap"]) == mean.gap_size
+    shown = csv_rows(get(mira, page("judge-standings"), csv="judges-by-agent"))
+    told = {(row["judge"], row["label_2"], row["agent"]): row for row in shown}
+    assert len(told) == len(shown) == 2 * 2 * (3 + 1)  # judges, rules, agents and their average
+    for row in own.rows:
+        said = told["strict", LABEL_2[row.human_label_2], row.name]
+        assert (number(said["agreement"]), int(said["compared"])) == (row.agreement.value, row.n)
+        assert number(said["gap"]) == row.success_rate_gap.value
+    for mean in own.averages:
+        said = told["strict", LABEL_2[mean.human_label_2], "average over agents"]
+        assert number(said["agreement"]) == mean.values["agreement"].value
+        assert number(said["size_of_the_gap"]) == mean.gap_size.value
+    wide = text(get(mira, page("judge-standings")))
+    assert "Label 2 Agent 01 Agent 02 Agent 03 Average Mean gap Size of the gap" in wide
 
 
 def test_every_two_judges_are_compared(mira: Person) -> None:
     _, every = access.benchmark_cases(mira, "reviewed")
-    (expected,) = versus(list(Judge.objects.order_by("name")), every, benchmark="reviewed")
-    (said,) = csv_rows(get(mira, page("judge-standings"), csv="versus"))
-    assert (said["first"], said["second"], int(said["cases"])) == ("kind", "strict", expected.n)
-    assert (int(said["first_alone"]), int(said["second_alone"])) == (expected.first_only, expected.second_only)
-    assert number(said["p"]) == expected.p.value
-    assert said["test"] == ("exact" if expected.exact else "chi-square")
+    both_rules = versus(list(Judge.objects.order_by("name")), every, benchmark="reviewed")
+    shown = csv_rows(get(mira, page("judge-standings"), csv="versus"))
+    for said, expected in zip(shown, both_rules, strict=True):
+        assert (said["first"], said["second"], int(said["cases"])) == ("kind", "strict", expected.n)
+        assert said["label_2"] == LABEL_2[expected.human_label_2]
+        assert (int(said["first_alone"]), int(said["second_alone"])) == (expected.first_only, expected.second_only)
+        assert number(said["p"]) == expected.p.value
+        assert said["test"] == ("exact" if expected.exact else "chi-square")
+    assert "The p values take the cases as independent" in text(get(mira, page("judge-standings")))
+
+
+def test_one_judge_alone_is_set_against_nobody(db: Any) -> None:
+    results.judged(results.reviewed(agents=1, tasks=10, slug="alone"), "kind")
+    mira = Person.objects.get(username="mira")
+    assert "It takes two judges." in text(get(mira, page("judge-standings", "alone")))
+    assert get(mira, page("judge-standings", "alone"), csv="versus").status_code == 404
+
+
+def test_published_tables_have_four_digits_of_kappa(mira: Person) -> None:
+    _, every = access.benchmark_cases(mira, "reviewed", Rules.PUBLISHED)
+    judge = Judge.objects.get(name="strict")
+    row = compare(judge, every, "", benchmark="reviewed", rules=Rules.PUBLISHED).overall[0]
+    four, two = f" {row.kappa.value:.4f} ", f" {row.kappa.value:.2f} "
+    shown = text(get(mira, page("judge-standings"), rules="published"))
+    assert four in shown
+    assert (four in text(get(mira, page("judge-standings"))), two in text(get(mira, page("judge-standings")))) == (
+        False,
+        True,
+    )
+    assert four in text(get(mira, page("benchmark-comparison"), rules="published", judge="strict"))
+
+
+def test_judges_stand_in_the_order_of_people_and_not_of_a_database(frozen: Submission) -> None:
+    names = ["judge 10", "b", "judge 9", "A"]
+    for name in names:
+        rows.judgment_row(rows.run_row(frozen, rows.judge_row(name)).items.earliest("pk"))
+    found = judges_of(of_submission(frozen), benchmark="shops")
+    assert [judge.name for judge in found] == ["A", "b", "judge 9", "judge 10"]
 
 
 def test_every_judge_leads_to_its_details_with_the_filters_of_the_page(mira: Person) -> None:

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation import testing
-from annotation.models import Agent, Person, Submission
+from annotation.models import Agent, Label, Person, Submission, Task
 from annotation.models.trajectories import seed_hash
 from annotation.records import Verdict
 from evaluations import cases, report_tables, tables
@@ -25,6 +25,7 @@ from evaluations.cases import Case, Said
 from evaluations.comparison import compare, standings
 from evaluations.tables import Table
 from evaluations.tests.conftest import finish
+from judges.tests import rows as rows_of_judges
 
 People = dict[str, Person]
 
@@ -33,7 +34,7 @@ def get(person: Person | None, submission: Submission, **query: str) -> Any:
     client = Client()
     if person is not None:
         client.force_login(person)
-    return client.get(reverse("report", args=[submission.pk]), query)
+    return client.get(reverse("printable-report", args=[submission.pk]), query)
 
 
 def text(response: Any) -> str:
@@ -131,6 +132,60 @@ def test_without_a_judge_it_says_that_none_was_asked(frozen: Submission, people:
     assert "No judge was asked about this submission." in text(get(people["mira"], frozen))
 
 
+def test_judges_have_their_coverage_flips_costs_and_test_against_each_other(frozen: Submission, people: People) -> None:
+    """Of two trajectories "first" scores one, twice and not the same; "second" scores both, and is right about both."""
+    run = rows_of_judges.run_row(frozen, rows_of_judges.judge_row("first"), repetitions=2)
+    items = run.items.order_by("trajectory__position", "repetition")
+    for item, verdict in zip(items, (0, 1, None, None), strict=True):
+        rows_of_judges.judgment_row(item, verdict)
+    for item in rows_of_judges.run_row(frozen, rows_of_judges.judge_row("second")).items.all():
+        rows_of_judges.judgment_row(item, 1)
+    answer = get(people["mira"], frozen)
+    first, second = rows(answer.context["tables"]["judging"])
+    assert [(each[0], each[1].value, each[1].n) for each in (first, second)] == [("first", 0.5, 2), ("second", 1, 2)]
+    assert (first[2].value, first[2].n) == (1, 1)
+    assert second[2].undefined == "no case was judged more than once"
+    (versus, _) = rows(answer.context["tables"]["versus"])
+    assert [cell for cell in versus if isinstance(cell, str)][:2] == ["second", "first"]
+    says = text(answer)
+    assert "Coverage, steadiness and cost of judges" in says
+    assert "Judge against judge" in says
+    assert "upper bound" not in says
+
+
+def test_people_agree_level_by_level(frozen: Submission, people: People) -> None:
+    assert "Agreement by level" not in text(get(people["mira"], frozen))  # all are easy
+    Task.objects.filter(external_id="task_0001").update(level="hard")
+    answer = get(people["mira"], frozen)
+    assert "Agreement by level" in text(answer)
+    assert [row[0] for row in answer.context["tables"]["by_level"].rows] == ["easy", "hard"]
+    assert [row[0] for row in answer.context["tables"]["by_website"].rows] == [
+        "https://shop0.example/",
+        "https://shop1.example/",
+    ]
+
+
+def test_of_many_groups_the_largest_are_printed() -> None:
+    columns = (tables.Column("Website"), tables.Column("Labelled", "count"))
+    groups = Table("by-website", "By website", columns, [["a", 1], ["b", 3], ["c", 2], ["d", 1], ["e", 2]])
+    assert rows(report_tables.largest(groups, 3)) == [["b", 3], ["c", 2], ["e", 2]]
+    assert "2 more are in the CSV file" in report_tables.largest(groups, 3).note
+    assert report_tables.largest(groups, 5) == groups
+
+
+def test_work_of_one_day_has_one_date(frozen: Submission, people: People) -> None:
+    says = text(get(people["mira"], frozen))
+    assert re.search(r"labelled \d{4}-\d\d-\d\d, last decision", says)
+    assert " to 20" not in says.split("Package")[0]
+
+
+def test_times_that_were_not_measured_are_one_sentence(frozen: Submission, people: People) -> None:
+    assert not Label.objects.exclude(active_seconds=None).exists()
+    says = text(get(people["mira"], frozen))
+    assert "How long a label took was not measured." in says
+    assert "not known" not in says.split("3. Quality assurance")[1].split("4. Automatic judges")[0]
+
+
 def test_figures_that_are_undefined_have_their_reason(submission: Submission, people: People) -> None:
     says = text(get(people["mira"], finish(people, submission, {})))
     assert "Krippendorff alpha undefined: all labels are the same" in says
@@ -140,6 +195,11 @@ def test_figures_that_are_undefined_have_their_reason(submission: Submission, pe
 def test_a_hostile_agent_is_text_in_report_and_file_name(frozen: Submission, people: People) -> None:
     Agent.objects.update(name='<img src=x onerror=alert(1)>"\r\nX: y')
     assert "<img src=x" not in get(people["mira"], frozen).content.decode()
+    Agent.objects.update(name="A\u202eB")
+    article = get(people["mira"], frozen).content.decode().split("<article", 1)[1]
+    assert "A\N{REPLACEMENT CHARACTER}B" in article
+    assert "\u202e" not in article
+    Agent.objects.update(name='<img src=x onerror=alert(1)>"\r\nX: y')
     answer = get(people["mira"], frozen, csv="verdicts")
     assert answer["Content-Disposition"] == (
         'attachment; filename="shops.img-src-x-onerror-alert-1-X-y.report.verdicts.csv"'
@@ -160,7 +220,7 @@ def test_the_report_takes_as_many_queries_for_many_trajectories_as_for_few(db: A
         client = Client()
         client.force_login(Person.objects.get(username="mira"))
         with CaptureQueriesContext(connection) as queries:
-            client.get(reverse("report", args=[Submission.objects.get(benchmark=benchmark).pk]))
+            client.get(reverse("printable-report", args=[Submission.objects.get(benchmark=benchmark).pk]))
         counted.append(len(queries))
     assert counted[0] == counted[1]
     assert counted[0] <= 35

@@ -103,10 +103,30 @@ def test_mcnemar_of_two_who_never_differ_is_undefined():
 
 def test_a_paired_difference_by_hand():
     assert paired_difference(10, 5, 2, 3).value == pytest.approx((15 - 12) / 20)
-    assert paired_difference(10, 0, 0, 3) == Measure(0.0, 13)  # no interval: nothing can be told apart
+    # (5 - 2) / 22 -+ 1.96 sqrt(5 + 2 + 1 - 9 / 22) / 22
+    found = paired_difference(10, 5, 2, 3)
+    assert (found.low, found.high) == pytest.approx((0.13636 - 0.24546, 0.13636 + 0.24546), abs=1e-5)
     assert paired_difference(0, 0, 0, 0) == Measure.missing("no cases")
     with pytest.raises(ValueError, match="negative"):
         paired_difference(1, 1, 1, -1)
+
+
+def test_two_that_never_differ_still_have_an_interval():
+    # 0 -+ 1.96 sqrt(1) / (13 + 2): 13 cases without a difference do not show that there is none.
+    found = paired_difference(10, 0, 0, 3)
+    assert (found.value, found.low, found.high) == (0.0, pytest.approx(-1.959964 / 15), pytest.approx(1.959964 / 15))
+
+
+def test_the_interval_of_a_difference_ends_at_1_and_holds_it():
+    # 2 / 4 + 1.96 sqrt(2 + 1 - 4 / 4) / 4 = 1.193
+    found = paired_difference(0, 2, 0, 0)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(0.5 - 0.692952)
+    assert paired_difference(0, 0, 2, 0).low == -1.0
+
+
+def test_the_gap_of_a_confusion_is_a_paired_difference():
+    assert Confusion(tp=10, fp=5, tn=3, fn=2).success_gap == paired_difference(10, 5, 2, 3)
 
 
 def test_kendalls_tau_by_hand():

@@ -113,21 +113,40 @@ def test_an_interval_that_would_claim_certainty_is_not_given():
 
 
 def test_resamples_where_it_is_undefined_are_left_out():
-    # One item in 20 has another label: (19/20)^20 = 36 % of the resamples have one label only, and no alpha.
-    few = with_interval(Tally.of_labels([(0, 0)] * 18 + [(0, 1), (0, 0)]), krippendorff_alpha)
-    assert few.low is not None
-    assert few.high < 0.01  # with it, alpha is always a little below 0: an undefined one does not count as 1 or 0
+    # Five items of 20 have another label: (15/20)^20 = 0.3 % of the resamples have one label only, and no alpha.
+    rare = with_interval(Tally.of_labels([(0, 0)] * 15 + [(0, 1)] * 5), krippendorff_alpha)
+    assert rare.low is not None
+    assert rare.high < 0.01  # with it, alpha is always a little below 0: an undefined one does not count as 1 or 0
 
 
-def test_there_is_no_interval_unless_most_resamples_are_defined():
+def test_a_rare_class_has_no_interval():
+    # One item of 20: (19/20)^20 = 36 % of the resamples have no alpha. Four: (16/20)^20 = 1.2 %.
+    for carrying in (1, 4):
+        tally = Tally.of_labels([(0, 0)] * (20 - carrying) + [(0, 1)] * carrying)
+        found = with_interval(tally, krippendorff_alpha)
+        assert (found.low, found.high) == (None, None)
+        assert found.value is not None
+
+
+def test_there_is_no_interval_where_more_than_one_percent_of_the_resamples_are_undefined():
     found, times = Measure(0.5, 9), np.array([4, 5])
 
-    def defined(share: float):
-        return lambda drawn: np.where(np.arange(len(drawn)) < share * len(drawn), drawn[:, 0], np.nan)
+    def undefined(number: int):
+        return lambda drawn: np.where(np.arange(len(drawn)) < number, np.nan, drawn[:, 0])
 
-    assert bootstrap(found, times, defined(0.4), resamples=100) == found
-    assert bootstrap(found, times, defined(0.6), resamples=100).low is not None
-    assert bootstrap(found, times, defined(1), resamples=0) == found
+    assert bootstrap(found, times, undefined(11), resamples=1000) == found
+    assert bootstrap(found, times, undefined(10), resamples=1000).low is not None
+    assert bootstrap(found, times, undefined(100), resamples=100) == found
+    assert bootstrap(found, times, undefined(0), resamples=0) == found
+
+
+@pytest.mark.parametrize("resamples", [2, 39, 400, 2000])
+def test_an_interval_has_the_percentiles_of_the_resamples(resamples):
+    seen: list[np.ndarray] = []
+    found = bootstrap(
+        Measure(0.5, 9), np.array([40, 50]), lambda drawn: seen.append(drawn[:, 0]) or drawn[:, 0], resamples=resamples
+    )
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(seen[0], (0.025, 0.975))), rel=1e-12)
 
 
 def test_nothing_undefined_gets_an_interval():
@@ -147,7 +166,7 @@ def test_a_kind_without_a_case_is_never_drawn():
 
 def test_the_interval_of_a_paired_difference_is_close_to_the_textbooks():
     # (b - c) / n -+ 1.96 sqrt(b + c - (b - c)^2 / n) / n = 0.05 -+ 1.96 sqrt(150 - 2.5) / 1000
-    found = paired_difference(700, 100, 50, 150, resamples=5000)
+    found = paired_difference(700, 100, 50, 150)
     half = 1.96 * np.sqrt(150 - 2.5) / 1000
     assert (found.value, found.low, found.high) == pytest.approx((0.05, 0.05 - half, 0.05 + half), abs=0.002)
 
@@ -170,8 +189,8 @@ def test_the_measures_of_a_confusion_have_intervals_from_the_same_four_counts():
     found = Confusion(tp=40, fp=10, tn=35, fn=15)
     # 40 + 15 successes, 40 + 10 called so: 10 - 15 of 100
     assert found.success_gap.value == pytest.approx(-0.05)
-    half = 1.96 * np.sqrt(25 - 25 / 100) / 100
-    assert (found.success_gap.low, found.success_gap.high) == pytest.approx((-0.05 - half, -0.05 + half), abs=0.011)
+    middle, half = -5 / 102, 1.96 * np.sqrt(26 - 25 / 102) / 102  # Agresti and Min's, not of the same draws
+    assert (found.success_gap.low, found.success_gap.high) == pytest.approx((middle - half, middle + half), abs=1e-5)
     assert found.f1.low < found.f1.value < found.f1.high
     assert found.kappa == kappa_like(found)
 

@@ -14,6 +14,7 @@ from evaluations.statistics import (
     gwet_ac1,
     krippendorff_alpha,
     mcnemar,
+    paired_difference,
     raw_agreement,
     wilson,
 )
@@ -152,6 +153,21 @@ def test_few_discordant_pairs_have_the_published_exact_mcnemar():
     assert found.p.value == 2 * (1 + 8) / 2**8  # P(X <= 1) of 8 fair coins, twice
     assert round(found.p.value, 4) == 0.0703
     assert found.exact
+
+
+@pytest.mark.parametrize(
+    ("cells", "low", "high"),
+    [((1, 1, 7, 12), -0.493, -0.029), ((59, 6, 16, 80), -0.1182, -0.0045)],
+    ids=("airway", "response"),
+)
+def test_the_difference_of_matched_rates_has_the_published_agresti_min_interval(cells, low, high):
+    """Fagerland, Lydersen and Laake (2014), Statistics in Medicine 33, 2850-2875: airway hyper-responsiveness before
+    and after a transplantation, and complete response before and after a therapy; as the documentation of the R
+    packages ratesci (`rdpairci`) and contingencytables (`Wald_CI_AgrestiMin_paired_2x2`) prints them."""
+    found = paired_difference(*cells)
+    digits = 3 if cells[0] == 1 else 4
+    assert (round(found.low, digits), round(found.high, digits)) == (low, high)
+    assert found.value == pytest.approx((cells[1] - cells[2]) / sum(cells))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from lxml import html
 
 from evaluations.statistics import Measure
-from evaluations.tables import MINUS, Column, Table, columns_of, csv_text, written
+from evaluations.tables import MINUS, Column, Table, cell, columns_of, csv_text, written
 
 RATE = Measure(0.8333333333333334, 1302, 1085, 0.81, 0.8524)
 SAME = Measure.missing("all labels are the same", 12)
@@ -36,7 +36,10 @@ def table(*rows: list[object], columns: list[Column] | None = None, **fields: ob
         (0.74, "coefficient", "0.74"),
         (-0.1249, "coefficient", f"{MINUS}0.12"),
         (-0.001, "coefficient", "0.00"),
+        (0.6153846, "coefficient4", "0.6154"),
+        (-0.00004, "coefficient4", "0.0000"),
         (0.038, "points", "+3.8"),
+        (0.038, "size", "3.8"),
         (-0.038, "points", f"{MINUS}3.8"),
         (-0.0001, "points", "0.0"),
         (184.4, "seconds", "184 s"),
@@ -82,7 +85,24 @@ def test_negative_numbers_in_csv_are_ascii_and_no_formulas() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1+1", "\0=1", "＝1+1", "－1", "|calc", "%0A=1"],
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        " =1+1",
+        "\0=1",
+        "＝1+1",
+        "－1",
+        "|calc",
+        "%0A=1",
+        "\ufeff=1",
+        "\u200b=1",
+        "\xad=1",
+    ],
 )
 def test_a_text_that_a_spreadsheet_would_compute_gets_an_apostrophe(text: str) -> None:
     assert read(table([text, RATE]).as_csv())[1][0] == "'" + text
@@ -104,6 +124,13 @@ def test_names_of_csv_columns_are_snake_case_unique_and_never_a_formula() -> Non
         "column",
         "סוכן",
     ]
+
+
+def test_no_part_of_a_measure_has_the_name_of_another_column() -> None:
+    columns = [Column("GPT 4 low"), Column("GPT-4", "rate"), Column("GPT 4 2", "rate")]
+    heads = read(table(["x", RATE, RATE], columns=columns).as_csv())[0]
+    assert heads[:3] == ["gpt_4_low", "gpt_4_2", "gpt_4_2_low"]
+    assert len(heads) == len(set(heads)) == 11
 
 
 # --- terminal --------------------------------------------------------------------------------------------------------
@@ -198,3 +225,35 @@ def test_the_title_names_table_and_region_at_the_level_that_the_page_asks_for(le
         "region",
         "table-agents-title",
     ]
+
+
+def test_what_has_no_width_is_shown_and_joiners_of_letters_stay() -> None:
+    shown = "".join(cell(f"a{char}b").text[1:-1] for char in "\u200b\ufeff\xad\u2060\U000e0041")
+    assert shown == 5 * "\N{REPLACEMENT CHARACTER}"
+    assert cell("می\u200cخواهم").text == "می\u200cخواهم"
+
+
+@pytest.mark.parametrize(("level", "tag"), [(2, "h2"), (3, "h3"), (None, "p")])
+def test_a_title_that_stands_above_already_is_heard_and_not_seen(level: int | None, tag: str) -> None:
+    page = drawn(table(["SeeAct", RATE]), level=level, quiet_title=1)
+    (title,) = page.xpath(f"//{tag}[@id='table-agents-title']")
+    assert (title.get("class"), title.text_content()) == ("sr", "By agent")
+
+
+def test_headings_and_title_reorder_nothing_and_can_be_broken() -> None:
+    columns = [Column("Agent"), Column("\u202eevil", "rate", "What it means.")]
+    page = drawn(Table("t", "\u202eof evil", columns, [["a", RATE]], note="\u202e"), csv="?csv=t")
+    assert "\u202e" not in page.text_content()
+    assert page.xpath("//thead//bdi[@class='agent']/text()") == ["Agent", "\N{REPLACEMENT CHARACTER}evil"]
+
+
+def test_a_wide_table_is_there_again_in_parts_for_paper_which_nobody_hears() -> None:
+    columns = [Column("Agent"), *(Column(f"Rate {number}", "rate") for number in range(17))]
+    page = drawn(table(["<b>", *[RATE] * 16, SAME], columns=columns))
+    parts = page.xpath("//table[@class='on-paper']")
+    assert len(parts) > 1
+    assert {part.get("aria-hidden") for part in parts} == {"true"}
+    assert not page.xpath("//table[@class='on-paper']//*[@id or @href]")
+    assert [part.xpath(".//tbody//td[1]")[0].text_content() for part in parts] == ["<b>"] * len(parts)
+    assert sum(len(part.xpath(".//td")) - 1 for part in parts) == 17
+    assert not drawn(table(["SeeAct", RATE])).xpath("//table[@class='on-paper']")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from annotation import progress
 from annotation.models import Submission
 from annotation.views.answers import Request, page
 from evaluations import access, agreement_tables, cases
-from evaluations.agreement import Agreement
+from evaluations.agreement import GROUPS, Agreement
 from evaluations.agreement import agreement as agreement_of
 from evaluations.cases import Case
 from evaluations.charts import Rates
@@ -21,13 +21,13 @@ from evaluations.tables import Table
 from evaluations.views import agreement_charts
 from evaluations.views.files import csv_file
 
-GROUPS = ("agent", "level", "website", "failure type")
-
 
 @page
 def agreement(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
+        if "csv" in request.GET:
+            raise Http404("There are no figures before the freeze.")
         return render(request, "evaluations/agreement.html", not_frozen(submission))
     filters = Filters.of(request.GET)
     every = cases.of_submission(submission)
@@ -82,8 +82,9 @@ def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
 
 
 def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
-    """The overall row and that of the adjudications, parted into what is shown together."""
+    """The rows that stand alone, parted into what is shown together."""
     overall = agreement_tables.figures(tables["overall"])
+    listed = agreement_tables.figures(tables["first_against_second"])
     qa = agreement_tables.figures(tables["adjudications"])
     per_label = {column.name for column in agreement_tables.LABEL_ALPHAS}
     coefficients = {column.name for column in agreement_tables.COEFFICIENTS}
@@ -91,6 +92,8 @@ def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
         "counts": [each for each in overall if each[0].kind == "count"],
         "coefficients": [each for each in overall if each[0].name in coefficients],
         "label_alphas": [each for each in overall if each[0].name in per_label],
+        "listed": listed[1:],
+        "listed_counts": listed[:1],
         "qa_counts": [each for each in qa if each[0].kind == "count"],
         "qa_rates": [each for each in qa if each[0].kind != "count"],
         "extrapolation": agreement_tables.extrapolation(found.adjudications) if found.adjudications else "",

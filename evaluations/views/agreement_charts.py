@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from annotation.forms import VERDICT_NAMES
 from evaluations import charts
-from evaluations.agreement import Agreement, Annotator, Group
-from evaluations.agreement_tables import group_name
+from evaluations.agreement import CHOSEN_BY_LABELS, Agreement, Annotator, Group
+from evaluations.agreement_tables import group_name, outcome_rows
 from evaluations.charts import Grid, Rates, Stacked
 
 MOST_GROUPS = 20  # rows of a chart that can still be read; the table behind it has all
@@ -15,12 +15,9 @@ MOST_PEOPLE = 30
 
 
 def outcomes(found: Agreement) -> Stacked:
-    """Unanimous, two to one and three ways, over all, by level, and by agent where there are several."""
-    rows = [("all", _outcome(found.overall))]
-    for kind in ("level", "agent"):
-        groups = found.groups.get(kind, [])
-        rows += [(group_name(kind, group.name), _outcome(group)) for group in groups] if len(groups) > 1 else []
-    parts = ("unanimous", "two the same", "three ways")
+    """Unanimous, a majority and no majority, over all, by level, and by agent where there are several."""
+    rows = [(name, _outcome(group)) for name, group in outcome_rows(found)]
+    parts = ("unanimous", "a majority", "no majority")
     return charts.stacked("outcomes", "How the labels of a trajectory fall", parts, rows[: MOST_GROUPS + 1])
 
 
@@ -29,15 +26,19 @@ def _outcome(group: Group) -> list[int]:
 
 
 def by_group(kind: str, groups: Sequence[Group]) -> Rates:
-    """Alpha and AC1 of each group; of too many groups those with the most trajectories."""
+    """Alpha and AC1 of each group, or raw agreement where nothing else is defined; of too many groups the largest."""
     most = sorted(groups, key=lambda group: -group.pairable)[:MOST_GROUPS]
     shown = [group for group in groups if group in most]
     title = f"Agreement by {kind}"
     if len(groups) > MOST_GROUPS:
         title += f", the {MOST_GROUPS} with the most trajectories"
+    name = f"by-{kind.replace(' ', '-')}"
+    if kind in CHOSEN_BY_LABELS:
+        raw = [(group_name(kind, group.name), group.raw_agreement) for group in shown]
+        return charts.rates(name, f"Raw {title[0].lower()}{title[1:]}", raw)
     rows = [(group_name(kind, group.name), group.alpha, group.ac1) for group in shown]
     series = ("Krippendorff alpha", "Gwet AC1")
-    return charts.rates(f"by-{kind.replace(' ', '-')}", title, rows, series=series, kind="coefficient")
+    return charts.rates(name, title, rows, series=series, kind="coefficient")
 
 
 def pairs(found: Agreement) -> Grid | None:
@@ -63,7 +64,7 @@ def confusions(annotators: Iterable[Annotator]) -> list[Grid]:
 
 def same_as_final(annotators: Iterable[Annotator]) -> Rates | None:
     """How often each annotator said what became final, and how often an adjudicator overturned it."""
-    rows = [(each.name, each.agreement, each.overturned) for each in annotators]
+    rows = [(each.name, each.agreement, each.overturned) for each in annotators if each.agreement.n]
     if not rows or len(rows) > MOST_PEOPLE:
         return None
     return charts.rates("same-as-final", "Each annotator", rows, series=("same as final", "overturned"))

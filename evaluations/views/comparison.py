@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.core.paginator import Page
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from annotation.records import Verdict
 from annotation.views.answers import Request, page, paged
 from evaluations import access, cases, comparison_tables
 from evaluations.cases import Case
-from evaluations.comparison import Comparison, Difference, Row, breakdowns, ceiling, compare, judged, judges_of
-from evaluations.comparison.rows import paired
+from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, comparing, judges_of
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
 from evaluations.tables import Table
 from evaluations.views import comparison_parts
@@ -32,6 +32,8 @@ def comparison(request: Request, pk: int) -> HttpResponse:
     """The judge that ?judge= names against the final verdicts of a frozen submission."""
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
+        if request.GET.get("csv"):
+            raise Http404("There are no figures before the freeze.")
         return render(request, "evaluations/comparison.html", not_frozen(submission))
     about = (submission.benchmark.slug, str(submission))
     context = {"submission": submission, "benchmark": submission.benchmark, "only": ONE_SUBMISSION}
@@ -52,14 +54,15 @@ def differences(request: Request, slug: str) -> HttpResponse:
     filters = Filters.of(request.GET)
     benchmark, every = access.benchmark_cases(request.user, slug, filters.rules)
     judges = judges_of(every, benchmark=slug)
-    judge = filters.judge_of(judges)
-    found = differing(judge, filters.applied(every), slug) if judge else []
+    judge, silent = _judge(request, filters, judges)
+    found = comparing.differences(judge, filters.applied(every), benchmark=slug) if judge else []
     chosen = [each for each in found if filters.kind in ("", kind_of(each))]
     if wanted := request.GET.get("csv"):
         return csv_file([comparison_tables.differences(chosen)], wanted, slug, str(judge))
     context = {
         "benchmark": benchmark,
         "judge": judge,
+        "silent": silent,
         "filters": filters,
         "form": FiltersForm(filters, every, judges=judges, judge=judge, only=LIST),
         "cases": len(every),
@@ -67,10 +70,16 @@ def differences(request: Request, slug: str) -> HttpResponse:
     return render(request, "evaluations/differences.html", context | _listed(paged(request, chosen, LISTED)))
 
 
-def differing(judge: Judge, cases: Sequence[Case], slug: str) -> list[Difference]:
-    """The differences that `compare` finds, without everything else that it finds."""
-    said = judged(judge, cases, benchmark=slug)
-    return breakdowns.differences(paired(cases, said), said)
+def _judge(request: Request, filters: Filters, judges: Sequence[Judge]) -> tuple[Judge | None, str]:
+    """The judge to show, and the one that was asked for where that has said nothing here.
+
+    A file is of the judge that was asked for or of none: Http404.
+    """
+    if not request.GET.get("csv"):
+        return filters.judge_or_first(judges)
+    if (judge := filters.judge_of(judges)) is None:
+        raise Http404("No judge has judged any of these cases.")
+    return judge, ""
 
 
 def kind_of(difference: Difference) -> str:
@@ -89,17 +98,19 @@ def _compared(
     request: Request, every: Sequence[Case], whole: str, about: tuple[str, ...], context: dict[str, Any]
 ) -> HttpResponse:
     filters = Filters.of(request.GET)
+    if "submission" in context:  # of one agent
+        filters = replace(filters, agent="")
     slug = context["benchmark"].slug
     judges = judges_of(every, benchmark=slug)
-    judge = filters.judge_of(judges)
+    judge, silent = _judge(request, filters, judges)
     chosen = filters.applied(every)
-    context |= {"judge": judge, "filters": filters, "cases": len(every), "chosen": len(chosen)}
+    context |= {"judge": judge, "silent": silent, "filters": filters, "cases": len(every), "chosen": len(chosen)}
     context["form"] = FiltersForm(filters, every, judges=judges, judge=judge, only=context.pop("only"))
     wanted = request.GET.get("csv")
     if judge is None or not (chosen or wanted):
         return render(request, "evaluations/comparison.html", context)
     found = compare(judge, chosen, filters.scope(whole), benchmark=slug, rules=filters.rules)
-    people = ceiling(chosen)
+    people = ceiling(chosen, filters.rules)
     if wanted:
         return csv_file(_tables(found, people), wanted, *about, str(judge))
     return render(request, "evaluations/comparison.html", context | _shown(request, found, people, filters))
@@ -107,7 +118,7 @@ def _compared(
 
 def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
     yield from comparison_tables.tables(found)
-    yield comparison_tables.ceiling(people)
+    yield comparison_tables.ceiling(people, found.rules)
 
 
 def _shown(request: Request, found: Comparison, people: Sequence[Row], filters: Filters) -> dict[str, Any]:

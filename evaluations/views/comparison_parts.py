@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from evaluations import charts, comparison_tables
 from evaluations.charts.drawing import Chart
 from evaluations.comparison import Comparison, Label2, Row, Standing
-from evaluations.comparison.rows import PEOPLE
-from evaluations.comparison_tables import BREAKDOWNS, LABEL_2, Breakdown, Judging
+from evaluations.comparison.judging import Judging
+from evaluations.comparison_tables import BREAKDOWNS, CEILING, LABEL_2, Breakdown
 from evaluations.statistics import Measure
 from evaluations.tables import Cell, Column, Table, cell
 
 MOST_ROWS = 20  # of a breakdown on a page: the groups with the most cases; the file has all
-CEILING = "people (ceiling)"
 LARGE = ("agreement", "success_rate_gap", "kappa")  # of a Row
 
 
@@ -34,11 +33,11 @@ def figures(found: Comparison) -> list[tuple[Column, Cell]]:
     """In large: both rules for label 2 beside each other, then what does not depend on them."""
     shown = []
     for name in LARGE:
-        column = comparison_tables.MEASURES[name]
+        column = comparison_tables.under_rules(comparison_tables.MEASURES[name], found.rules)
         for row in found.overall:
             heading = f"{column.name}, label 2 {LABEL_2[row.human_label_2]}"
             shown.append((replace(column, name=heading), cell(getattr(row, name), column.kind)))
-    tokens, cost, _ = comparison_tables.COSTS[1:]
+    tokens, cost = comparison_tables.TOKENS, comparison_tables.COST
     return [
         *shown,
         (comparison_tables.FLIPS, cell(found.flips, "rate")),
@@ -53,7 +52,7 @@ def figures(found: Comparison) -> list[tuple[Column, Cell]]:
 def parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Part]:
     """Everything about one judge but the list of differences; charts follow ``rule``, tables have both."""
     yield _by_agent(found, people, rule)
-    human = _explained_above(comparison_tables.ceiling(people))
+    human = _explained_above(comparison_tables.ceiling(people, found.rules))
     yield Part("human-ceiling", "The human ceiling", tables=[human], folded=True)
     yield _confusion(found, rule)
     for shown in BREAKDOWNS:
@@ -107,12 +106,13 @@ def _confusion(found: Comparison, rule: Label2) -> Part:
 def _breakdown(found: Comparison, shown: Breakdown, rule: Label2) -> Part:
     groups = found.groups[shown.group]
     kept = _largest(groups)
+    names = comparison_tables.named(_under(kept, rule), shown)
     few = replace(found, groups={shown.group: kept})
     drawn = [
         charts.rates(
             f"agreement-{shown.name}",
             f"Agreement with people {shown.title.lower()}, label 2 {LABEL_2[rule]}",
-            [(row.name, row.agreement) for row in _under(kept, rule)],
+            [(row.name, row.agreement) for row in names],
         )
     ]
     left = (len(groups) - len(kept)) // len(Label2)
@@ -177,4 +177,4 @@ def agents(found: Sequence[Standing]) -> list[Chart]:
 
 
 def _named(standing: Standing) -> str:
-    return standing.agent if standing.by == PEOPLE else f"{standing.agent} (judged by {standing.by})"
+    return f"{standing.agent} (judged by {standing.by})" if standing.judged else standing.agent

@@ -11,15 +11,18 @@ from django.utils import timezone
 
 from annotation.models import Submission
 from annotation.views.answers import Request, page
-from evaluations import access, agreement_tables, cases, charts, comparison, report_tables
+from evaluations import access, agreement_tables, cases, charts, comparison, comparison_tables, report_tables
 from evaluations.agreement import Agreement, agreement
 from evaluations.cases import Case
 from evaluations.charts import Rates
+from evaluations.comparison.judging import judging
 from evaluations.statistics import Measure
 from evaluations.tables import Table
 from evaluations.views import agreement_charts
 from evaluations.views.agreement import figures_of, not_frozen
 from evaluations.views.files import csv_file
+
+MOST_WEBSITES = 20  # in print; the file has all
 
 
 @page
@@ -43,23 +46,24 @@ def report(request: Request, pk: int) -> HttpResponse:
 
 def _tables(submission: Submission, every: Sequence[Case]) -> list[Table]:
     scope, slug = str(submission), submission.benchmark.slug
-    compared = [
-        comparison.compare(judge, every, scope, benchmark=slug, details=False)
-        for judge in comparison.judges_of(every, benchmark=slug)
-    ]
+    asked = comparison.judges_of(every, benchmark=slug)
+    judges = judging(asked, every, scope, benchmark=slug)
     return [
-        report_tables.success(comparison.standings(every)),
+        report_tables.success(judges.agents),
         report_tables.verdicts(every),
         report_tables.failure_types(every),
         report_tables.people(submission),
         report_tables.times(every),
         report_tables.draws(submission),
-        report_tables.judges(comparison.ceiling(every), compared),
+        report_tables.judges(judges),
+        report_tables.judging(judges),
+        comparison_tables.versus(judges.versus),
     ]
 
 
 def _shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
     by_name = {table.name.replace("-", "_"): table for table in tables}
+    by_name["by_website"] = report_tables.largest(by_name["by_website"], MOST_WEBSITES)
     return figures_of(found, by_name) | {
         "tables": by_name,
         "success": _success(by_name["success"]),

@@ -1,9 +1,9 @@
-"""compare --benchmark SLUG [--submission ID | --imported] --judge NAME[@VERSION] [--rules published] [--json]"""
+"""compare --benchmark SLUG [--judge NAME[@VERSION]] [--submission ID | --imported] [--agent A] [--level L]
+[--website W] [--rules published] [--json]"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -11,45 +11,51 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from annotation.formats.tasks import nearest
 from annotation.management.reports import find_benchmark
 from annotation.models import Benchmark, Submission
-from evaluations import cases
+from evaluations import cases, comparison_tables
 from evaluations.cases import Case, Rules
-from evaluations.comparison import Comparison, compare, on_trajectories
-from evaluations.comparison_tables import tables
+from evaluations.comparison import Comparison, ceiling, compare, judges_of, on_trajectories
+from evaluations.comparison.judging import Judges, judging, with_ceiling
+from evaluations.management import figures
 from evaluations.management.submissions import find_submission
+from evaluations.tables import Table
 from judges.defining import judge_named
 from judges.models import Judge
 
 
 class Command(BaseCommand):
-    help = "Compare a judge with people: the numbers of the pages, as tables or JSON."
+    help = (
+        "Compare a judge with people, or without --judge all of them with people and with each other: the numbers of "
+        "the pages, as tables or JSON."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--benchmark", required=True, metavar="SLUG")
-        parser.add_argument("--judge", required=True, metavar="NAME[@VERSION]", help="the newest version, or that one")
+        parser.add_argument(
+            "--judge",
+            metavar="NAME[@VERSION]",
+            help="the newest version, or that one; a judgment file of several models made NAME-MODEL of each; "
+            "without it all judges",
+        )
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--submission", type=int, metavar="ID", help="only this one, frozen or not")
         which.add_argument("--imported", action="store_true", help="only labels made elsewhere, without any review")
-        parser.add_argument(
-            "--rules",
-            choices=[rules.value for rules in Rules],
-            default=Rules.DEFAULT.value,
-            help="published: the first listed label counts, and figures are rounded as in published tables",
-        )
-        parser.add_argument("--json", action="store_true", help="JSON instead of tables")
+        figures.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        benchmark, rules = find_benchmark(options["benchmark"]), Rules(options["rules"])
-        judge = find_judge(options["judge"])
+        benchmark, filters = find_benchmark(options["benchmark"]), figures.filters_of(options)
+        judge = None if options["judge"] is None else find_judge(options["judge"])
         if options["submission"] is not None:
-            scope, found = self._of_submission(benchmark, options["submission"])
-        elif options["imported"]:
-            scope, found = f"labels of {benchmark.slug} made elsewhere", cases.of_imported(benchmark, rules)
+            scope, every = self._of_submission(benchmark, options["submission"])
         else:
-            scope, found = self._of_benchmark(benchmark, rules)
+            scope, every = figures.of_benchmark(self, benchmark, filters, imported=options["imported"])
+        scope, chosen = figures.narrowed(filters, scope, every)
         everywhere = Submission.objects.filter(benchmark=benchmark, practice=False)
-        comparison = compare(judge, on_trajectories(found, everywhere), scope, benchmark=benchmark.slug, rules=rules)
-        require_something(comparison, found)
-        self._show(comparison, as_json=options["json"])
+        found = on_trajectories(chosen, everywhere)
+        require_decisions(found, scope)
+        if judge is None:
+            self._all(found, scope, benchmark.slug, filters.rules, options["json"])
+        else:
+            self._one(judge, found, scope, benchmark.slug, filters.rules, options["json"])
 
     def _of_submission(self, benchmark: Benchmark, pk: int) -> tuple[str, list[Case]]:
         submission = find_submission(pk)
@@ -64,22 +70,28 @@ class Command(BaseCommand):
             self.stderr.write("Labels made elsewhere count for no submission: leave --submission out to compare them.")
         return f"submission {pk}: {submission}", found
 
-    def _of_benchmark(self, benchmark: Benchmark, rules: Rules) -> tuple[str, list[Case]]:
-        frozen = cases.reported_submissions(benchmark)
-        waiting = Submission.objects.filter(benchmark=benchmark, practice=False, frozen_at__isnull=True)
-        if names := ", ".join(str(pk) for pk in waiting.order_by("pk").values_list("pk", flat=True)):
-            self.stderr.write(f"Not frozen and left out: {names}. Name one with --submission to see it.")
-        scope = f"frozen submissions of {benchmark.slug}, and labels made elsewhere"
-        return scope, cases.of_benchmark(benchmark, frozen.order_by("pk"), rules=rules)
+    def _one(self, judge: Judge, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
+        found = compare(judge, chosen, scope, benchmark=slug, rules=rules)
+        require_answers(found, chosen)
+        people = ceiling(chosen, rules)
+        told = with_ceiling(found, people) if as_json else None
+        tables = [*comparison_tables.tables(found), comparison_tables.ceiling(people, rules)]
+        figures.show(self, told, f"{found.judge} beside people: {scope}.", tables)
 
-    def _show(self, comparison: Comparison, as_json: bool) -> None:
-        if as_json:
-            self.stdout.write(json.dumps(comparison.as_json(), ensure_ascii=False, indent=2, allow_nan=False))
-            return
-        self.stdout.write(f"{comparison.judge} beside people: {comparison.scope}.\n")
-        for table in tables(comparison):
-            if table.rows:
-                self.stdout.write(f"\n{table.as_text()}")
+    def _all(self, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
+        judges = judges_of(chosen, benchmark=slug)
+        if not judges:
+            raise CommandError(f"There is nothing to compare: no judge has judged any of these cases ({scope}).")
+        found = judging(judges, chosen, scope, benchmark=slug, rules=rules)
+        figures.show(self, found.as_json() if as_json else None, f"Judges beside people: {scope}.", tables_of(found))
+
+
+def tables_of(found: Judges) -> Iterator[Table]:
+    yield comparison_tables.judges(found.judges, found.people[-2:])
+    yield comparison_tables.judges_by_agent(found.judges)
+    yield comparison_tables.ceiling(found.people, found.rules)
+    yield comparison_tables.versus(found.versus)
+    yield comparison_tables.standings(found.agents)
 
 
 def find_judge(name: str) -> Judge:
@@ -92,14 +104,18 @@ def find_judge(name: str) -> Judge:
         raise CommandError(says, returncode=2) from error
 
 
-def require_something(comparison: Comparison, found: Sequence[Case]) -> None:
-    """Refuse (exit 1) a comparison of nothing, and say what is missing: labels, decisions or judgments."""
+def require_decisions(found: Sequence[Case], scope: str) -> None:
+    """Refuse (exit 1) to compare with nothing, and say what is missing: labels or decisions."""
     labelled = sum(bool(case.labels) for case in found)
-    decided = sum(case.final is not None for case in found)
     if not labelled:
-        raise CommandError(f"There is nothing to compare: there are no labels ({comparison.scope}).")
-    if not decided:
+        raise CommandError(f"There is nothing to compare: there are no labels ({scope}).")
+    if not any(case.final is not None for case in found):
         raise CommandError(f"There is nothing to compare: none of the {labelled} labelled cases is decided.")
+
+
+def require_answers(comparison: Comparison, found: Sequence[Case]) -> None:
+    """Refuse (exit 1) to compare a judge that was never asked."""
     if not any(row.n or row.unscored or row.errors for row in comparison.overall):
+        decided = sum(case.final is not None for case in found)
         says = f"{comparison.judge} was never asked about any of the {decided} decided cases"
         raise CommandError(f"There is nothing to compare: {says} ({comparison.scope}).")

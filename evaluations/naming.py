@@ -1,0 +1,42 @@
+"""What groups of cases are called on pages, in files and on terminals, and in which order they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from annotation.protocol import FAILURE_TYPES
+
+LEVELS = ("easy", "medium", "hard")
+NOT_KNOWN = "not known"  # a level or website that the task does not state
+FAILURE_TYPE_NAMES = {term.code: term.name for term in FAILURE_TYPES}
+
+Order = tuple[Any, ...]
+
+
+@lru_cache(maxsize=10_000)  # the same few names are sorted again and again
+def natural(name: str) -> Order:
+    """A2 before A10, "agent b" beside "Agent a", and never two names alike."""
+    parts = re.split(r"(\d+)", name)
+    return tuple(int(part) if odd % 2 else part.casefold() for odd, part in enumerate(parts)), name
+
+
+def level_order(level: str) -> Order:
+    """Easy, medium, hard, then any others, and last what is not known."""
+    return _after(LEVELS, level)
+
+
+def failure_type_order(code: str) -> Order:
+    """As in the protocol, then any others."""
+    return _after(list(FAILURE_TYPE_NAMES), code)
+
+
+def failure_type_name(code: str) -> str:
+    """Its name in the protocol; a code that the protocol does not know is its own name."""
+    return FAILURE_TYPE_NAMES.get(code, code) or NOT_KNOWN
+
+
+def _after(known: Sequence[str], name: str) -> Order:
+    return name in ("", NOT_KNOWN), known.index(name) if name in known else len(known), natural(name)
