@@ -21,6 +21,7 @@ from evaluations.statistics import Measure
 BUCKETS = ((0, "0"), (1, "1-5"), (6, "6-10"), (11, "11-20"), (21, "21-40"), (41, "41 and more"))  # from, name
 STARTS = [start for start, _ in BUCKETS]
 BINS = 10
+MOST_INTERVALS = 20  # groups of a kind, which are also all that a page shows: a benchmark can have 2,000 websites
 MOST_VALUES = 12  # different scores that have a bin each
 
 Scored = tuple[float, Hashable, bool]  # a judge's score, what the case belongs to, whether people say success
@@ -43,10 +44,12 @@ def groups(pairs: Pairs) -> dict[str, list[Row]]:
 
 
 def _rows(pairs: Pairs, named: Callable[[Case], str | None], shared: bool) -> list[Row]:
-    """``shared``: several agents attempted the tasks."""
+    """``shared``: several agents attempted the tasks. The largest groups have intervals."""
     counts = by(pairs, named)
-    clusters = by_task(pairs, named) if shared else {}
-    return [each for name in sorted(counts, key=_order) for each in both(name, counts[name], clusters)]
+    names = sorted(counts, key=_order)
+    largest = set(sorted(names, key=lambda name: -counts[name].total())[:MOST_INTERVALS])
+    clusters = by_task(pairs, lambda case: name if (name := named(case)) in largest else None) if shared else {}
+    return [each for name in names for each in both(name, counts[name], clusters, intervals=name in largest)]
 
 
 def _order(name: str) -> tuple[Any, ...]:

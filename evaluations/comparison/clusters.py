@@ -55,7 +55,10 @@ def by_task(
         for name, number in names.items():
             own = clusters[starts[number] : starts[number + 1]]
             if repeated(own):
-                found[name, rule] = tuple(sorted((tp, fp, tn, fn) for tp, fp, tn, fn in own.tolist()))
+                in_order = own[
+                    np.lexsort(own.T[::-1])
+                ].tolist()  # equal counts shall be equal clusters, whatever their tasks
+                found[name, rule] = tuple(map(tuple, in_order))
     return found
 
 

@@ -31,10 +31,11 @@ def paired(cases: Iterable[Case], said: Mapping[Key, Judged]) -> Pairs:
     return [(case, case.final, Said.by(said.get(case.key))) for case in cases if case.final is not None]
 
 
-def row(name: str, counts: Counts, rule: Label2, clusters: Clusters | None = None) -> Row:
+def row(name: str, counts: Counts, rule: Label2, clusters: Clusters | None = None, *, intervals: bool = True) -> Row:
     """A row of these counts; under `Label2.EXCLUDED` what was said of cases with label 2 is not looked at.
 
-    ``clusters`` has the cells of each task under that rule, where its cases are not independent of each other.
+    ``clusters`` has the cells of each task under that rule, where its cases are not independent of each other. Without
+    ``intervals`` there are values alone.
     """
     excluded = sum(number for (human, _), number in counts.items() if human is Verdict.NOT_EXECUTABLE)
     if rule is Label2.EXCLUDED:
@@ -45,7 +46,8 @@ def row(name: str, counts: Counts, rule: Label2, clusters: Clusters | None = Non
         here[human is Verdict.SUCCESS, said] += number
         total[said] += number
     yes, no = Said.SUCCESS, Said.NO_SUCCESS
-    found = Confusion(tp=here[True, yes], fp=here[False, yes], tn=here[False, no], fn=here[True, no], clusters=clusters)
+    cells = {"tp": here[True, yes], "fp": here[False, yes], "tn": here[False, no], "fn": here[True, no]}
+    found = Confusion(**cells, clusters=clusters, intervals=intervals)
     return Row(
         name=name,
         human_label_2=rule,
@@ -76,13 +78,14 @@ def _measures(found: Confusion) -> dict[str, Measure]:
     }
 
 
-def both(name: str, counts: Counts, clusters: ByRule | None = None) -> list[Row]:
+def both(name: str, counts: Counts, clusters: ByRule | None = None, *, intervals: bool = True) -> list[Row]:
     """The row under both rules, which are one computation where nobody says 2; ``clusters`` has its name."""
     own = clusters or {}
-    first = row(name, counts, Label2.EXCLUDED, own.get((name, Label2.EXCLUDED)))
+    first = row(name, counts, Label2.EXCLUDED, own.get((name, Label2.EXCLUDED)), intervals=intervals)
     if not first.excluded:
         return [first, replace(first, human_label_2=Label2.NOT_SUCCESS)]
-    return [first, row(name, counts, Label2.NOT_SUCCESS, own.get((name, Label2.NOT_SUCCESS)))]
+    rule = Label2.NOT_SUCCESS
+    return [first, row(name, counts, rule, own.get((name, rule)), intervals=intervals)]
 
 
 def by(pairs: Pairs, named: Callable[[Case], str | None]) -> dict[str, Counts]:

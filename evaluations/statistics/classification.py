@@ -34,6 +34,7 @@ class Confusion:
     tn: int
     fn: int
     clusters: tuple[tuple[int, int, int, int], ...] | None = None
+    intervals: bool = True  # False: none is computed, where there are hundreds to list
 
     def __post_init__(self) -> None:
         if min(self.tp, self.fp, self.tn, self.fn) < 0:
@@ -127,9 +128,9 @@ class Confusion:
     def success_gap(self) -> Measure:
         """(fp - fn) / n, the success rate that was said minus the true one, from -1 to 1. Undefined without cases."""
         found = matched(self.fp, self.fn, self.n)
-        if (tasks := self._tasks) is None:
-            return found
-        return by_cluster(found, tasks, _gap)
+        if not self.intervals:
+            return replace(found, low=None, high=None)
+        return found if (tasks := self._tasks) is None else by_cluster(found, tasks, _gap)
 
     @property
     def _cells(self) -> Integers:
@@ -145,16 +146,20 @@ class Confusion:
         found, missed = int(cells[list(hits)].sum()), int(cells[list(others)].sum())
         if not found + missed:
             return Measure(None, 0, hits=0, undefined=why if self.n else NO_CASES)
+        rate = Measure(found / (found + missed), found + missed, found)
+        if not self.intervals:
+            return rate
         if (tasks := self._tasks) is None:
             return wilson(found, found + missed)
         sides = [list(hits), list(others)]
         if not found or not missed:
             return wilson(found, found + missed, np.stack([tasks[:, side].sum(axis=1) for side in sides], axis=1))
         # All measures of a confusion rest on the same resamples of its tasks, so they are drawn once.
-        rate = Measure(found / (found + missed), found + missed, found)
         return by_cluster(rate, tasks, lambda cells: _share(*(cells[:, side].sum(axis=1) for side in sides)))
 
     def _bootstrapped(self, found: Measure, values: Callable[[Floats], Floats]) -> Measure:
+        if not self.intervals:
+            return found
         if (tasks := self._tasks) is None:
             return bootstrap(found, self._cells, values)
         return by_cluster(found, tasks, values)

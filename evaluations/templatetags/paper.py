@@ -5,7 +5,7 @@ from django import template
 from evaluations.charts.paper import Block, blocks
 from evaluations.tables import Table, visible
 
-LONGEST = 40  # rows
+LONGEST = 24  # rows
 
 register = template.Library()
 register.filter("visible", visible, is_safe=False)

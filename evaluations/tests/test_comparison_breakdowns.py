@@ -15,6 +15,7 @@ from evaluations import testing as results
 from evaluations.cases import of_benchmark, of_submission, reported_submissions
 from evaluations.comparison import (
     GROUPS,
+    MEASURES,
     Bin,
     Judged,
     Label2,
@@ -25,7 +26,7 @@ from evaluations.comparison import (
     differences,
     judged,
 )
-from evaluations.comparison.breakdowns import calibration, groups
+from evaluations.comparison.breakdowns import MOST_INTERVALS, calibration, groups
 from evaluations.comparison.evidence import findings, key_points
 from evaluations.comparison.rows import paired
 from evaluations.tests.hand_made import case, told
@@ -44,6 +45,18 @@ def shown(rows: list[Row]) -> list[tuple[str, int, int]]:
 def grouped(*pairs: tuple[Any, int]) -> dict[str, list[Row]]:
     cases = [one for one, _ in pairs]
     return groups(paired(cases, {one.key: told(verdict) for one, verdict in pairs}))
+
+
+def test_the_largest_groups_have_intervals_and_all_have_values(db: Any) -> None:
+    large = [case(number, number % 2, website=f"shop {number // 2}") for number in range(2 * MOST_INTERVALS)]
+    small = case(100, 1, website="a small one")
+    found = grouped(*((one, 1) for one in [*large, small]))["website"]
+    assert len(found) == 2 * (MOST_INTERVALS + 1)  # both rules for label 2
+    bare = [row for row in found if row.agreement.low is None]
+    assert {row.name for row in bare} == {"a small one"}
+    for row in bare:
+        assert (row.agreement.value, row.recall.value, row.f1.value) == (1.0, 1.0, 1.0)
+        assert all(getattr(row, name).low is None for name in MEASURES)
 
 
 def test_levels_stand_as_they_grow_and_what_is_not_known_at_the_end(db: Any) -> None:
