@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from evaluations.statistics.tally import Floats, Integers, clusters_of
 TP, FP, TN, FN = range(4)  # the columns of counts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for what it remembers of its tasks
 class Confusion:
     """Counts of cases: what was said (positive: a success) was true or false.
 
@@ -39,7 +40,7 @@ class Confusion:
     def __post_init__(self) -> None:
         if min(self.tp, self.fp, self.tn, self.fn) < 0:
             raise ValueError("A count is not negative.")
-        repeated(self.clusters, self._cells)
+        _ = self._tasks  # ValueError where they do not add up
 
     @classmethod
     def of(cls, truth: Iterable[bool], said: Iterable[bool]) -> Confusion:
@@ -136,9 +137,9 @@ class Confusion:
     def _cells(self) -> Integers:
         return np.array((self.tp, self.fp, self.tn, self.fn), np.int64)
 
-    @property
+    @cached_property
     def _tasks(self) -> Integers | None:
-        """(c, 4), or None where no task has two cases."""
+        """(c, 4), or None where no task has two cases. Thousands of tuples: every measure asks for them."""
         return repeated(self.clusters, self._cells)
 
     def _rate(self, hits: Sequence[int], others: Sequence[int], why: str) -> Measure:
