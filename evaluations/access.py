@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404
 
@@ -26,6 +27,13 @@ from judges.models import Judge, Judgment
 def reported_for(person: Any, pk: int) -> Submission:
     """A submission for its maintainers, frozen or not: the page of one that is not says so and computes nothing."""
     return access.submission_for(person, pk, Role.MAINTAINER)
+
+
+def submission_cases(submission: Submission) -> list[Case]:
+    """The cases of a submission from `reported_for`; PermissionDenied before the freeze, whoever asks."""
+    if submission.frozen_at is None:
+        raise PermissionDenied("The submission is not frozen: nobody may see figures of its labels yet.")
+    return cases.of_submission(submission)
 
 
 def benchmark_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:

@@ -17,7 +17,7 @@ from annotation.models import Benchmark, Submission
 from annotation.workflow import Conflict
 from evaluations import access, agreement, comparison
 from evaluations.api.shapes import AgentsSerializer, AgreementSerializer, ComparisonSerializer, JudgesSerializer
-from evaluations.cases import Case, Rules, of_submission
+from evaluations.cases import Case, Rules
 from evaluations.comparison.judging import judging, standing_json, with_ceiling
 from evaluations.forms import LONGEST, Filters
 from judges.access import judged_benchmark_for
@@ -104,7 +104,7 @@ class SubmissionAgreement(Report):
         """Once the submission is frozen (409 before)."""
         submission = self.frozen("agreement")
         asked = self.asked_for()
-        cases = asked.applied(of_submission(submission))
+        cases = asked.applied(access.submission_cases(submission))
         return Response(agreement.agreement(cases, asked.scope(str(submission)), asked.rules).as_json())
 
 
@@ -119,7 +119,7 @@ class SubmissionComparison(Report):
         """Once the submission is frozen (409 before). Without a judge, or with an unknown one: 400 with the known."""
         submission = self.frozen("comparison")
         asked = self.asked_for()
-        cases = of_submission(submission)
+        cases = access.submission_cases(submission)
         slug = submission.benchmark.slug
         judge, scope = judge_named(asked.judge, cases, slug), asked.scope(str(submission))
         return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules))

@@ -57,6 +57,11 @@ def test_a_submission_is_unknown_to_an_outsider(frozen: Submission, people: Peop
         access.reported_for(people["mira"], frozen.pk + 1)
 
 
+def test_no_case_of_a_submission_is_handed_out_before_its_freeze(submission: Submission, people: People) -> None:
+    with pytest.raises(PermissionDenied, match="not frozen"):
+        access.submission_cases(access.reported_for(people["mira"], submission.pk))
+
+
 def test_a_maintainer_finds_a_submission_that_is_not_frozen_too(submission: Submission, people: People) -> None:
     assert access.reported_for(people["mira"], submission.pk).frozen_at is None
 

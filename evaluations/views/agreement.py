@@ -11,7 +11,7 @@ from django.shortcuts import render
 from annotation import progress
 from annotation.models import Submission
 from annotation.views.answers import Request, page
-from evaluations import access, agreement_tables, cases
+from evaluations import access, agreement_tables
 from evaluations.agreement import GROUPS, Agreement
 from evaluations.agreement import agreement as agreement_of
 from evaluations.cases import Case
@@ -30,7 +30,7 @@ def agreement(request: Request, pk: int) -> HttpResponse:
             raise Http404("There are no figures before the freeze.")
         return render(request, "evaluations/agreement.html", not_frozen(submission))
     filters = Filters.of(request.GET)
-    every = cases.of_submission(submission)
+    every = access.submission_cases(submission)
     context = {"submission": submission, "form": FiltersForm(filters, every, only=("level", "website"))}
     about = (submission.benchmark.slug, str(submission))
     return _answer(request, filters, every, str(submission), about, context)

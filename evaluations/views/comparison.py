@@ -12,7 +12,7 @@ from django.shortcuts import render
 
 from annotation.records import Verdict
 from annotation.views.answers import Request, page, paged
-from evaluations import access, cases, comparison_tables
+from evaluations import access, comparison_tables
 from evaluations.cases import Case
 from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, comparing, judges_of
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
@@ -37,7 +37,7 @@ def comparison(request: Request, pk: int) -> HttpResponse:
         return render(request, "evaluations/comparison.html", not_frozen(submission))
     about = (submission.benchmark.slug, str(submission))
     context = {"submission": submission, "benchmark": submission.benchmark, "only": ONE_SUBMISSION}
-    return _compared(request, cases.of_submission(submission), str(submission), about, context)
+    return _compared(request, access.submission_cases(submission), str(submission), about, context)
 
 
 @page

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotation.models import Submission
 from annotation.views.answers import Request, page
-from evaluations import access, agreement_tables, cases, charts, comparison, comparison_tables, report_tables
+from evaluations import access, agreement_tables, charts, comparison, comparison_tables, report_tables
 from evaluations.agreement import Agreement, agreement
 from evaluations.cases import Case
 from evaluations.charts import Rates
@@ -30,7 +30,7 @@ def report(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
         return render(request, "evaluations/report.html", not_frozen(submission))
-    every = cases.of_submission(submission)
+    every = access.submission_cases(submission)
     found = agreement(every, str(submission))
     tables = [*_tables(submission, every), *agreement_tables.tables(found)]
     if wanted := request.GET.get("csv"):
