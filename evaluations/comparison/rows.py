@@ -19,7 +19,7 @@ from evaluations.statistics import Confusion, Measure
 
 PEOPLE, ALL_AGENTS = "people", "all agents"
 NOT_REVIEWED = "nothing was reviewed"
-NOWHERE = "undefined for every agent"
+NOWHERE = "no agent has a value"
 
 
 Counts = Counter[tuple[Verdict, Said]]  # how many cases people and the judge say this of

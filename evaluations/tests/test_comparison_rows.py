@@ -103,7 +103,7 @@ def test_an_average_says_on_how_many_agents_it_rests_where_they_are_not_all() ->
     nobody = averages(
         [row for name, each in by(paired(kind, said), lambda one: one.agent).items() for row in both(name, each)]
     )[0].as_json(Rules.DEFAULT)
-    assert (nobody["recall"], nobody["undefined"]["recall"]) == (None, "undefined for every agent")
+    assert (nobody["recall"], nobody["undefined"]["recall"]) == (None, "no agent has a value")
     assert mean.as_json(Rules.DEFAULT)["resting_on"]["recall"] == 1
 
 
