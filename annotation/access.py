@@ -31,6 +31,7 @@ from annotation.models import (
     Upload,
 )
 from annotation.models.states import State, state_of
+from annotation.records import AttachmentKind
 
 Role = Membership.Role
 
@@ -208,6 +209,16 @@ def screenshot_for(person: Any, trajectory_pk: int, step: int) -> Screenshot:
     if found is None or found.screenshot is None:
         raise Http404("This step has no screenshot.")
     return found.screenshot
+
+
+def page_picture_for(person: Any, trajectory_pk: int, attachment_pk: int) -> Screenshot:
+    """The picture of a page that was kept for an answer; the same people may see it who may see the answer."""
+    file = attachment_for(person, trajectory_pk, attachment_pk)
+    kept = file.kind == AttachmentKind.CACHED_PAGE
+    found = Screenshot.objects.filter(sha256=file.sha256).first() if kept else None
+    if found is None:
+        raise Http404("This is no picture of a page.")
+    return found
 
 
 def screenshots_for(person: Any, trajectory_pk: int, first: int, count: int) -> list[Screenshot | None]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from annotation.formats import mind2web_rows
+from annotation.formats.documents import FormatError
 from annotation.formats.labels_csv import read_labels
 from annotation.formats.tasks import nearest, read_tasks
 from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Task
@@ -25,16 +30,50 @@ def import_tasks(data: bytes, name: str, *, benchmark_slug: str, benchmark_name:
         report.reject("", *problems)
         return report
     with transaction.atomic():
-        benchmark, _ = Benchmark.objects.get_or_create(
-            slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
-        )
-        Benchmark.objects.select_for_update().get(pk=benchmark.pk)
-        latest = {t.external_id: t for t in Task.objects.filter(benchmark=benchmark).order_by("version")}
-        for record in records:
-            task = _version(benchmark, record, latest.get(record.task_id), report)
-            add_key_points(task, record.key_points)
-            report.accepted.append(record.task_id)
+        _write_tasks(records, benchmark_slug, benchmark_name, report)
     return report
+
+
+def import_task_rows(path: Path, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
+    """Load the tasks of rows of Multimodal-Mind2Web, one row after the other; all or nothing, as a task list.
+
+    Rows that tell no task are warned of: the import of the rows themselves refuses them, each with its reason.
+    """
+    report = ImportReport()
+    warnings: list[Problem] = []
+    with transaction.atomic():
+        try:
+            _write_tasks(mind2web_rows.read_tasks(path, warnings), benchmark_slug, benchmark_name, report)
+        except FormatError as error:
+            transaction.set_rollback(True)
+            report = ImportReport()
+            report.reject("", *error.problems)
+    report.warn("", *warnings)
+    return report
+
+
+def import_task_file(file: Any, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
+    """Load an uploaded file of tasks: a task list, or rows of Multimodal-Mind2Web, which are not read into memory."""
+    with tempfile.NamedTemporaryFile(prefix="webverdict-") as kept:
+        for chunk in file.chunks():
+            kept.write(chunk)
+        kept.flush()
+        if mind2web_rows.is_rows(Path(kept.name)):
+            return import_task_rows(Path(kept.name), benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
+    file.seek(0)
+    return import_tasks(file.read(), file.name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
+
+
+def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_name: str, report: ImportReport) -> None:
+    benchmark, _ = Benchmark.objects.get_or_create(
+        slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
+    )
+    Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+    latest = {t.external_id: t for t in Task.objects.filter(benchmark=benchmark).order_by("version")}
+    for record in records:
+        task = _version(benchmark, record, latest.get(record.task_id), report)
+        add_key_points(task, record.key_points)
+        report.accepted.append(record.task_id)
 
 
 def _version(benchmark: Benchmark, record: TaskRecord, latest: Task | None, report: ImportReport) -> Task:

@@ -275,7 +275,9 @@ class ProposalForm(forms.Form):
 class UploadForm(forms.Form):
     """A package for an existing benchmark, or for a new one whose task file comes along."""
 
-    package = forms.FileField(label="Package", help_text="A zip with one folder for every task id.")
+    package = forms.FileField(
+        label="Package", help_text="A zip with one folder for every task id: a trajectory, or answers."
+    )
     agent_name = forms.CharField(label="Agent", max_length=200, help_text="As the exports shall name it.")
     benchmark = forms.ModelChoiceField(Benchmark.objects.order_by("name"), required=False, empty_label="Choose…")
     tasks = forms.FileField(

@@ -8,20 +8,25 @@ more than one image, and a refused package leaves no trace.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from annotation import screenshots
-from annotation.formats import har
+from annotation.formats import foreign, har
 from annotation.formats.archive import Package, PackageError, open_package
 from annotation.formats.documents import FormatError
+from annotation.formats.online_mind2web import Reading as Found
 from annotation.formats.online_mind2web import read_trajectories
 from annotation.formats.tasks import nearest
+from annotation.formats.trajectory_folder import SCREENSHOTS, is_image
 from annotation.models import Agent, Attachment, Benchmark, Screenshot, Step, Submission, Task, Trajectory
 from annotation.models.events import append, digest
 from annotation.models.trajectories import seed_hash
@@ -42,6 +47,18 @@ def stopped(error: Exception, what: str = "The import stopped and kept nothing")
     """One of `screenshots.STORE_ERRORS` in one line."""
     says = getattr(error, "strerror", None) or " ".join(str(error).split())
     return ImportStopped(f"{what}: {says.rstrip('.')}.")
+
+
+@dataclass(slots=True)
+class Reading:
+    """An open package and what of it passed the first pass; ``digest`` is over all of that."""
+
+    package: Package
+    checked: list[Checked] = field(default_factory=list)
+
+    @property
+    def digest(self) -> str:
+        return digest(sorted((c.record.task_id, c.digest) for c in self.checked))
 
 
 @dataclass(slots=True)
@@ -85,26 +102,69 @@ def import_submission(
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> tuple[ImportReport, Submission | None]:
-    """Import a folder or zip of trajectories as a submission of an agent.
+    """Import one folder or zip of trajectories as a submission of an agent.
 
     The submission is None when nothing was taken: refused (the report says why), or a dry run. Raises ImportStopped
     when the disk or the store fails, and then nothing was taken either.
     """
+    wishes = Wishes(benchmark, agent_name, maintainer, keep_valid, dry_run, progress)
     report = ImportReport()
-    if not agent_name.strip() or len(agent_name.strip()) > 200:
-        report.reject(PACKAGE, Problem("agent_name", "Give the agent a name of 1 to 200 characters.", "agent"))
-        return report, None
+    made = _import([path], wishes, report)
+    return report, made[0] if made else None
+
+
+def import_all(
+    path: Path,
+    *,
+    benchmark: Benchmark,
+    agent_name: str,
+    maintainer: Any = None,
+    keep_valid: bool = False,
+    dry_run: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> tuple[ImportReport, list[Submission]]:
+    """Import whatever `foreign.packages` makes of ``path``: a submission for each of its packages, all or none.
+
+    The submissions are in the order of their attempts; empty where nothing was taken. Raises as `import_submission`.
+    """
+    wishes = Wishes(benchmark, agent_name, maintainer, keep_valid, dry_run, progress)
+    report = ImportReport()
     try:
-        with open_package(path) as package:
-            checked = list(_check(package, benchmark, report, progress))
-            report.accepted = [] if report.rejected and not keep_valid else [c.record.task_id for c in checked]
-            if not report.accepted or dry_run:
-                return report, None
-            return report, _take(package, checked, benchmark, agent_name.strip(), maintainer, report, progress)
+        with foreign.packages(path, report, progress, agent_name.strip()) as paths:
+            return report, _import(paths, wishes, report)
+    except screenshots.STORE_ERRORS as error:
+        raise stopped(error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What an import was asked to do, whatever it reads."""
+
+    benchmark: Benchmark
+    agent_name: str
+    maintainer: Any
+    keep_valid: bool
+    dry_run: bool
+    progress: Progress
+
+
+def _import(paths: list[Path], wishes: Wishes, report: ImportReport) -> list[Submission]:
+    if not wishes.agent_name.strip() or len(wishes.agent_name.strip()) > 200:
+        report.reject(PACKAGE, Problem("agent_name", "Give the agent a name of 1 to 200 characters.", "agent"))
+        return []
+    try:
+        with ExitStack() as opened:
+            readings = [Reading(opened.enter_context(open_package(path))) for path in paths]
+            _check_all(readings, wishes, report)
+            good = [reading for reading in readings if reading.checked]
+            if report.rejected and not wishes.keep_valid:
+                return []
+            report.accepted = [c.record.task_id for reading in good for c in reading.checked]
+            return _take(good, wishes, report) if good and not wishes.dry_run else []
     except PackageError as error:
         report.accepted = []
         report.reject(PACKAGE, error.problem)
-        return report, None
+        return []
     except screenshots.STORE_ERRORS as error:
         raise stopped(error) from error
 
@@ -112,21 +172,33 @@ def import_submission(
 # --- first pass: check ---------------------------------------------------------------------------------------------
 
 
-def _check(package: Package, benchmark: Benchmark, report: ImportReport, progress: Progress) -> Iterator[Checked]:
-    catalogue = Catalogue(benchmark)
-    total = sum(name.endswith("result.json") for name in package.names())
-    for done, (task_id, record, found_problems, warnings) in enumerate(read_trajectories(package), start=1):
-        problems = list(found_problems)
-        report.warn(task_id, *warnings)
-        if record is not None:
-            checked = _check_one(package, catalogue, record, problems)
-            report.warn(task_id, *(checked.warnings if checked else []))
-            if checked and not problems:
-                checked.warnings = [*warnings, *checked.warnings]
-                yield checked
-        if problems:
-            report.reject(task_id, *problems)
-        progress(min(done, total), total)
+def _check_all(readings: list[Reading], wishes: Wishes, report: ImportReport) -> None:
+    """Fills in what of each package can be taken; what cannot goes into the report."""
+    catalogue = Catalogue(wishes.benchmark)
+    total = sum(name.endswith("result.json") for reading in readings for name in reading.package.names())
+    done = 0
+    for reading in readings:
+        for one in read_trajectories(reading.package):
+            checked = _check(reading.package, catalogue, one, report)
+            if checked is not None:
+                reading.checked.append(checked)
+            done += 1
+            wishes.progress(min(done, total), total)
+
+
+def _check(package: Package, catalogue: Catalogue, found: Found, report: ImportReport) -> Checked | None:
+    task_id, record, found_problems, warnings = found
+    problems, checked = list(found_problems), None
+    report.warn(task_id, *warnings)
+    if record is not None:
+        checked = _check_one(package, catalogue, record, problems)
+        report.warn(task_id, *(checked.warnings if checked else []))
+    if problems:
+        report.reject(task_id, *problems)
+        return None
+    if checked is not None:
+        checked.warnings = [*warnings, *checked.warnings]
+    return checked
 
 
 def _check_one(
@@ -139,11 +211,14 @@ def _check_one(
     problems.extend(image_problems)
     if task is None:
         return None
+    if not record.task_text:  # answers come without it
+        record = replace(record, task_text=task.text)
     checked = Checked(record, task, images, warnings=warnings)
     for attachment in record.attachments:
         try:
-            data = _attachment_data(package, record, attachment)
-            checked.attachments[attachment.path] = (attachment, hashlib.sha256(data).hexdigest(), len(data))
+            stored = Stored()
+            _read_attachment(package, record, attachment, stored)
+            checked.attachments[attachment.path] = (attachment, stored.sha256, stored.size)
         except (PackageError, FormatError) as error:
             checked.warnings.append(
                 Problem("attachment_unreadable", f"{attachment.path} was left out: {error}", attachment.path)
@@ -156,8 +231,8 @@ def _check_images(
 ) -> tuple[dict[str, screenshots.ImageFacts], list[Problem]]:
     images: dict[str, screenshots.ImageFacts] = {}
     problems: dict[str, Problem] = {}
-    for step in record.steps:
-        name = step.screenshot
+    pages = [one.path for one in record.attachments if one.kind is AttachmentKind.CACHED_PAGE and is_image(one.path)]
+    for name in [*(step.screenshot for step in record.steps), *pages]:
         if name is None or name in images or name in problems:
             continue
         where = _image_path(record, name)
@@ -171,13 +246,39 @@ def _check_images(
 
 
 def _image_path(record: TrajectoryRecord, name: str) -> str:
-    return f"{record.folder}/trajectory/{name}" if record.folder else f"trajectory/{name}"
+    """Where a picture lies: a screenshot in its folder, the picture of a cached page where its path says."""
+    inside = name if "/" in name else f"{SCREENSHOTS}/{name}"
+    return f"{record.folder}/{inside}" if record.folder else inside
 
 
-def _attachment_data(package: Package, record: TrajectoryRecord, attachment: AttachmentRecord) -> bytes:
+class Stored:
+    """Takes what is stored of an attachment, bit by bit: into a file where there is one, else only its digest."""
+
+    def __init__(self, file: IO[bytes] | None = None) -> None:
+        self.size = 0
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def write(self, data: bytes, /) -> None:
+        self._hash.update(data)
+        self.size += len(data)
+        if self._file is not None:
+            self._file.write(data)
+
+
+def _read_attachment(package: Package, record: TrajectoryRecord, attachment: AttachmentRecord, stored: Stored) -> None:
+    """What is stored of an attachment: a network trace as redacted JSON whatever its form, all else as it is."""
     path = f"{record.folder}/{attachment.path}" if record.folder else attachment.path
-    data = package.read(path, MAX_ATTACHMENT_BYTES)
-    return har.redact(data, path) if attachment.kind is AttachmentKind.NETWORK_TRACE else data
+    is_trace = attachment.kind is AttachmentKind.NETWORK_TRACE
+    with package.stream(path, har.LARGEST if is_trace else MAX_ATTACHMENT_BYTES) as stream:
+        if is_trace:
+            har.redact(stream, path, stored)
+        else:
+            shutil.copyfileobj(stream, stored)
 
 
 class Catalogue:
@@ -194,6 +295,8 @@ class Catalogue:
         where = f"{record.folder}/result.json: task_id"
         if versions is None:
             return None, self.unknown(record.task_id, where), []
+        if not record.task_text:
+            return versions[0], None, []
         for task in versions:
             if task.text.split() == record.task_text.split():
                 return task, None, []
@@ -209,57 +312,66 @@ class Catalogue:
 # --- second pass: take ---------------------------------------------------------------------------------------------
 
 
-def _take(
-    package: Package,
-    checked: list[Checked],
-    benchmark: Benchmark,
-    agent_name: str,
-    maintainer: Any,
-    report: ImportReport,
-    progress: Progress,
-) -> Submission:
-    whole = digest(sorted((c.record.task_id, c.digest) for c in checked))
-    known = _already_there(benchmark, agent_name, whole, report)
-    if known is not None:
-        return known
-    for trajectory in checked:
-        _keep_files(package, trajectory)
-        progress(len(checked), len(checked))
+def _take(readings: list[Reading], wishes: Wishes, report: ImportReport) -> list[Submission]:
+    """The submissions of all packages, those that were there already among them."""
+    known = [_already_there(wishes, reading) for reading in readings]
+    for reading, there in zip(readings, known, strict=True):
+        for trajectory in reading.checked if there is None else ():
+            _keep_files(reading.package, trajectory)
+            wishes.progress(len(report.accepted), len(report.accepted))
     with transaction.atomic():
-        Benchmark.objects.select_for_update().get(pk=benchmark.pk)
-        known = _already_there(benchmark, agent_name, whole, report)
-        if known is not None:
-            return known
-        submission = _new_submission(benchmark, agent_name, whole, report)
-        _write_trajectories(submission, checked)
-        append(
-            submission,
-            "imported",
-            agent=agent_name,
-            benchmark=benchmark.slug,
-            attempt=submission.attempt,
-            trajectories={c.record.task_id: c.digest for c in checked},
-            report=digest(report.as_json()),
-            next_seed=seed_hash(submission.spot_check_seed),
-        )
-        if maintainer is not None:
-            found(submission, maintainer)
-        return submission
+        Benchmark.objects.select_for_update().get(pk=wishes.benchmark.pk)
+        rows: list[tuple[Submission, bool]] = []
+        for reading in readings:
+            rows.append(_submission(wishes, reading, report, {row.pk for row, is_new in rows if is_new}))
+        if len(rows) > 1:
+            named = ", ".join(f"{made.pk} (attempt {made.attempt})" for made, _ in rows)
+            report.warn(PACKAGE, Problem("several_submissions", f"These became {len(rows)} submissions: {named}."))
+        for reading, (submission, is_new) in zip(readings, rows, strict=True):
+            if is_new:
+                _write(submission, reading.checked, wishes, report)
+        return list(dict.fromkeys(submission for submission, _ in rows))
 
 
-def _already_there(benchmark: Benchmark, agent_name: str, whole: str, report: ImportReport) -> Submission | None:
-    known = Submission.objects.filter(benchmark=benchmark, agent__name=agent_name, digest=whole).first()
+def _submission(wishes: Wishes, reading: Reading, report: ImportReport, beside: set[int]) -> tuple[Submission, bool]:
+    """The row of a package, and whether it is new; ``beside`` are the keys of what this import has made already."""
+    known = _already_there(wishes, reading)
     if known is not None:
         message = f"These very bytes are submission {known.pk} already; nothing was changed."
         report.warn(PACKAGE, Problem("already_imported", message))
-    return known
+        return known, False
+    return _new_submission(wishes.benchmark, wishes.agent_name.strip(), reading.digest, report, beside), True
 
 
-def _new_submission(benchmark: Benchmark, agent_name: str, whole: str, report: ImportReport) -> Submission:
+def _write(submission: Submission, checked: list[Checked], wishes: Wishes, report: ImportReport) -> None:
+    _write_trajectories(submission, checked)
+    append(
+        submission,
+        "imported",
+        agent=submission.agent.name,
+        benchmark=submission.benchmark.slug,
+        attempt=submission.attempt,
+        trajectories={c.record.task_id: c.digest for c in checked},
+        report=digest(report.as_json()),
+        next_seed=seed_hash(submission.spot_check_seed),
+    )
+    if wishes.maintainer is not None:
+        found(submission, wishes.maintainer)
+
+
+def _already_there(wishes: Wishes, reading: Reading) -> Submission | None:
+    return Submission.objects.filter(
+        benchmark=wishes.benchmark, agent__name=wishes.agent_name.strip(), digest=reading.digest
+    ).first()
+
+
+def _new_submission(
+    benchmark: Benchmark, agent_name: str, whole: str, report: ImportReport, beside: set[int]
+) -> Submission:
     agent, _ = Agent.objects.get_or_create(name=agent_name)
     earlier = Submission.objects.filter(benchmark=benchmark, agent=agent).order_by("-attempt").first()
     attempt = earlier.attempt + 1 if earlier else 1
-    if attempt > 1:
+    if earlier and earlier.pk not in beside:
         message = f"{agent_name} has a submission for this benchmark already; this one is attempt {attempt}."
         report.warn(PACKAGE, Problem("new_attempt", message))
     return Submission.objects.create(benchmark=benchmark, agent=agent, digest=whole, attempt=attempt)
@@ -273,14 +385,25 @@ def _keep_files(package: Package, checked: Checked) -> None:
         _same(data, facts.sha256, path)
         screenshots.keep_bytes(facts.sha256, data)
     for attachment, sha256, _ in checked.attachments.values():
-        data = _attachment_data(package, checked.record, attachment)
-        _same(data, sha256, attachment.path)
-        screenshots.keep_bytes(sha256, data)
+        with tempfile.TemporaryFile(prefix="attachment-") as file:
+            stored = Stored(file)
+            try:
+                _read_attachment(package, checked.record, attachment, stored)
+            except FormatError as error:
+                raise _changed(attachment.path) from error
+            if stored.sha256 != sha256:
+                raise _changed(attachment.path)
+            file.seek(0)
+            screenshots.keep_file(sha256, file)
 
 
 def _same(data: bytes, sha256: str, path: str) -> None:
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise PackageError(Problem("changed_while_reading", f"{path} changed while it was being imported.", path))
+        raise _changed(path)
+
+
+def _changed(path: str) -> PackageError:
+    return PackageError(Problem("changed_while_reading", f"{path} changed while it was being imported.", path))
 
 
 def _write_trajectories(submission: Submission, checked: list[Checked]) -> None:

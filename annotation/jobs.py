@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import tempfile
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from annotation.models import Screenshot, Submission, Upload
 from annotation.records import ImportReport, Problem
 
 logger = logging.getLogger(__name__)
+SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are told by it
 SILENT = timedelta(minutes=2)  # an import that has not reported for so long has lost its worker
 
 
@@ -38,28 +40,29 @@ def _import(upload: Upload) -> None:
         Upload.objects.filter(pk=upload.pk).update(done=done, total=total, heartbeat_at=timezone.now())
 
     try:
-        report, submission = _read(upload, progress)
+        report, made = _read(upload, progress)
     except (ingest.ImportStopped, *screenshots.STORE_ERRORS) as failure:
         error = failure if isinstance(failure, ingest.ImportStopped) else ingest.stopped(failure)
-        report, submission = _refusal("import_stopped", f"{error} Upload the package again."), None
+        report, made = _refusal("import_stopped", f"{error} Upload the package again."), []
     except (OperationalError, InterfaceError):
         # The database was away for a moment: the row stays unfinished, and `resume_uploads` begins again.
         raise
     except Exception:
         # Our own mistake: it is in the log, and the upload ends instead of failing again every few minutes.
         logger.exception("The import of upload %s failed", upload.pk)
-        report, submission = _refusal("import_failed", "The import failed on our side and kept nothing."), None
-    ingest.finish_upload(upload, report, submission)
+        report, made = _refusal("import_failed", "The import failed on our side and kept nothing."), []
+    ingest.finish_upload(upload, report, made[0] if made else None)
     _forget(upload.stored_as)
-    if submission is not None:
+    for submission in made:
         prepare_pictures.delay(submission.pk)
 
 
-def _read(upload: Upload, progress: ingest.Progress) -> tuple[ImportReport, Submission | None]:
+def _read(upload: Upload, progress: ingest.Progress) -> tuple[ImportReport, list[Submission]]:
     with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "package.zip"
+        suffix = Path(upload.file_name).suffix.lower()
+        package = Path(folder) / f"package{suffix if SUFFIX.fullmatch(suffix) else '.zip'}"
         _fetch(upload.stored_as, package)
-        return ingest.import_submission(
+        return ingest.import_all(
             package,
             benchmark=upload.benchmark,
             agent_name=upload.agent_name,

@@ -49,7 +49,8 @@ _COLOUR = r"black|white|red|blue|green|gr[ae]y|pink|brown|beige|yellow|purple|si
 
 VERDICT_RULES: dict[Verdict, str] = {
     Verdict.FAILURE: "At least one requirement of the task was not satisfied, or the answer is not supported.",
-    Verdict.SUCCESS: "Every requirement of the task is satisfied and can be seen in the steps.",
+    Verdict.SUCCESS: "Every requirement of the task is satisfied and can be seen in the steps; where there are none, "
+    "in the answer and its pages.",
     Verdict.NOT_EXECUTABLE: "Nobody could have done the task: the site, the task or the run itself was broken.",
 }
 
@@ -264,9 +265,10 @@ PATH_CODES = frozenset(term.code for term in PATHS)
 class Asked:
     """What a complete decision about one trajectory has to say.
 
-    ``key_points`` are the ids of the task's key points, ``steps`` the number of steps of the trajectory. ``attempt``:
-    version 2 of the protocol, in which annotators do the task themselves first. ``criterion``: an adjudication, which
-    names what decided it. ``reason``: a revision, which says why.
+    ``key_points`` are the ids of the task's key points, ``steps`` the number of steps of the trajectory: where there
+    are none, as with an answer, no step can be named and none is asked for. ``attempt``: version 2 of the protocol, in
+    which annotators do the task themselves first. ``criterion``: an adjudication, which names what decided it.
+    ``reason``: a revision, which says why.
     """
 
     key_points: tuple[int, ...] = ()
@@ -331,7 +333,7 @@ def _missing_findings(content: LabelContent, key_points: Collection[int], steps:
             problems.append(
                 Problem("finding_missing", f"Key point {number}: say whether it is met, unmet or unclear.", field)
             )
-        elif finding.finding is not Finding.UNCLEAR and finding.step is None:
+        elif finding.finding is not Finding.UNCLEAR and finding.step is None and steps:
             problems.append(
                 Problem("finding_step_missing", f"Key point {number}: name the step that proves it.", field)
             )
@@ -345,7 +347,8 @@ def _missing_findings(content: LabelContent, key_points: Collection[int], steps:
 def _missing_failure(content: LabelContent, steps: int) -> list[Problem]:
     problems = []
     if content.failure_step is None:
-        problems.append(Problem("failure_step_missing", "Name the step where it failed.", "failure_step"))
+        if steps:  # an answer has none; its failure type and the reasoning say what is wrong
+            problems.append(Problem("failure_step_missing", "Name the step where it failed.", "failure_step"))
     elif not 0 <= content.failure_step < steps:
         problems.append(Problem("failure_step_unknown", f"There is no step {content.failure_step}.", "failure_step"))
     if content.failure_type not in FAILURE_TYPE_CODES:

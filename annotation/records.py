@@ -27,6 +27,8 @@ class SourceFormat(StrEnum):
 
     ONLINE_MIND2WEB_V1 = "online-mind2web-v1"
     ONLINE_MIND2WEB_V2 = "online-mind2web-v2"
+    MULTIMODAL_MIND2WEB = "multimodal-mind2web"
+    MIND2WEB_2 = "mind2web-2"
 
 
 class ActionStatus(StrEnum):
@@ -42,6 +44,8 @@ class AttachmentKind(StrEnum):
     NETWORK_TRACE = "network_trace"
     AGENT_RESPONSE = "agent_response"
     INPUT_IMAGE = "input_image"
+    REFERENCE_STEP = "reference_step"
+    CACHED_PAGE = "cached_page"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import IO, BinaryIO, cast
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
@@ -146,24 +147,38 @@ def keep_bytes(sha256: str, data: bytes) -> None:
 
     What a stopped import has left is as old as that import: `prune` would take it from under the next one.
     """
+    _keep(sha256, ContentFile(data))
+
+
+def keep_file(sha256: str, file: IO[bytes]) -> None:
+    """As `keep_bytes`, for a seekable file that is copied from its beginning in chunks."""
+    _keep(sha256, File(file))
+
+
+def _keep(sha256: str, content: File) -> None:
     name = _original_name(sha256)
     if not default_storage.exists(name):
-        default_storage.save(name, ContentFile(data))
+        default_storage.save(name, content)
     elif default_storage.get_modified_time(name) < timezone.now() - RENEWED_AFTER:
-        _renew(name, data)
+        _renew(name, content)
 
 
-def _renew(name: str, data: bytes) -> None:
+def _renew(name: str, content: File) -> None:
     try:
         os.utime(default_storage.path(name))
     except NotImplementedError:  # an object store knows no paths; writing the same bytes again makes it young
-        default_storage.save(name, ContentFile(data))
+        default_storage.save(name, content)
 
 
 def original(sha256: str) -> bytes:
     """The original bytes, for evidence and re-export; never served to a browser as they are."""
     with default_storage.open(_original_name(sha256)) as stream:
         return bytes(stream.read())
+
+
+def open_original(sha256: str) -> BinaryIO:
+    """A stream of the original bytes; large attachments are not read as a whole."""
+    return cast(BinaryIO, default_storage.open(_original_name(sha256), "rb"))
 
 
 def rendition(screenshot: Screenshot, kind: Rendition, decode: Decode | None = None) -> tuple[bytes, str]:

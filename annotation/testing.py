@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 
 from annotation import ingest, queue, workflow
 from annotation.catalogue import import_tasks
+from annotation.formats import cached_pages
 from annotation.models import Agent, Benchmark, Membership, Person, Step, Submission, Trajectory
 from annotation.records import Finding, FindingContent, LabelContent, SourceFormat, Verdict
 
@@ -105,6 +106,71 @@ def write_submission(folder: Path, trajectories: int = 2, steps: int = 3, first:
     return folder
 
 
+def jpeg(number: int = 0, size: tuple[int, int] = (320, 200)) -> bytes:
+    """The picture of `png`, as pages are kept."""
+    stream = io.BytesIO()
+    Image.open(io.BytesIO(png(number, size))).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+def pdf(text: str) -> bytes:
+    """A PDF of one page that says ``text``."""
+    drawn = f"BT /F1 24 Tf 20 100 Td ({text}) Tj ET".encode()
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents 4 0 R /Resources <</Font <</F1 5 0 R>> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    data, places = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        places.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    size, start = len(objects) + 1, len(data)
+    trailer = b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (size, start)
+    return data + b"xref\n0 %d\n0000000000 65535 f \n" % size + table + trailer
+
+
+ANSWER = """# The cheapest laptop
+
+**Shop {number}** has it for 499 EUR, as [its list](https://www.shop{number}.example/laptops/?utm_source=chat) and
+the data sheet https://shop{number}.example/sheet.pdf say; see also https://elsewhere.example/review.
+"""
+
+
+def write_answers(folder: Path, tasks: int = 2, answers: int = 1, first: int = 0) -> Path:
+    """Answers of Mind2Web-2 for tasks ``first`` ...: a list and a PDF of each are kept, a third address is not."""
+    for number in range(first, first + tasks):
+        home = folder / task(number)["task_id"]
+        home.mkdir(parents=True)
+        for index in range(1, answers + 1):
+            text = ANSWER.format(number=number) + f"\nThis is answer {index}.\n"
+            (home / f"answer_{index}.md").write_text(text, encoding="utf-8")
+        listed, sheet = f"https://shop{number}.example/laptops", f"https://shop{number}.example/sheet.pdf"
+        write_pages(folder / "cache" / home.name, {listed: "web", sheet: "pdf"}, number)
+    return folder
+
+
+def write_pages(folder: Path, index: dict[str, str], number: int = 0) -> Path:
+    """Kept pages as Mind2Web-2 keeps them."""
+    folder.mkdir(parents=True)
+    (folder / "index.json").write_text(json.dumps(index), encoding="utf-8")
+    for address, kind in index.items():
+        contents = [pdf(f"Sheet {number}")] if kind == "pdf" else [f"List {number}: 499 EUR".encode(), jpeg(number)]
+        for name, data in zip(cached_pages.files_of(address, kind), contents, strict=True):
+            (folder / name).write_bytes(data)
+    return folder
+
+
+def answered(folder: Path, tasks: int = 2, agent: str = "Answering Agent") -> Submission:
+    """A submission of answers, without members."""
+    report, made = ingest.import_all(write_answers(folder, tasks), benchmark=benchmark(tasks), agent_name=agent)
+    assert len(made) == 1, report.as_json()  # noqa: S101
+    return made[0]
+
+
 def benchmark(tasks: int = 2, slug: str = "shops", **fields: Any) -> Benchmark:
     """A benchmark with `task(0)` ... loaded as from a file."""
     data = json.dumps([task(number, **fields) for number in range(tasks)]).encode()
@@ -149,8 +215,11 @@ def content(trajectory: Trajectory, verdict: int = Verdict.SUCCESS, **fields: An
         "findings": tuple(FindingContent(pk, met, 0) for pk in points),
         "criterion": "key_point",  # asked of adjudications only
     }
+    stepless = not trajectory.steps.exists()
+    if stepless:
+        base["findings"] = tuple(FindingContent(pk, met) for pk in points)
     if verdict == Verdict.FAILURE:
-        base |= {"failure_step": 1, "failure_type": "range_not_exact"}
+        base |= {"failure_step": None if stepless else 1, "failure_type": "range_not_exact"}
     if verdict == Verdict.NOT_EXECUTABLE:
         base |= {"cause": "blocked"}
     return LabelContent(**(base | fields))

@@ -64,6 +64,9 @@ urlpatterns = [
     path("trajectories/<int:pk>/search", search.search, name="search"),
     path("trajectories/<int:pk>/sheets/<int:number>", pictures.sheet, name="sheet"),
     path("trajectories/<int:pk>/attachments/<int:attachment_pk>", pictures.attachment, name="attachment"),
+    path(
+        "trajectories/<int:pk>/pages/<int:attachment_pk>/<rendition:kind>", pictures.page_picture, name="page-picture"
+    ),
     path("practice/<int:pk>", practice.practice, name="practice"),
     path("practice/<int:pk>/trajectories/<int:trajectory_pk>", practice.practice_desk, name="practice-desk"),
     path("adjudicate/<int:pk>", adjudicator.adjudicate, name="adjudicate"),

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from annotation import access
 from annotation.api.ground import Listing, View
 from annotation.api.serializers import BenchmarkSerializer, ReportSerializer, TaskSerializer
-from annotation.catalogue import LARGEST_LABEL_FILE, import_labels, import_tasks
+from annotation.catalogue import LARGEST_LABEL_FILE, import_labels, import_task_file
 from annotation.models import Benchmark, KeyPoint, Task
 from annotation.problem_details import Refused
 
@@ -83,7 +83,7 @@ class Tasks(Listing):
         given = TaskFile(data=request.data)
         given.is_valid(raise_exception=True)
         file, name = given.validated_data["file"], given.validated_data.get("name", "")
-        report = import_tasks(file.read(), file.name, benchmark_slug=slug, benchmark_name=name)
+        report = import_task_file(file, benchmark_slug=slug, benchmark_name=name)
         problems = [problem for found in report.rejected.values() for problem in found]
         if problems:
             raise Refused("The task file was refused; nothing was changed.", problems)

@@ -24,7 +24,9 @@ from annotation.records import Problem
 class PackageSerializer(serializers.Serializer):
     benchmark = serializers.SlugRelatedField(slug_field="slug", queryset=Benchmark.objects.all())
     agent = serializers.CharField(max_length=200, help_text="As the exports shall name it.")
-    file = serializers.FileField(max_length=255, help_text="A zip with one folder for every task id.")
+    file = serializers.FileField(
+        max_length=255, help_text="A zip with one folder for every task id, or other files as docs/formats.md has them."
+    )
     keep_valid = serializers.BooleanField(default=False, help_text="Take the good trajectories and list the rest.")
     dry_run = serializers.BooleanField(default=False, help_text="Check and report, store nothing.")
 

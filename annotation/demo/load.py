@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from annotation import catalogue, ingest, queue, workflow
-from annotation.demo import LOGINS, PASSWORD
+from annotation.demo import LOGINS, PASSWORD, further
 from annotation.models import Benchmark, Membership, Person, Submission, Trajectory
 from annotation.models.states import State, with_state
 from annotation.records import Finding, FindingContent, LabelContent, Verdict
@@ -46,6 +46,13 @@ def everything() -> Iterator[str]:
         practice = _practice(reviews["practice"], people)
     yield f"submission {practice.pk}: {practice}, {practice.trajectories.count()} trajectories to practise on"
     yield f"labels made elsewhere: {_elsewhere()} of the agent {CASUAL}, written by hand"
+    for submission, name, ends in further.submissions(people["mira"]):
+        if not submission.memberships.filter(person=people["carol"]).exists():
+            _staff(submission, people)
+            _review(submission, reviews[name], people)
+        if ends:
+            _finish(submission, reviews[name], people)
+        yield f"submission {submission.pk}: {submission} of {submission.benchmark}"
 
 
 def _person(name: str) -> Person:
@@ -62,10 +69,14 @@ def _import(folder: str, agent: str, people: dict[str, Person]) -> Submission:
     )
     if submission is None:
         raise RuntimeError(f"The demo data of {agent} was refused: {report.as_json()['rejected']}")
+    _staff(submission, people)
+    return submission
+
+
+def _staff(submission: Submission, people: dict[str, Person]) -> None:
     for name in ANNOTATORS:
         workflow.add_member(people["mira"], submission, people[name], Membership.Role.ANNOTATOR)
     workflow.add_member(people["mira"], submission, people["carol"], Membership.Role.ADJUDICATOR)
-    return submission
 
 
 def _review(submission: Submission, reviews: dict[str, Any], people: dict[str, Person]) -> None:

@@ -1,6 +1,7 @@
 """Record the demo data anew: ``python -m annotation.demo.record [--output DIR] [--task NAME]``.
 
-Starts the demo sites, lets both agents do every task in a real Chromium, and writes tasks.json and submissions/.
+Starts the demo sites, lets both agents do every task in a real Chromium, and writes tasks.json and submissions/; then
+the pages that the demo's answers cite (answers/) and the rows of the reference trajectories (reference.jsonl.gz).
 Everything but a few pixels comes out the same each time. reviews.json is written by hand, for invented people, and
 left alone.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from annotation.demo import careful, hasty
+from annotation.demo import answers, careful, hasty, reference
 from annotation.demo.agents import VIEWPORT, Agent, Careful, Hasty, write_json
 from annotation.demo.network import quiet_trace
 from annotation.demo.site import LOCAL, SITES, running_site
@@ -105,6 +106,9 @@ def record(output: Path, names: Collection[str] | None = None) -> list[Path]:
                 folder = output / "submissions" / kind.name / task.task_id
                 record_trajectory(browser, kind, scripts[task.name], task, folder)
                 folders.append(folder)
+        if names is None:
+            answers.write(browser, output / "answers")
+            reference.write(browser, output / "reference.jsonl.gz")
     return folders
 
 

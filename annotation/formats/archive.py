@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, BinaryIO
 
 from annotation.formats.entry_names import collisions, entry_problem, is_archive, is_noise, path_problem
 from annotation.formats.printable import printable
@@ -88,14 +88,32 @@ class Package:
             with self._open(name) as stream:
                 data = _read_bounded(stream, limit)
         except ZIP_FAILURES as error:
-            reason = printable(str(error).replace("\n", " ")) or type(error).__name__
-            raise PackageError(entry_problem("file_damaged", name, f"cannot be read: {reason}")) from error
+            raise _damaged(name, error) from error
         if data is None:
-            raise PackageError(entry_problem("file_too_large", name, f"is larger than {limit:,} bytes"))
+            raise _too_large(name, limit)
         return data
+
+    @contextmanager
+    def stream(self, name: str, limit: int) -> Iterator[BinaryIO]:
+        """One file to be read bit by bit; reading raises PackageError as `read` does, after ``limit`` bytes too."""
+        self.size(name)
+        if name in self._refused:
+            raise PackageError(self._refused[name])
+        try:
+            opened = self._open(name)
+        except ZIP_FAILURES as error:
+            raise _damaged(name, error) from error
+        with opened, io.BufferedReader(_Member(opened, name, limit), CHUNK) as stream:
+            yield stream
 
     def close(self) -> None:
         """Let go of the file behind the package."""
+
+    def _may_be_trace(self, name: str) -> bool:
+        """A network trace may come gzipped, or as a zip beside the result.json of its trajectory."""
+        lower, folder = name.lower(), name.rpartition("/")[0]
+        beside = f"{folder}/result.json" if folder else "result.json"
+        return lower.endswith(".har.gz") or (lower.endswith(".zip") and beside in self._sizes)
 
     def _open(self, name: str) -> IO[bytes]:
         raise KeyError(name)
@@ -106,8 +124,6 @@ class Package:
         self._sizes[name] = size
         if size > self.limits.member_bytes:
             self._refuse("file_too_large", name, f"is larger than {self.limits.member_bytes:,} bytes")
-        if is_archive(name):
-            self._refuse("nested_archive", name, "is an archive inside the package; unpack it first")
 
     def _refuse(self, code: str, name: str, says: str) -> None:
         """Lists a problem and keeps `read` from handing out the file."""
@@ -124,6 +140,9 @@ class Package:
         self._give_up("too_many_entries", f"has more than {self.limits.entries:,} entries")
 
     def _check_whole(self) -> None:
+        for name in self.names():
+            if is_archive(name) and not self._may_be_trace(name):
+                self._refuse("nested_archive", name, "is an archive inside the package; unpack it first")
         total = sum(self._sizes.values())
         if total > self.limits.total_bytes:
             limit = self.limits.total_bytes
@@ -273,6 +292,39 @@ class _BoundedFile(io.BufferedReader):
         if size is not None and size > self._limit:
             raise OSError(f"its directory is larger than {self._limit:,} bytes")
         return super().read(size)
+
+
+class _Member(io.RawIOBase):
+    """A file of a package; what goes wrong while it is read is a PackageError."""
+
+    def __init__(self, stream: IO[bytes], name: str, limit: int) -> None:
+        self._stream = stream
+        self._name = name
+        self._limit = self._left = limit
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer)
+        try:
+            data = self._stream.read(len(view))
+        except ZIP_FAILURES as error:
+            raise _damaged(self._name, error) from error
+        self._left -= len(data)
+        if self._left < 0:
+            raise _too_large(self._name, self._limit)
+        view[: len(data)] = data
+        return len(data)
+
+
+def _damaged(name: str, error: Exception) -> PackageError:
+    reason = printable(str(error).replace("\n", " ")) or type(error).__name__
+    return PackageError(entry_problem("file_damaged", name, f"cannot be read: {reason}"))
+
+
+def _too_large(name: str, limit: int) -> PackageError:
+    return PackageError(entry_problem("file_too_large", name, f"is larger than {limit:,} bytes"))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Online-Mind2Web submissions, versions 1 and 2: a package of trajectory folders in, records out."""
+"""Packages of trajectory folders in, records out: Online-Mind2Web, versions 1 and 2, and our own webverdict-1."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from annotation.formats.online_mind2web_v2 import read_v2
 from annotation.formats.printable import listing, printable
 from annotation.formats.tasks import task_id_problem
 from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, TrajectoryFolder
+from annotation.formats.webverdict import is_native, read_native
 from annotation.records import Problem, TrajectoryRecord
 
 RESULT_LIMIT = 16 * 2**20  # bytes; 20,000 steps of 800 characters
@@ -134,7 +135,7 @@ def _read_folder(
         return folder.label, None, list(dict.fromkeys([*findings.problems, error.problem])), []
     except FormatError as error:
         return folder.label, None, [*findings.problems, *error.problems], []
-    record = read_v2(document, findings) if _is_v2(document) else read_v1(document, findings)
+    record = _read_document(package, document, findings)
     others = [path for path in shared.get(record.task_id, []) if path != folder.path]
     if others:
         says = f"{record.task_id} is also claimed by {listing(others)}"
@@ -142,6 +143,13 @@ def _read_folder(
     problems = findings.finish()
     usable = record.task_id and not entry_problems
     return record.task_id or folder.label, record if usable else None, problems, findings.warnings
+
+
+def _read_document(package: Package, document: dict[str, object], findings: Findings) -> TrajectoryRecord:
+    if not is_native(document):
+        return read_v2(document, findings) if _is_v2(document) else read_v1(document, findings)
+    folder = findings.folder.path
+    return read_native(document, findings, lambda name, limit: package.read(f"{folder}/{name}".lstrip("/"), limit))
 
 
 def _is_v2(document: dict[str, object]) -> bool:

@@ -13,15 +13,15 @@ from annotation.formats.actions import (
 from annotation.formats.documents import kind_of
 from annotation.formats.printable import listing, printable
 from annotation.formats.trajectory_folder import (
-    IMAGE_SUFFIXES,
     SCREENSHOTS,
     Findings,
+    check_keys,
     check_reference_length,
     check_text,
-    is_image,
     natural_key,
     read_actions,
     read_attachments,
+    read_screenshot,
     read_task,
     read_text,
 )
@@ -31,13 +31,12 @@ SCHEMA_VERSION = SourceFormat.ONLINE_MIND2WEB_V2.value
 KEYS = frozenset({"schema_version", "task", "task_id", "agent_final_answer", "reference_length", "action_history"})
 STEP_KEYS = frozenset({"step", "screenshot", "action", "thought", "url", "action_status"})
 STATUSES = frozenset(status.value for status in ActionStatus)
-LONGEST_FILE_NAME = 255
 
 
 def read_v2(document: dict[str, object], findings: Findings) -> TrajectoryRecord:
     """The trajectory in ``document``; worth nothing when ``findings`` has problems afterwards."""
     _check_schema_version(findings, document)
-    _check_keys(findings, "", document, KEYS)
+    check_keys(findings, "", document, KEYS)
     task_id, text = read_task(findings, document)
     reference_length = check_reference_length(findings, document)
     if "agent_final_answer" not in document:
@@ -75,17 +74,12 @@ def _check_schema_version(findings: Findings, document: dict[str, object]) -> No
         findings.problem("schema_version_unknown", "schema_version", f"is {shown}, not {SCHEMA_VERSION}")
 
 
-def _check_keys(findings: Findings, prefix: str, document: dict[str, object], known: frozenset[str]) -> None:
-    for key in sorted(document.keys() - known):
-        findings.problem("unknown_property", f"{prefix}{key}", f"the key {printable(key)} is not part of this format")
-
-
 def _read_step(findings: Findings, index: int, entry: object, available: set[str]) -> StepRecord:
     place = f"action_history[{index}]"
     if not isinstance(entry, dict):
         findings.problem("wrong_type", place, f"must be an object, not {kind_of(entry)}")
         return StepRecord(index, "")
-    _check_keys(findings, f"{place}.", entry, STEP_KEYS)
+    check_keys(findings, f"{place}.", entry, STEP_KEYS)
     _check_number(findings, place, index, entry)
     texts = {key: _step_text(findings, place, entry, key) for key in ("action", "thought", "url")}
     action = texts["action"] or ""
@@ -95,7 +89,7 @@ def _read_step(findings: Findings, index: int, entry: object, available: set[str
         thought=texts["thought"],
         url=texts["url"],
         status=_read_status(findings, f"{place}.action_status", entry.get("action_status"), action),
-        screenshot=_read_screenshot(findings, f"{place}.screenshot", entry, available),
+        screenshot=read_screenshot(findings, f"{place}.screenshot", entry, available),
         click=parse_click(action),
     )
 
@@ -132,29 +126,6 @@ def _read_status(findings: Findings, place: str, value: object, action: str) -> 
     if suffix is not None and suffix != value:
         findings.problem("action_status_differs", place, f"says {value} but the action ends with {suffix}")
     return ActionStatus(value)
-
-
-def _read_screenshot(findings: Findings, place: str, entry: dict[str, object], available: set[str]) -> str | None:
-    name = entry.get("screenshot")
-    if "screenshot" not in entry:
-        findings.problem("field_missing", place, "is missing")
-    elif not isinstance(name, str):
-        findings.problem("wrong_type", place, f"must be a file name, not {kind_of(name)}")
-    elif not _is_plain(name):
-        says = f"must be a plain file name inside {SCREENSHOTS}/, not {printable(name, 60)}"
-        findings.problem("screenshot_path", place, says)
-    elif not is_image(name):
-        says = f"{printable(name)} must end with {', '.join(IMAGE_SUFFIXES)}"
-        findings.problem("screenshot_type", place, says)
-    elif name not in available:
-        findings.problem("screenshot_missing", place, f"{printable(name)} is not in {SCREENSHOTS}/")
-    else:
-        return name
-    return None
-
-
-def _is_plain(name: str) -> bool:
-    return 0 < len(name) <= LONGEST_FILE_NAME and not any(mark in name for mark in ("/", "\\", "..", ":"))
 
 
 def _check_order(findings: Findings, steps: list[StepRecord]) -> None:

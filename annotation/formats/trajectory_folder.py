@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from annotation.formats.documents import kind_of
 from annotation.formats.printable import listing, printable
@@ -12,10 +14,12 @@ from annotation.records import AttachmentKind, AttachmentRecord, Problem
 
 RESULT = "result.json"
 SCREENSHOTS = "trajectory"
+TRACE_SUFFIXES = (".har", ".har.gz", ".zip")  # the last is a Playwright trace; `har` looks into it
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 MANY_STEPS = 1_000
 MOST_STEPS = 20_000
 MOST_PROBLEMS = 100
+LONGEST_FILE_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +150,51 @@ def check_reference_length(findings: Findings, document: dict[str, object]) -> i
     return value if is_count(value) else None
 
 
-def read_attachments(findings: Findings, input_images: list[str]) -> tuple[AttachmentRecord, ...]:
-    """The known files beside the screenshots; unknown ones are warned of."""
-    known = dict.fromkeys(input_images, AttachmentKind.INPUT_IMAGE)
+def check_keys(findings: Findings, prefix: str, document: dict[str, object], known: frozenset[str]) -> None:
+    """Every key that is not ``known`` is a problem; ``prefix`` is the place of the object."""
+    for key in sorted(document.keys() - known):
+        findings.problem("unknown_property", f"{prefix}{key}", f"the key {printable(key)} is not part of this format")
+
+
+def read_screenshot(
+    findings: Findings, place: str, entry: dict[str, object], available: set[str], *, optional: bool = False
+) -> str | None:
+    """The picture that a step object names; every step names one, or null where ``optional``."""
+    name = entry.get("screenshot")
+    if optional and name is None and "screenshot" in entry:
+        return None
+    if "screenshot" not in entry:
+        findings.problem("field_missing", place, "is missing")
+    elif not isinstance(name, str):
+        findings.problem("wrong_type", place, f"must be a file name, not {kind_of(name)}")
+    elif not _is_plain(name):
+        says = f"must be a plain file name inside {SCREENSHOTS}/, not {printable(name, 60)}"
+        findings.problem("screenshot_path", place, says)
+    elif not is_image(name):
+        says = f"{printable(name)} must end with {', '.join(IMAGE_SUFFIXES)}"
+        findings.problem("screenshot_type", place, says)
+    elif name not in available:
+        findings.problem("screenshot_missing", place, f"{printable(name)} is not in {SCREENSHOTS}/")
+    else:
+        return name
+    return None
+
+
+def _is_plain(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_FILE_NAME and not any(mark in name for mark in ("/", "\\", "..", ":"))
+
+
+def read_attachments(
+    findings: Findings, input_images: list[str], others: Mapping[str, AttachmentKind] = MappingProxyType({})
+) -> tuple[AttachmentRecord, ...]:
+    """The known files beside the screenshots, with those ``others`` that the format knows; others are warned of."""
+    known = dict.fromkeys(input_images, AttachmentKind.INPUT_IMAGE) | dict(others)
     unknown = []
     for name in findings.folder.files:
         parent = name.rpartition("/")[0]
         if name in known or name == RESULT or (parent == SCREENSHOTS and is_image(name)):
             continue
-        if not parent and name.lower().endswith(".har"):
+        if not parent and name.lower().endswith(TRACE_SUFFIXES):
             known[name] = AttachmentKind.NETWORK_TRACE
         elif name == "agent_response.json":
             known[name] = AttachmentKind.AGENT_RESPONSE

@@ -118,11 +118,14 @@ class Decision(models.Model):
 
     @staticmethod
     def complete(prefix: str, unless: Q | None = None) -> list[models.BaseConstraint]:
-        """The check constraints of a complete decision, named ``<prefix>_...``; ``unless`` exempts open rows."""
+        """The check constraints of a complete decision, named ``<prefix>_...``; ``unless`` exempts open rows.
+
+        That a failure names its step, where the trajectory has steps, is held by a trigger: see `triggers.EXPLAINED`.
+        """
         rules = {
             "verdict_known": Q(verdict__in=[v.value for v in Verdict]),
             "reasoning_given": ~Q(reasoning=""),
-            "failure_explained": ~Q(verdict=Verdict.FAILURE) | (Q(failure_step__isnull=False) & ~Q(failure_type="")),
+            "failure_explained": ~Q(verdict=Verdict.FAILURE) | ~Q(failure_type=""),
             "cause_given": ~Q(verdict=Verdict.NOT_EXECUTABLE) | ~Q(cause=""),
         }
         return [

@@ -131,6 +131,10 @@ class Trajectory(models.Model):
             ),
         ]
 
+    def files(self) -> models.QuerySet[Attachment]:
+        """What came with it beside screenshots and kept pages, which the desk shows in their own places."""
+        return self.attachments.exclude(kind=AttachmentKind.CACHED_PAGE)
+
     def __str__(self) -> str:
         return f"{self.task.external_id} of {self.submission}"
 

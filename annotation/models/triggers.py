@@ -1,4 +1,5 @@
-"""The rules that only a trigger can hold, for PostgreSQL and SQLite: append-only rows, and the number of slots.
+"""The rules that only a trigger can hold, for PostgreSQL and SQLite: append-only rows, the number of slots, and that a
+failure names its step wherever there are steps.
 
 A migration that rebuilds one of these tables on SQLite drops its triggers; it must end with `install`. A test
 compares the triggers of a migrated database with this list.
@@ -33,14 +34,29 @@ SLOTS = {
     ),
 }
 
+# By table, the trajectory of a new row. An answer has no steps, and then a failure needs none.
+EXPLAINED = {
+    "annotation_label": "(SELECT trajectory_id FROM annotation_assignment WHERE id = NEW.assignment_id)",
+    "annotation_adjudication": "NEW.trajectory_id",
+}
+UNEXPLAINED = (
+    "NEW.verdict = 0 AND NEW.failure_step IS NULL AND EXISTS (SELECT 1 FROM annotation_step WHERE trajectory_id = {of})"
+)
+MESSAGE = "a failure names the step where it failed"
+
 
 def names() -> list[str]:
-    return sorted([*_append_only(), *SLOTS])
+    return sorted([*_append_only(), *_explained(), *SLOTS])
 
 
 def _append_only() -> dict[str, str]:
     """The tables of the append-only triggers by the triggers' names."""
     return {f"{table}_append_only_{verb}": table for table in APPEND_ONLY for verb in ("update", "delete")}
+
+
+def _explained() -> dict[str, str]:
+    """The tables of the triggers that ask a failure for its step, by the triggers' names."""
+    return {f"{table}_names_its_step_{verb}": table for table in EXPLAINED for verb in ("insert", "update")}
 
 
 def install(apps: Any, schema_editor: Any) -> None:
@@ -54,7 +70,7 @@ def install(apps: Any, schema_editor: Any) -> None:
 
 def remove(apps: Any, schema_editor: Any) -> None:
     postgresql = schema_editor.connection.vendor == "postgresql"
-    tables = _append_only() | dict.fromkeys(SLOTS, "annotation_assignment")
+    tables = _append_only() | _explained() | dict.fromkeys(SLOTS, "annotation_assignment")
     with schema_editor.connection.cursor() as cursor:
         present = set(schema_editor.connection.introspection.table_names(cursor))
         for name, table in tables.items():
@@ -70,6 +86,12 @@ def _sqlite(present: set[str]) -> list[str]:
         for table, when in APPEND_ONLY.items()
         if table in present
         for verb in ("update", "delete")
+    ]
+    statements += [
+        f"CREATE TRIGGER {table}_names_its_step_{verb} BEFORE {verb.upper()} ON {table} "
+        f"WHEN {UNEXPLAINED.format(of=of)} BEGIN SELECT RAISE(ABORT, '{MESSAGE}'); END"
+        for table, of in EXPLAINED.items()
+        for verb in ("insert", "update")
     ]
     return statements + [
         f"CREATE TRIGGER {name} AFTER {verb} ON annotation_assignment BEGIN {statement}; END"
@@ -91,6 +113,19 @@ END $$
 SLOT_TRIGGER = """
 CREATE TRIGGER {name} AFTER {verb} ON annotation_assignment FOR EACH ROW EXECUTE FUNCTION webverdict_{name}()
 """
+# A condition with a query is not allowed in WHEN there: the function asks.
+STEP_FUNCTION = """
+CREATE OR REPLACE FUNCTION webverdict_{table}_step() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF {unexplained} THEN
+        RAISE EXCEPTION '{message}' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$
+"""
+STEP_TRIGGER = """
+CREATE TRIGGER {table}_names_its_step_{verb} BEFORE {verb} ON {table}
+FOR EACH ROW EXECUTE FUNCTION webverdict_{table}_step()
+"""
 
 
 def _postgresql(present: set[str]) -> list[str]:
@@ -102,6 +137,10 @@ def _postgresql(present: set[str]) -> list[str]:
         if table in present
         for verb in ("update", "delete")
     ]
+    for table, of in EXPLAINED.items():
+        condition = UNEXPLAINED.format(of=of)
+        statements.append(STEP_FUNCTION.format(table=table, unexplained=condition, message=MESSAGE))
+        statements += [STEP_TRIGGER.format(table=table, verb=verb) for verb in ("insert", "update")]
     for name, (verb, statement) in SLOTS.items():
         statements.append(SLOT_FUNCTION.format(name=name, statement=statement))
         statements.append(SLOT_TRIGGER.format(name=name, verb=verb))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -16,7 +17,8 @@ from django.conf import settings
 from PIL import Image
 
 from annotation import testing, workflow
-from annotation.demo import load
+from annotation.demo import further, load
+from annotation.demo.answers import QUESTIONS
 from annotation.demo.record import AGENTS, DATA, ChromiumMissingError, find_chromium
 from annotation.demo.tasks import TASKS, TASKS_BY_NAME
 from annotation.formats.archive import open_package
@@ -150,8 +152,12 @@ def test_clicks_lie_inside_the_viewport_of_the_agents() -> None:
 
 def test_no_data_file_tells_of_the_machine_it_was_made_on() -> None:
     texts = [path for path in DATA.rglob("*") if path.suffix in {".json", ".har"}]
-    assert len(texts) == 2 + 3 * 2 * len(TASKS)
+    # Tasks, reviews, three files of each trajectory; the tasks of the answers, and an index of pages for each of them.
+    assert len(texts) == 2 + 3 * 2 * len(TASKS) + 1 + len(QUESTIONS)
+    texts += [*DATA.rglob("*.txt"), *DATA.rglob("*.md")]
     assert [path for path in texts if TRACES_OF_A_MACHINE.search(path.read_text("utf-8"))] == []
+    rows = gzip.decompress((DATA / "reference.jsonl.gz").read_bytes()).decode()
+    assert not TRACES_OF_A_MACHINE.search(re.sub(r'"bytes": "[^"]*"', "", rows))
 
 
 def test_the_network_traces_know_only_the_hosts_of_the_demo() -> None:
@@ -219,6 +225,36 @@ def test_the_demo_people_are_given_work_at_once_and_a_newcomer_practises_first(t
     workflow.add_member(Person.objects.get(username="mira"), hasty, nina, "annotator")
     with pytest.raises(workflow.Conflict, match="Practise first"):
         workflow.claim(nina, hasty)
+
+
+@pytest.mark.django_db
+def test_answers_come_as_attempts_with_their_pages_and_reference_rows_as_one_submission(
+    tmp_path: Path, settings: Any
+) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    list(load.everything())
+    first, second = Submission.objects.filter(benchmark__slug=further.ANSWERS).order_by("attempt")
+    reference = Submission.objects.get(benchmark__slug=further.REFERENCE)
+
+    assert (first.frozen_at is None, second.frozen_at is None, reference.frozen_at is None) == (False, True, False)
+    for submission in (first, second):
+        assert {t.steps.count() for t in submission.trajectories.all()} == {0}
+        assert all(t.attachments.filter(kind="cached_page").exists() for t in submission.trajectories.all())
+    assert sorted(t.steps.count() for t in reference.trajectories.all()) == [5, 6, 6]
+    steps = reference.trajectories.values_list("attachments__name", flat=True)
+    assert len([name for name in steps if re.search(r"reference/\d+\.json", name)]) == 17
+    assert workflow.claim(Person.objects.get(username="chen"), second) is not None
+
+
+@pytest.mark.parametrize("name", ["researcher-1", "researcher-2"])
+def test_every_label_of_an_answer_is_complete_without_naming_a_step(name: str) -> None:
+    asked = {each.task.task_id: tuple(range(len(each.task.key_points))) for each in QUESTIONS}
+    found = [
+        (task, who, missing(label, Asked(asked[task], 0, criterion=who == "carol")))
+        for task, who, label in labels(name)
+    ]
+    assert found
+    assert [entry for entry in found if entry[2]] == []
 
 
 def disputed(review: dict[str, Any]) -> bool:

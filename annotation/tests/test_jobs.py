@@ -117,7 +117,7 @@ def test_a_mistake_of_our_own_ends_the_upload_and_says_so(upload, monkeypatch):
     def broken(*args, **options):
         raise KeyError("surprise")
 
-    monkeypatch.setattr(ingest, "import_submission", broken)
+    monkeypatch.setattr(ingest, "import_all", broken)
     jobs.import_upload(str(upload.pk))
     upload.refresh_from_db()
     assert upload.report["rejected"][0]["problems"][0]["code"] == "import_failed"

@@ -31,7 +31,7 @@ def import_tasks(request: Request) -> HttpResponse:
     name, file = form.cleaned_data["name"], form.cleaned_data["tasks"]
     known = Benchmark.objects.filter(Q(name=name) | Q(slug=slugify(name)[:64])).first()
     slug = known.slug if known else slugify(name)[:64]
-    report = catalogue.import_tasks(file.read(), file.name, benchmark_slug=slug, benchmark_name=name)
+    report = catalogue.import_task_file(file, benchmark_slug=slug, benchmark_name=name)
     if report.rejected:
         for problem in report.rejected[""]:
             form.add_error("tasks", problem.message)

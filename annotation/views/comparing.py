@@ -165,9 +165,12 @@ def _measures(labels: list[Label], trajectory: Trajectory) -> list[Row]:
     if all(label.active_seconds is None and label.steps_seen is None for label in labels):
         return []
     count = trajectory.steps.count()
+    timed = Row("Active for", [Cell(duration(label.active_seconds)) for label in labels])
+    if count == 0:
+        return [timed]
     seen = ["" if label.steps_seen is None else f"{len(label.steps_seen)} of {count}" for label in labels]
     return [
-        Row("Active for", [Cell(duration(label.active_seconds)) for label in labels]),
+        timed,
         Row("Steps opened", [Cell(text) for text in seen]),
     ]
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from annotation import access, screenshots
 from annotation import changes as compared
+from annotation.models import Screenshot
 from annotation.views.answers import Request, page
 from annotation.views.viewer import number
 
@@ -42,7 +43,16 @@ def from_store(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespo
 @from_store
 def picture(request: HttpRequest, pk: int, step: int, kind: str) -> HttpResponse:
     """The screenshot of a step, re-encoded; a browser that has it is told so without reading it again."""
-    screenshot = access.screenshot_for(request.user, pk, step)
+    return _rendition(request, access.screenshot_for(request.user, pk, step), kind)
+
+
+@from_store
+def page_picture(request: HttpRequest, pk: int, attachment_pk: int, kind: str) -> HttpResponse:
+    """The picture of a page that an answer cites, re-encoded as screenshots are."""
+    return _rendition(request, access.page_picture_for(request.user, pk, attachment_pk), kind)
+
+
+def _rendition(request: HttpRequest, screenshot: Screenshot, kind: str) -> HttpResponse:
     tag = f'"{screenshot.sha256}-{kind}"'
     if request.headers.get("If-None-Match") == tag:
         response = HttpResponse(status=304)

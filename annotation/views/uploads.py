@@ -59,7 +59,7 @@ def _benchmark(form: UploadForm) -> Benchmark | None:
     if known is not None and not file:
         return known
     slug = known.slug if known else slugify(name)[:64]
-    report = catalogue.import_tasks(file.read(), file.name, benchmark_slug=slug, benchmark_name=name)
+    report = catalogue.import_task_file(file, benchmark_slug=slug, benchmark_name=name)
     for problems in report.rejected.values():
         for problem in problems:
             form.add_error("tasks", problem.message)

@@ -15,6 +15,7 @@ from django.http import HttpRequest
 
 from annotation.models import Activity, Screenshot, Step, Trajectory
 from annotation.screenshots import SHEET_STEPS, TILE
+from annotation.views.reading import Reading, reading_of
 
 AROUND = 30  # steps of the strip on each side of the current one; a page shows about a dozen
 TALL = 1.6  # height by width from which a picture is fitted by its width and scrolls
@@ -104,6 +105,7 @@ class Viewer:
     seen: list[int]
     address: str  # of the page, up to where "step=3" follows
     bare: bool
+    reading: Reading | None = None  # in place of the steps, where there are none
 
     @property
     def index(self) -> int:
@@ -187,7 +189,8 @@ def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = N
     seen = getattr(current, "opened", None) or []
     revising = "revise=undo&" if request.GET.get("revise") == "undo" else "revise&" if "revise" in request.GET else ""
     strip = [] if bare else _strip(found, rows, seen)
-    return Viewer(trajectory, current, strip, rows, seen, address or f"{request.path}?{revising}", bare)
+    reading = None if rows else reading_of(request, trajectory)
+    return Viewer(trajectory, current, strip, rows, seen, address or f"{request.path}?{revising}", bare, reading)
 
 
 def scale_of(rows: list[Row]) -> Scale:

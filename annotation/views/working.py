@@ -51,6 +51,8 @@ def first_pictures(trajectory: Trajectory) -> list[str]:
     """The addresses of the pictures that a desk shows first: the large ones, and the sheet of the strip."""
     steps = trajectory.steps.filter(index__lt=FIRST, screenshot__isnull=False).values_list("index", flat=True)
     large = [reverse("picture", args=[trajectory.pk, step, Rendition.DISPLAY]) for step in steps]
+    if not large and not trajectory.steps.exists():  # an answer: its text comes with the page
+        return []
     return [*large, reverse("sheet", args=[trajectory.pk, 0])]
 
 

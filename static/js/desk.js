@@ -34,7 +34,8 @@ class Label {
   }
 
   get keys() {
-    const keys = { x: () => this.failHere(), h: () => this.proveHere(), m: () => this.lackHere(), r: () => this.to(this.reasoning) };
+    const keys = { r: () => this.to(this.reasoning) };
+    if (this.steps) Object.assign(keys, { x: () => this.failHere(), h: () => this.proveHere(), m: () => this.lackHere() });
     for (const [key, value] of Object.entries(VERDICTS)) {
       keys[key] = () => this.choose(value);
       keys[key.toUpperCase()] = () => { this.choose(value); this.toMissing(); };
@@ -47,6 +48,7 @@ class Label {
   }
 
   get reasoning() { return this.form.elements.reasoning; }
+  get steps() { return "failure_step" in this.form.elements; } // an answer has none
   get main() { return document.getElementById("main"); }
   point(number) { return this.form.querySelector(`.point[data-point="${number}"]`); }
 
@@ -66,9 +68,9 @@ class Label {
     const radios = [...point.querySelectorAll("[type=radio]")];
     const next = radios[(radios.findIndex((radio) => radio.checked) + 1) % radios.length];
     next.checked = true;
-    this.here(point.querySelector(".at input"));
+    if (this.steps) this.here(point.querySelector(".at input"));
     changed(next);
-    return announce(`Key point ${number} ${next.value} at step ${this.viewer.index}`);
+    return announce(`Key point ${number} ${next.value}${this.steps ? ` at step ${this.viewer.index}` : ""}`);
   }
 
   choose(value) {
@@ -103,7 +105,7 @@ class Label {
   // --- answering what is chosen and pressed -------------------------------------------------------------------------
 
   changed(field) {
-    if (field.matches(".point [type=radio]")) {
+    if (this.steps && field.matches(".point [type=radio]")) {
       const step = field.closest(".point").querySelector(".at input");
       if (!step.value.trim()) this.here(step);
     }
@@ -176,7 +178,7 @@ class Label {
   to(field) {
     const point = field.matches("[type=radio]") && field.closest(".point");
     const step = point && point.querySelector(":checked") && point.querySelector(".at input");
-    const target = step && !step.value.trim() ? step : field;
+    const target = step && !step.value.trim() ? step : field; // a point of an answer has no step
     for (let details = target.closest("details"); details; details = details.parentElement.closest("details")) details.open = true;
     target.focus({ preventScroll: true });
     (point || target).scrollIntoView({ block: "nearest" });
@@ -192,6 +194,7 @@ class Label {
   // {step: words} of what the form names: key points proved, the failure, evidence that is missing.
   named() {
     const named = new Map();
+    if (!this.steps) return named;
     const name = (step, words) => named.set(step, [...(named.get(step) ?? []), words]);
     this.form.querySelectorAll(".point").forEach((point, index) => {
       numbers(point.querySelector(".at input").value).forEach((step) => name(step, DIGITS[index] ?? `(${index + 1})`));
@@ -232,12 +235,13 @@ function badge(text) {
 
 // --- the page ------------------------------------------------------------------------------------------------------
 
+const answer = document.getElementById("strip") ? null : await import("./answer.js"); // few desks need it
 document.documentElement.classList.add("scripted");
 const form = document.getElementById("label-form");
 const main = document.getElementById("main");
 const session = new Session();
 const activity = form?.dataset.draft ? new Activity(session) : null;
-const viewer = new Viewer();
+const viewer = answer ? new answer.Answer() : new Viewer();
 const label = form ? new Label(form, viewer) : null;
 const rules = document.getElementById("rules");
 
@@ -288,8 +292,8 @@ function panel(open) {
 }
 
 // By key or by its link.
-const find = viewer.find.bind(viewer);
-viewer.find = () => panel(find);
+const find = viewer.find?.bind(viewer);
+if (find) viewer.find = () => panel(find);
 
 function typedEarly(event) {
   event.preventDefault();
@@ -301,7 +305,7 @@ export const KEYS = {
   ...viewer.keys,
   a: () => opened("answer"),
   g: () => opened("rules"),
-  "/": () => viewer.find(),
+  ...(find && { "/": () => viewer.find() }),
   G: () => panel(() => tools().then((loaded) => loaded.rules?.search())),
   "?": () => opened("keys"),
   Escape: () => leave(document.activeElement),

@@ -108,22 +108,10 @@ export class Viewer {
   }
 
   async load(index) {
-    const page = await this.fetched(`${this.address}step=${index}&bare`);
+    const page = await fetched(`${this.address}step=${index}&bare`, "step");
     const picture = page.querySelector("#stage image");
     if (picture) await settled(picture.getAttribute("href"));
     return page;
-  }
-
-  async fetched(address) {
-    const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => {
-      throw new Error("The server cannot be reached; the step is not shown.");
-    });
-    if (answer.redirected) {
-      document.dispatchEvent(new CustomEvent("signed-out"));
-      throw new Error("Your session has ended.");
-    }
-    if (!answer.ok) throw new Error(`The step cannot be shown (${answer.status}).`);
-    return new DOMParser().parseFromString(await answer.text(), "text/html");
   }
 
   before() { return this.index > 0 ? this.page(this.index - 1).catch(() => null) : null; }
@@ -193,7 +181,7 @@ export class Viewer {
   async moveStrip(index) {
     if (this.moving === index) return;
     this.moving = index;
-    const page = await this.fetched(`${this.address}step=${index}`).catch(() => null);
+    const page = await fetched(`${this.address}step=${index}`, "step").catch(() => null);
     if (this.moving !== index) return;
     this.moving = null;
     if (!page) return;
@@ -291,6 +279,20 @@ export class Viewer {
 
 export function announce(text) {
   document.getElementById("announce").textContent = text;
+}
+
+// A part of the desk from the server, as a document; an error says that the ``what`` ("step", "page") is not shown.
+// Here and not in a file of its own: the first desk page has no request to spare.
+export async function fetched(address, what) {
+  const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => {
+    throw new Error(`The server cannot be reached; the ${what} is not shown.`);
+  });
+  if (answer.redirected) {
+    document.dispatchEvent(new CustomEvent("signed-out"));
+    throw new Error("Your session has ended.");
+  }
+  if (!answer.ok) throw new Error(`The ${what} cannot be shown (${answer.status}).`);
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
 const numbers = (text) => (text ? text.split(" ").map(Number) : []);

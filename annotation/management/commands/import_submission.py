@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ from annotation.records import Problem
 
 
 class Command(BaseCommand):
-    help = "Import an agent's trajectories (a folder or zip, Online-Mind2Web v1 or v2): all of them, or none."
+    help = (
+        "Import an agent's trajectories: all of them, or none. PATH is a folder or zip of trajectories "
+        "(Online-Mind2Web v1 or v2, webverdict-1) or of answers (Mind2Web-2; each answer becomes an attempt), or a "
+        "file of rows (Multimodal-Mind2Web)."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path)
@@ -30,7 +35,7 @@ class Command(BaseCommand):
         if not options["path"].exists():
             raise CommandError(f"{options['path']} does not exist.", returncode=2)
         try:
-            report, submission = ingest.import_submission(
+            report, made = ingest.import_all(
                 options["path"],
                 benchmark=find_benchmark(options["benchmark"]),
                 agent_name=options["agent"],
@@ -41,12 +46,12 @@ class Command(BaseCommand):
             )
         except ingest.ImportStopped as error:
             raise CommandError(str(error)) from error
-        if submission is None and not report.rejected and not report.accepted:
+        if not made and not report.rejected and not report.accepted:
             report.reject(ingest.PACKAGE, Problem("package_empty", "There is no trajectory in the package."))
-        finish(self, report, options["report"], "trajectories", kept=submission is not None or options["dry_run"])
-        if submission is not None:
+        finish(self, report, options["report"], "trajectories", kept=bool(made) or options["dry_run"])
+        for submission in made:
             # Robust: without a broker the pictures are made when somebody first needs them.
-            transaction.on_commit(lambda: jobs.prepare_pictures.delay(submission.pk), robust=True)
+            transaction.on_commit(partial(jobs.prepare_pictures.delay, submission.pk), robust=True)
             self.stdout.write(f"submission {submission.pk}: {submission}")
 
     def _show(self, done: int, total: int) -> None:

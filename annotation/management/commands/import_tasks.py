@@ -8,11 +8,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from annotation import catalogue
+from annotation.formats import mind2web_rows
 from annotation.management.reports import finish, read_input
 
 
 class Command(BaseCommand):
-    help = "Load a benchmark's task list (JSON); a changed task becomes a new version."
+    help = "Load a benchmark's task list (JSON, or rows of Multimodal-Mind2Web); a changed task becomes a new version."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -21,10 +22,9 @@ class Command(BaseCommand):
         parser.add_argument("--report", type=Path, metavar="FILE.json")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        report = catalogue.import_tasks(
-            read_input(options["file"]),
-            options["file"].name,
-            benchmark_slug=options["benchmark"],
-            benchmark_name=options["name"],
-        )
+        file, given = options["file"], {"benchmark_slug": options["benchmark"], "benchmark_name": options["name"]}
+        if file.is_file() and mind2web_rows.is_rows(file):
+            report = catalogue.import_task_rows(file, **given)
+        else:
+            report = catalogue.import_tasks(read_input(file), file.name, **given)
         finish(self, report, options["report"], "tasks")

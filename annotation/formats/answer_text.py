@@ -1,0 +1,201 @@
+"""An agent's answer in Markdown: as safe HTML, with the addresses that it cites.
+
+HTML of the agent is shown as text, pictures become links, and a link leads to http or https or is none. Addresses are
+numbered in the order in which they are first cited: as a link, as a bare address, or through a definition such as
+``[1]: https://shop.example/``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+LONGEST_SHOWN = 40_000  # characters; the worst Markdown of this length takes two seconds and makes 1.4 MB of HTML
+LONGEST_ADDRESS = 8_000
+MOST_CITED = 500
+SCHEME = re.compile(r"https?://[^/?#]", re.IGNORECASE)
+BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}]{1,8000}", re.IGNORECASE)
+ENDS = ".,;:!?*_~"  # of a sentence, not of its last address
+PAIRS = {")": "(", "]": "["}
+LINK = {"rel": "nofollow noreferrer noopener", "target": "_blank"}
+DEEPEST_HEADING = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """An address that the answer cites; ``titles`` are the texts of the links to it, where they are not itself."""
+
+    number: int
+    address: str
+    titles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    """``html`` is safe to show; ``left_out`` counts the characters behind those that it shows."""
+
+    html: str
+    citations: tuple[Citation, ...]
+    left_out: int = 0
+
+
+def normal(address: str) -> str:
+    """What addresses of one page have in common: no scheme, www., fragment, utm_ parameters, last slash, escapes."""
+    try:
+        parts = urlsplit(address.strip())
+        host, port = (parts.hostname or "").removeprefix("www."), parts.port
+    except ValueError:  # a broken port or host: then only the very same text is the same address
+        return address
+    query = "&".join(one for one in parts.query.split("&") if one and not one.lower().startswith("utm_"))
+    named = f"{host}:{port}" if port not in (None, 80, 443) else host
+    path = unquote(parts.path).removesuffix("/")
+    return f"{named}{path}?{unquote(query)}" if query else f"{named}{path}"
+
+
+@lru_cache(maxsize=32)  # a desk shows the same answer again with every page that is opened beside it
+def read_answer(text: str) -> AnswerText:
+    """The first `LONGEST_SHOWN` characters of ``text`` as HTML, and what they cite."""
+    env: dict[str, Any] = {}
+    tokens = PARSER.parse(text[:LONGEST_SHOWN], env)
+    book = _Book()
+    for token in tokens:
+        if token.type == "inline":
+            token.children = list(_linked(token.children or [], book))
+    for definition in env.get("references", {}).values():
+        book.number(definition["href"], definition.get("title", ""))
+    _level(tokens)
+    html = PARSER.renderer.render(tokens, PARSER.options, env)
+    return AnswerText(html, book.citations(), max(len(text) - LONGEST_SHOWN, 0))
+
+
+def _is_safe(address: str) -> bool:
+    return len(address) <= LONGEST_ADDRESS and SCHEME.match(address) is not None
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.validateLink = _is_safe  # type: ignore[assignment]
+    # Without styles in attributes, which the pages' policy forbids: the alignment of columns.
+    parser.add_render_rule("th_open", lambda *_: "<th>")
+    parser.add_render_rule("td_open", lambda *_: "<td>")
+    parser.add_render_rule("cited", _cited)
+    return parser
+
+
+def _cited(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    number = tokens[index].meta["number"]
+    return f'<sup><a class="cited" href="#cited-{number}" data-page="{number}">{number}</a></sup>'
+
+
+PARSER = _parser()
+
+
+@dataclass(slots=True)
+class _Book:
+    """The addresses so far, by their normal form."""
+
+    found: dict[str, tuple[int, str, list[str]]] = field(default_factory=dict)
+
+    def number(self, address: str, title: str = "") -> int | None:
+        """The number of an address; None for one too many."""
+        if not _is_safe(address):
+            return None
+        key = normal(address)
+        if key not in self.found and len(self.found) >= MOST_CITED:
+            return None
+        number, _, titles = self.found.setdefault(key, (len(self.found) + 1, address, []))
+        title = " ".join(title.split())[:200]
+        if title and not title.isdigit() and title not in titles and len(titles) < 3 and not BARE.match(title):
+            titles.append(title)
+        return number
+
+    def citations(self) -> tuple[Citation, ...]:
+        return tuple(Citation(number, address, tuple(titles)) for number, address, titles in self.found.values())
+
+
+def _linked(children: Sequence[Token], book: _Book) -> Iterator[Token]:
+    """The tokens of a paragraph, with every address in them as a link and its number behind it."""
+    opened: Token | None = None
+    words: list[str] = []
+    for token in children:
+        if token.type == "link_open":
+            opened, words = token, []
+            yield _link(str(token.attrGet("href") or ""))
+        elif token.type == "link_close":
+            yield token
+            href = str(opened.attrGet("href") or "") if opened else ""
+            yield from _marked(book.number(href, "".join(words)))
+            opened = None
+        elif token.type == "image":
+            words.append(token.content)
+            yield from _picture(token, book, inside=opened is not None)
+        elif token.type == "text" and opened is None:
+            yield from _bare(token, book)
+        else:
+            words.append(token.content)
+            yield token
+
+
+def _link(address: str) -> Token:
+    return Token("link_open", "a", 1, attrs={"href": address, **LINK})
+
+
+def _marked(number: int | None) -> Iterator[Token]:
+    if number is not None:
+        yield Token("cited", "", 0, meta={"number": number})
+
+
+def _picture(token: Token, book: _Book, *, inside: bool) -> Iterator[Token]:
+    """Pictures of other servers are not loaded: they would learn who reads the answer, and when."""
+    address = str(token.attrGet("src") or "")
+    words = Token("text", "", 0, content=f"[picture: {token.content or 'without a name'}]")
+    if inside or not _is_safe(address):
+        yield words
+        return
+    yield _link(address)
+    yield words
+    yield Token("link_close", "a", -1)
+    yield from _marked(book.number(address, token.content))
+
+
+def _bare(token: Token, book: _Book) -> Iterator[Token]:
+    at = 0
+    for match in BARE.finditer(token.content):
+        address = _trimmed(match[0])
+        if not _is_safe(address):
+            continue
+        yield Token("text", "", 0, content=token.content[at : match.start()])
+        yield _link(address)
+        yield Token("text", "", 0, content=address)
+        yield Token("link_close", "a", -1)
+        yield from _marked(book.number(address))
+        at = match.start() + len(address)
+    yield Token("text", "", 0, content=token.content[at:])
+
+
+def _trimmed(address: str) -> str:
+    """Without what belongs to the sentence around it: its marks, and a bracket that was opened before."""
+    while address:
+        last = address[-1]
+        opening = PAIRS.get(last)
+        if last not in ENDS and (opening is None or address.count(opening) >= address.count(last)):
+            break
+        address = address[:-1]
+    return address
+
+
+def _level(tokens: Sequence[Token]) -> None:
+    """Headings of the answer stand below those of the page, and leave out no level."""
+    last = 2
+    for token in tokens:
+        if token.type == "heading_open":
+            last = min(int(token.tag[1:]) + 2, last + 1, DEEPEST_HEADING)
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{last}"

@@ -1,0 +1,119 @@
+"""Pages that were kept when an answer was checked: which files they lie in, and what those must be.
+
+The form is that of Mind2Web-2: ``index.json`` maps each address to "web" or "pdf"; the text and the picture of a web
+page, or the one file of a PDF, are named after the address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Container, Iterator
+from urllib.parse import unquote, urldefrag
+
+from annotation.formats.documents import FormatError, decode_text, kind_of, parse_json
+from annotation.formats.printable import printable
+from annotation.records import Problem
+
+FOLDER = "pages"
+INDEX = f"{FOLDER}/index.json"
+WEB, PDF = "web", "pdf"
+SUFFIXES = {WEB: (".txt", ".jpg"), PDF: (".pdf",)}
+MIB = 2**20
+LIMITS = {".json": 4 * MIB, ".txt": 8 * MIB, ".jpg": 24 * MIB, ".pdf": 64 * MIB}  # bytes of a file
+MOST_PAGES = 2_000
+LONGEST_ADDRESS = 8_000  # characters
+OF_THE_WEB = re.compile(r"https?://[^/?#\\\s]", re.IGNORECASE)  # nothing else may become a link on a page
+PDF_MARK = b"%PDF-"
+MARK_WITHIN = 1024  # bytes; what readers of PDF put up with before the mark
+
+Read = Callable[[str, int], bytes]
+
+
+def is_web(address: str) -> bool:
+    """Whether it leads to http or https, so that it may be a link; not ``javascript:``, not a path of ours."""
+    return OF_THE_WEB.match(address) is not None
+
+
+def without_fragment(address: str) -> str:
+    """Without ``#`` and what follows it. As `urldefrag` does it, which writes such an address anew."""
+    try:
+        return urldefrag(address).url
+    except ValueError:
+        return address.partition("#")[0]
+
+
+def stored_as(address: str) -> str:
+    """The text whose MD5 names the files of a page: no fragment, percent-decoded, one slash at the end removed."""
+    return unquote(without_fragment(address)).removesuffix("/")
+
+
+def md5_of(text: str) -> str:
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def stem(address: str) -> str:
+    """The name of a page's files without suffix, 32 hexadecimal digits, as Mind2Web-2 takes it."""
+    return md5_of(stored_as(address))
+
+
+def stems(address: str) -> tuple[str, str]:
+    """Where the files of a stored address may lie: by its own rule, or by an index whose addresses are decoded."""
+    return stem(address), md5_of(address)
+
+
+def files_of(address: str, kind: str, there: Container[str] = ()) -> tuple[str, ...]:
+    """The names of a page's files, without folder: of both that each may have the one that is ``there``."""
+    own, other = stems(address)
+    return tuple(
+        f"{other if f'{own}{suffix}' not in there and f'{other}{suffix}' in there else own}{suffix}"
+        for suffix in SUFFIXES[kind]
+    )
+
+
+def read_index(data: bytes, name: str) -> dict[str, str]:
+    """Address -> "web" or "pdf"; FormatError with everything that is wrong with it. ``name`` is the file's."""
+    document = parse_json(data, name)
+    if not isinstance(document, dict):
+        says = f"{name}: must be an object of addresses, not {kind_of(document)}."
+        raise FormatError(Problem("pages_index_invalid", says, name))
+    problems = [Problem("pages_index_invalid", f"{name}: {says}.", name) for says in _entry_problems(document)]
+    if problems:
+        raise FormatError(*problems[:50])
+    return {str(address): str(kind) for address, kind in document.items()}
+
+
+def _entry_problems(document: dict[str, object]) -> Iterator[str]:
+    if len(document) > MOST_PAGES:
+        yield f"has {len(document):,} pages; the limit is {MOST_PAGES:,}"
+        return
+    kinds: dict[str, object] = {}
+    for address, kind in document.items():
+        shown = printable(address, 200)
+        if not address or len(address) > LONGEST_ADDRESS:
+            yield f"an address must have 1 to {LONGEST_ADDRESS:,} characters: {shown}"
+        elif not is_web(address):
+            yield f"an address must begin with http:// or https://, not as {shown}"
+        elif kind not in (WEB, PDF):
+            yield f'{shown} must be "web" or "pdf", not {printable(repr(kind), 40)}'
+        elif kinds.setdefault(stem(address), kind) != kind:
+            yield f"{shown} has the same files as another address but another kind"
+
+
+def content_problem(name: str, read: Read) -> Problem | None:
+    """What is wrong with the bytes of a page's file; pictures are looked at by whoever stores them.
+
+    ``read`` gives the bytes of a file, at most so many, and raises as `Package.read` does.
+    """
+    suffix = name[name.rfind(".") :]
+    if suffix == ".jpg":
+        return None
+    data = read(name, LIMITS[suffix])
+    if suffix == ".pdf" and PDF_MARK not in data[:MARK_WITHIN]:
+        return Problem("page_not_pdf", f"{printable(name)}: is no PDF.", printable(name, 300))
+    if suffix == ".txt":
+        try:
+            decode_text(data, name)
+        except FormatError as error:
+            return error.problems[0]
+    return None

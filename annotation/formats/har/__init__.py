@@ -1,0 +1,59 @@
+"""Network traces (HAR 1.2), taken over without the secrets that a browser writes into them.
+
+`redact` reads a trace as JSON, gzipped, or as the zip of a Playwright trace, and writes it as compact JSON, whatever
+it was before. It is done entry by entry: memory holds one entry, whatever the size of the file. What is redacted
+reads `REDACTED`: names, structure and everything else stay (docs/decisions/0012-secrets-in-network-traces.md).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, BinaryIO, Protocol
+
+from annotation.formats.har.entries import LEFT_OUT, Budget, redact_entry
+from annotation.formats.har.limits import LARGEST
+from annotation.formats.har.packed import open_entries
+from annotation.formats.har.scrubbing import REDACTED, REDACTED_IN_AUTHORITY
+from annotation.formats.har.streaming import failed
+from annotation.formats.printable import printable
+
+__all__ = ["LARGEST", "LEFT_OUT", "REDACTED", "REDACTED_IN_AUTHORITY", "Target", "failed", "open_entries", "redact"]
+
+
+class Target(Protocol):
+    """Where the redacted trace goes: a file, or whatever takes bytes."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+def redact(source: BinaryIO, name: str, target: Target) -> int:
+    """Write the trace in ``source`` to ``target`` without its secrets; returns the number of entries.
+
+    The same bytes give the same bytes. Raises FormatError for what is no HAR in one of the three forms or exceeds
+    the limits (`limits`), and what ``source.read`` and ``target.write`` raise; ``target`` has a part of it then.
+    """
+    count, budget = 0, Budget()
+    with open_entries(source, name) as entries:
+        for entry in entries:
+            kept = redact_entry(entry, f"{printable(name)}: log.entries[{count}]", budget)
+            target.write((b"," if count else _beginning(entries.head)) + _compact(kept))
+            count += 1
+        target.write((b"" if count else _beginning(entries.head)) + b"]}}")
+    return count
+
+
+def _beginning(head: dict[str, Any]) -> bytes:
+    """What comes before the entries; version and creator are made up where nobody gave them, HAR asks for both."""
+    known = {key: _compact(_named(head.get(key))) for key in ("creator", "browser") if key in head}
+    known.setdefault("creator", _compact({"name": "unknown", "version": ""}))
+    inner = b"".join(b'"' + key.encode() + b'":' + value + b"," for key, value in known.items())
+    return b'{"log":{"version":"1.2",' + inner + b'"entries":['
+
+
+def _named(program: Any) -> dict[str, str]:
+    given = program if isinstance(program, dict) else {}
+    return {key: value[:200] for key, value in given.items() if key in ("name", "version") and isinstance(value, str)}
+
+
+def _compact(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")

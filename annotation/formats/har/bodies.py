@@ -1,0 +1,213 @@
+"""What was posted and what came back, without its secrets: forms, JSON, multipart, pages, plain texts.
+
+Only texts are kept: pictures, fonts, scripts, styles, films and whatever is no text are left out, and the entry says
+so. A text that claims to be JSON and is none is treated as any other text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from itertools import islice
+from typing import Any
+
+from annotation.formats.documents import UNSTORABLE
+from annotation.formats.har.names import is_secret, secrets_together
+from annotation.formats.har.scrubbing import (
+    MOST_TAGS,
+    PAIRS,
+    REDACTED,
+    TAG_BEGINS,
+    redact_query,
+    scrub,
+    scrub_html,
+    scrub_lines,
+    scrub_xml,
+)
+
+LONGEST_TEXT = 8 * 2**20  # characters of one body
+MOST_VALUES = 300_000  # of a JSON body; Python keeps 60 MB for so many
+MOST_PARTS = 2_000  # of a multipart body
+LONGEST_HEAD = 4_096  # characters of the headers of a part that are searched for its name
+MOST_LINES = 100_000  # of JSON documents
+NAMING = ("name", "key", "id", "field")  # of what a `value` beside it is the value
+UNTOLD = ("", "text/plain")
+FILE_LEFT_OUT = "[file left out]"
+
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+PAGES = ("text/html", "application/xhtml+xml", "application/xml", "text/xml", "image/svg+xml")
+NO_TEXTS = ("text/css", "text/javascript", "text/ecmascript", "text/x-javascript")
+BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})"?', re.IGNORECASE)
+FIRST_LINE = re.compile(r"\s{0,8}(--[^\s]{1,200})\r?\n")
+DISPOSITION = re.compile(r"^content-disposition:[ \t]{0,8}form-data", re.IGNORECASE | re.MULTILINE)
+PART_NAME = re.compile(r'[; ]name="?((?:[^"\\;\r\n]|\\.){0,1000})"?', re.IGNORECASE)
+PART_FILE = re.compile(r"[; ]filename\*?=", re.IGNORECASE)
+
+
+def media_type(stated: str) -> str:
+    """A media type without its parameters, in lower case."""
+    return stated.partition(";")[0].strip().lower()
+
+
+def is_json(kind: str) -> bool:
+    return kind.endswith(("/json", "+json")) or kind in ("application/graphql-response", "application/csp-report")
+
+
+def is_text(kind: str) -> bool:
+    """Whether a body of this media type is kept at all; "" is a body whose type nobody stated."""
+    if kind in NO_TEXTS:
+        return False
+    known = kind in ("", FORM, MULTIPART, "application/graphql", "application/x-ndjson", *PAGES)
+    return known or is_json(kind) or kind.startswith("text/") or (kind.endswith("+xml") and kind != "image/svg+xml")
+
+
+def decoded(text: str, encoding: str, kind: str) -> str | None:
+    """The text of a body, of base64 too; None where it is left out."""
+    if not is_text(kind) or len(text) > LONGEST_TEXT:
+        return None
+    if not encoding:
+        return text
+    if encoding.lower() != "base64":
+        return None
+    try:
+        data = base64.b64decode(text, validate=False)
+    except (binascii.Error, ValueError):
+        return None
+    return None if 0 in data[:1000] else data.decode("utf-8", "replace")
+
+
+def marks(text: str) -> int:
+    """How many characters of a text may begin a secret: what it costs to look for them."""
+    return sum(text.count(mark) for mark in ":=<&;")
+
+
+def too_many_tags(text: str) -> bool:
+    return next(islice(TAG_BEGINS.finditer(text), MOST_TAGS, None), None) is not None
+
+
+def redact_body(text: str, stated: str, header: str = "") -> str:
+    """The text of a body without secrets; ``stated`` is its media type with parameters, ``header`` that of the message,
+    which counts where nobody stated one.
+    """
+    if media_type(stated) in UNTOLD and header:
+        stated = header
+    kind = media_type(stated)
+    if kind == MULTIPART or (kind in UNTOLD and DISPOSITION.search(text[:LONGEST_HEAD])):
+        return _multipart(text, stated)
+    if kind == FORM or (kind in UNTOLD and PAIRS.fullmatch(text)):
+        return redact_query(text, in_url=False)
+    begins = text.lstrip()[:1]
+    if is_json(kind) or begins in ("{", "["):
+        redacted = _json(text)
+        if redacted is None:
+            return _json_lines(text) if begins in ("{", "[") else scrub(text)
+        return redacted
+    if kind in PAGES[:2]:
+        return scrub_html(text)
+    if kind in PAGES or kind.endswith("+xml") or begins == "<":
+        return scrub_xml(text)
+    return scrub_lines(text)
+
+
+def _json_lines(text: str) -> str:
+    """A text with one JSON document a line; what is none is text."""
+    lines = text.split("\n", MOST_LINES)
+    return scrub("\n".join((_json(line) if line[:1] in ("{", "[") else None) or line for line in lines))
+
+
+def _json(text: str) -> str | None:
+    """JSON without its secrets, as it was written where it has none; None when it cannot be read."""
+    if sum(text.count(mark) for mark in ",[{") > MOST_VALUES:
+        return None
+    doubled: list[bool] = []  # where a key stands twice, the first value is not in what was read, but in the text
+    try:
+        document = json.loads(text, parse_constant=_refuse, object_pairs_hook=lambda pairs: _object(pairs, doubled))
+        changed, document = redact_json(document)
+        if not changed and not doubled:
+            return text
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(pairs: list[tuple[str, Any]], doubled: list[bool]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        doubled.append(True)
+    return made
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def redact_json(document: Any) -> tuple[bool, Any]:
+    """Whether a JSON value has secrets, and the value without them; lists and objects are changed in place.
+
+    Under a secret's name every text and number is replaced, however deep; true, false and null stay.
+    """
+    root: list[Any] = [document]
+    changed = False
+    waiting: list[tuple[Any, bool]] = [(root, False)]
+    while waiting:
+        node, hidden = waiting.pop()
+        for key, value, secret in _children(node, hidden):
+            if isinstance(value, (dict, list)):
+                waiting.append((value, secret))
+                continue
+            kept = _leaf(value, secret)
+            if kept != value:
+                node[key] = kept
+                changed = True
+    return changed, root[0]
+
+
+def _children(node: Any, hidden: bool) -> list[tuple[Any, Any, bool]]:
+    """Key, value, and whether the value is a secret, of an object or list."""
+    if isinstance(node, list):
+        pair = len(node) == 2 and isinstance(node[0], str) and is_secret(node[0])
+        return [(index, value, hidden or (pair and index == 1)) for index, value in enumerate(node)]
+    texts = {key: value for key, value in node.items() if isinstance(value, str)}
+    together = secrets_together(texts, in_url=False)
+    named = any(key.lower() in NAMING and is_secret(value) for key, value in texts.items())
+    return [
+        (key, value, hidden or is_secret(key) or key in together or (named and key.lower() == "value"))
+        for key, value in node.items()
+    ]
+
+
+def _leaf(value: Any, secret: bool) -> Any:
+    if isinstance(value, str):
+        cleaned = UNSTORABLE.sub("\ufffd", value)
+        return (REDACTED if value else value) if secret else scrub(cleaned)
+    return REDACTED if secret and isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+def _multipart(text: str, stated: str) -> str:
+    boundary, first = BOUNDARY.search(stated), FIRST_LINE.match(text)
+    known = [found for found in (f"--{boundary[1]}" if boundary else "", first[1] if first else "") if found]
+    mark = next((mark for mark in known if mark in text), "")
+    if not mark:
+        return FILE_LEFT_OUT if text else text
+    parts = text.split(mark, MOST_PARTS)
+    if len(parts) > MOST_PARTS:
+        parts[-1] = REDACTED
+    return mark.join(_part(part) for part in parts)
+
+
+def _part(part: str) -> str:
+    """One part: its headers stay; its value is redacted, or left out where it is a file."""
+    gap = "\r\n\r\n" if "\r\n\r\n" in part else "\n\n"
+    head, found, value = part.partition(gap)
+    if not found:
+        return scrub(part)
+    end = "\r\n" if value.endswith("\r\n") else "\n" if value.endswith("\n") else ""
+    named = PART_NAME.search(head[:LONGEST_HEAD])
+    if PART_FILE.search(head):
+        return head + gap + FILE_LEFT_OUT + end
+    if named and is_secret(named[1]):
+        return head + gap + REDACTED + end
+    return head + gap + redact_body(value.removesuffix(end), "text/plain") + end

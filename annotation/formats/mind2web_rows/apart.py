@@ -1,0 +1,119 @@
+"""Rows of a parquet file, read in a process of its own: a file of some kB may unpack to any number of bytes.
+
+The library decides for itself how much memory a batch takes, and what the file says of its sizes need not be true. So
+the process has a bound of memory, and ends where a row needs more.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import resource
+import struct
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from annotation.records import Problem
+
+MEMORY = 1536 * 2**20  # bytes of address space
+LARGEST_MESSAGE = 256 * 2**20  # bytes of one row
+LENGTH = struct.Struct(">Q")
+ROOT = Path(__file__).parents[3]
+PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import serve; serve()"
+COMMAND = [sys.executable, "-I", "-B", "-X", "utf8", "-c", PROGRAM]
+# The system's own allocator, in one arena, which gives back what is large: others keep address space unused.
+ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": "131072",  # bytes
+}
+
+# ("row", number, values, problems), ("progress", done, total), ("refused", problems) or, last, ("end",)
+Message = tuple[Any, ...]
+
+
+class Ended(Exception):
+    """The process has ended before the file has, as it does when its memory is used up."""
+
+
+def messages(path: Path, columns: Collection[str], required: Collection[str]) -> Iterator[Message]:
+    """What the process says of the file, without the last ("end",). Raises Ended."""
+    arguments = [str(path.absolute()), ",".join(columns), ",".join(required)]
+    with subprocess.Popen(  # noqa: S603 - our own module, in an interpreter of our own
+        [*COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+        cwd="/",
+    ) as process:
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        try:
+            while (message := _received(process.stdout)) != ("end",):
+                yield message
+        finally:
+            process.kill()
+
+
+def _received(stream: IO[bytes]) -> Message:
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size or (length := LENGTH.unpack(head)[0]) > LARGEST_MESSAGE:
+        raise Ended
+    data = stream.read(length)
+    if len(data) < length:
+        raise Ended
+    found: Message = marshal.loads(data)  # noqa: S302 - written by our own process; it holds plain values alone
+    return found
+
+
+# --- the process ------------------------------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Read the file that the arguments name, and write messages to the standard output."""
+    from annotation.formats.documents import FormatError  # noqa: PLC0415
+    from annotation.formats.mind2web_rows import reading  # noqa: PLC0415 - it imports this module
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    path, columns, required = Path(sys.argv[1]), sys.argv[2].split(","), sys.argv[3].split(",")
+    try:
+        for row in reading.parquet_rows(path, columns, required, lambda done, total: _say("progress", done, total)):
+            _say_row(row)
+        _say("end")
+    except FormatError as error:
+        _say("refused", _plain(error.problems))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _say_row(row: Any) -> None:
+    for name in [name for name, value in row.values.items() if not _is_known(value)]:
+        row.refuse("value_unreadable", f"{name} has values of a kind that is not known")
+        del row.values[name]
+    _say("row", row.number, row.values, _plain(row.problems))
+
+
+def _is_known(value: Any) -> bool:
+    """Whether texts, bytes, numbers and what they are lists and objects of; not a date, for one."""
+    try:
+        marshal.dumps(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(problems: Collection[Problem]) -> list[tuple[str, str, str]]:
+    return [(one.code, one.message, one.where) for one in problems]
+
+
+def _say(*message: Any) -> None:
+    data = marshal.dumps(message)
+    if len(data) > LARGEST_MESSAGE:
+        raise MemoryError
+    sys.stdout.buffer.write(LENGTH.pack(len(data)) + data)

@@ -1,0 +1,84 @@
+"""The text of a PDF, read in a process of its own: the library is C, and the file comes from anywhere.
+
+Run as a file it is that process: a PDF on its standard input, the text as UTF-8 on its standard output.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+from typing import IO
+
+SECONDS = 10
+MEMORY = 2**30  # bytes of address space
+MOST_PAGES = 100
+LONGEST = 400_000  # characters
+LARGEST = 4 * LONGEST + MOST_PAGES  # bytes that the process may write
+COMMAND = [sys.executable, "-I", "-B", __file__]  # it takes nothing from environment and folder
+ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # no keys, no settings, no addresses
+
+
+class NoText(Exception):
+    """The text cannot be had; the message says why in a few words."""
+
+
+def text_of(data: bytes) -> str:
+    """The text of the first pages, with a form feed between pages; at most `LONGEST` characters.
+
+    Raises NoText when it is no PDF, needs a password, is broken, or takes too long or too much memory.
+    """
+    # Into files, whose size the process cannot exceed; what comes through a pipe has no bound.
+    with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as words:
+        try:
+            done = subprocess.run(  # noqa: S603 - our own module, in an interpreter of our own
+                COMMAND,
+                input=data,
+                stdout=text,
+                stderr=words,
+                env=ENVIRONMENT,
+                cwd="/",
+                timeout=SECONDS + 5,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise NoText("it took too long to read") from error
+        if done.returncode != 0:
+            said = _read(words).strip().splitlines()
+            raise NoText(said[-1][:200] if done.returncode == 1 and said else "it could not be read")
+        return _read(text).replace("\x00", "")[:LONGEST]
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(LARGEST).decode("utf-8", errors="replace")
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+
+
+def _print_text() -> None:
+    import pypdfium2  # noqa: PLC0415 - only here, where it may crash
+
+    data = sys.stdin.buffer.read()
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        raise SystemExit(f"it is broken or needs a password: {error}") from error
+    left = LONGEST
+    for number in range(min(len(document), MOST_PAGES)):
+        text = document[number].get_textpage().get_text_range()[:left]
+        left -= len(text) + 1
+        sys.stdout.buffer.write(text.encode("utf-8", errors="replace") + b"\f")
+        if left <= 0:
+            break
+
+
+if __name__ == "__main__":
+    _limited()
+    _print_text()

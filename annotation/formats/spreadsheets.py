@@ -1,0 +1,44 @@
+"""CSV for spreadsheets: texts of tasks, pages and agents stay texts there, whatever they begin with."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+
+# Control characters, half surrogates, what has no width (soft hyphens, joiners of words, tags) and marks that reorder
+# the text around them; XML refuses some of them too. U+200C and U+200D stay: scripts need them to join letters.
+UNSEEN = (
+    r"\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    r"\ufffe\uffff\U000e0000-\U000e007f"
+)
+# What a spreadsheet takes for the start of a formula, also behind what cannot be seen and in its full-width forms.
+_FORMULA = re.compile(rf"[\s\u200c\u200d{UNSEEN}]*[=+\-@＝＋－＠|%]|[\t\r\n]")
+
+
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
+    """RFC 4180, with a leading apostrophe where a spreadsheet would take a text for a formula."""
+    stream = io.StringIO(newline="")
+    csv.writer(stream).writerows([_plain(value) for value in row] for row in rows)
+    return stream.getvalue()
+
+
+def file_name(*parts: str) -> str:
+    """A name of letters, digits, dots and dashes, such as ``shops.Agent-1.agreement.pairs.csv``."""
+    plain = (re.sub(r"[^A-Za-z0-9_]+", "-", part).strip("-")[:80] for part in parts)
+    return ".".join(part for part in plain if part) + ".csv"
+
+
+def _plain(value: object) -> str:
+    """A number in ASCII and in full, nothing for what is unknown, and a text that stays a text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return f"'{value}" if _FORMULA.match(value) else value
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else ""
+    return str(value)
