@@ -5,10 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, Protocol, get_args, get_origin, get_type_hints
 
-from annotation.records import Finding, TrajectoryRecord, Verdict
+from annotation.records import AttachmentKind, Finding, TrajectoryRecord, Verdict
 from judges.llm import Asker, ImageRef
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that came with a trajectory, by its content: ``digest`` is its SHA-256, ``size`` is in bytes.
+
+    ``open`` gives a stream from the store, to be closed by the caller; it blocks, so a scorer calls it in a thread
+    of its own (`asyncio.to_thread`). It raises `llm.CallFailed` when the store has lost the file.
+    """
+
+    kind: AttachmentKind
+    name: str
+    digest: str
+    size: int
+    open: Callable[[], BinaryIO] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a maintainer wrote that a trajectory of the task is held against: network checks, or a rubric (YAML)."""
+
+    kind: str
+    version: int
+    digest: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +42,8 @@ class Subject:
 
     ``screenshots`` has one entry a step, None where the step has no picture; equal pictures have equal digests.
     ``input_images`` came with the task. ``key_points`` were accepted by people. The final answer is in ``record``;
-    a scorer that must not show it to its model leaves it there.
+    a scorer that must not show it to its model leaves it there. ``files`` came with the trajectory, in the order of
+    their names; ``expectations`` of the task by kind, the newest version of each.
     """
 
     record: TrajectoryRecord
@@ -25,6 +51,11 @@ class Subject:
     screenshots: tuple[ImageRef | None, ...] = ()
     input_images: tuple[ImageRef, ...] = ()
     key_points: tuple[str, ...] = ()
+    files: tuple[StoredFile, ...] = ()
+    expectations: Mapping[str, Expected] = field(default_factory=lambda: MappingProxyType({}))
+
+    def files_of(self, kind: AttachmentKind) -> tuple[StoredFile, ...]:
+        return tuple(one for one in self.files if one.kind is kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +91,8 @@ class Score:
 
     ``verdict`` None is unscored, and ``unscored`` then says why in words; never both, never neither. ``score`` is a
     number where the scorer gives one. ``response`` is the raw text that the verdict was read from. ``notes`` are
-    facts about how it was made, such as where the key points came from.
+    facts about how it was made, such as where the key points came from. ``details`` are what only this scorer has to
+    say (a tree, a trace, predictions), as JSON; a page of its own kind shows them.
     """
 
     verdict: Verdict | None
@@ -71,18 +103,20 @@ class Score:
     steps: tuple[StepEvidence, ...] = ()
     response: str = ""
     notes: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.verdict is None) == (not self.unscored):
             raise ValueError("A score has either a verdict or a reason why there is none.")
 
     def evidence(self) -> dict[str, Any]:
-        """Key points, steps and notes as JSON, as they are stored with a judgment."""
-        return {
+        """Key points, steps, notes and details as JSON, as they are stored with a judgment."""
+        found: dict[str, Any] = {
             "key_points": [asdict(point) for point in self.key_points],
             "steps": [asdict(step) for step in self.steps],
             "notes": dict(self.notes),
         }
+        return found | ({"details": dict(self.details)} if self.details else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +141,8 @@ class Kind:
     ``build`` makes the scorer from its parameters (an instance of ``parameters``, a frozen dataclass whose fields
     have defaults and, in their metadata, a ``help`` text) and the prompts. ``version`` changes whenever the same
     parameters would lead to another call or another reading of a reply. ``calls`` foresees the calls of a subject:
-    pairs of a stage and the number of pictures in the call.
+    pairs of a stage and the number of pictures in the call. A kind that never ``asks`` a model needs no endpoint, no
+    model, no prompts ("") and no ``calls``. ``expects`` names the kind of expectation without which it scores nothing.
     """
 
     name: str
@@ -117,7 +152,9 @@ class Kind:
     parameters: type
     prompts: str
     build: Callable[[Any, Prompts], Scorer]
-    calls: Callable[[Any, Subject], list[tuple[str, int]]]
+    calls: Callable[[Any, Subject], list[tuple[str, int]]] = lambda parameters, subject: []
+    asks: bool = True
+    expects: str = ""
 
 
 REGISTRY: dict[str, Kind] = {}

@@ -19,6 +19,16 @@ class ImageRef:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenImage(ImageRef):
+    """A picture that is in no store, such as the page of a PDF: ``data`` is a JPEG, and is sent as it is.
+
+    ``digest`` is the SHA-256 of ``data``. It stays in memory for as long as its prompt.
+    """
+
+    data: bytes = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SentImage:
     """A picture in a prompt. ``media_type`` is what the data URL says; the bytes are always JPEG."""
 
@@ -92,13 +102,21 @@ class Asker(Protocol):
     """What a scorer asks a model with."""
 
     async def ask(
-        self, prompt: Prompt, *, stage: str, step: int | None = None, schema: Mapping[str, Any] | None = None
+        self,
+        prompt: Prompt,
+        *,
+        stage: str,
+        step: int | None = None,
+        schema: Mapping[str, Any] | None = None,
+        vote: int = 0,
     ) -> Reply:
         """The model's reply to a prompt.
 
         With ``schema`` (a JSON schema of an object, every property required) the answer is asked for in that form,
         where the judge's output mode allows; otherwise, or when the endpoint cannot, the reply is text only. ``stage``
-        and ``step`` name the call in the trace, and later stages are served first. Raises CallFailed or BudgetSpent.
+        and ``step`` name the call in the trace, and later stages are served first. The same prompt is asked anew under
+        another ``vote``: with the judge's seed plus the vote, where one is sent, and a key of its own in the cache.
+        Raises CallFailed or BudgetSpent.
         """
         ...
 

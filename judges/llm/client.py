@@ -24,6 +24,7 @@ from judges.llm.asking import (
     Endpoint,
     Gate,
     Generation,
+    GivenImage,
     ImageRef,
     Images,
     Ledger,
@@ -59,6 +60,7 @@ class _Question:
     schema: Mapping[str, Any] | None
     rank: Rank
     correction: Correction | None = None
+    vote: int = 0
 
     @property
     def pictures(self) -> list[ImageRef]:
@@ -216,7 +218,7 @@ class Client:
             size = sum(self._sizes.get(image.digest, SUPPOSED) for image in images)
             await self._room.take(size, question.rank)
             turn.size = size
-            loaded += await asyncio.gather(*(self._images.load(image) for image in images))
+            loaded += await asyncio.gather(*(self._bytes_of(image) for image in images))
             for image, data in zip(images, loaded, strict=True):
                 self._remember(image, data)
             true = sum(map(len, loaded))
@@ -231,6 +233,9 @@ class Client:
             }
             turn.pictures = dict(zip(turn.sent.values(), loaded, strict=True))
 
+    async def _bytes_of(self, image: ImageRef) -> bytes:
+        return image.data if isinstance(image, GivenImage) else await self._images.load(image)
+
     def _remember(self, image: ImageRef, data: bytes) -> None:
         self._sizes[image.digest] = len(data)
         self._sizes.move_to_end(image.digest)
@@ -238,8 +243,10 @@ class Client:
             self._sizes.popitem(last=False)
 
     def _call(self, question: _Question, turn: _Turn) -> Call:
-        request = request_for(self._form, question.prompt, turn.sent, question.schema, question.correction)
-        return call_for(request, question.stage, question.step)
+        request = request_for(
+            self._form, question.prompt, turn.sent, question.schema, question.correction, question.vote
+        )
+        return call_for(request, question.stage, question.step, question.vote)
 
     @asynccontextmanager
     async def _alone(self, question: _Question, call: Call) -> AsyncIterator[None]:
@@ -330,13 +337,19 @@ class _Asker:
         self._stages: list[str] = []
 
     async def ask(
-        self, prompt: Prompt, *, stage: str, step: int | None = None, schema: Mapping[str, Any] | None = None
+        self,
+        prompt: Prompt,
+        *,
+        stage: str,
+        step: int | None = None,
+        schema: Mapping[str, Any] | None = None,
+        vote: int = 0,
     ) -> Reply:
         self._client.spoke(self)
         if stage not in self._stages:
             self._stages.append(stage)
         rank = (-self._client.rank(stage, self._stages.index(stage)), self._order)
-        question = _Question(self._ledger, prompt, stage, step, schema, rank)
+        question = _Question(self._ledger, prompt, stage, step, schema, rank, vote=vote)
         first = await self._client.answer(question)
         if not first.problem:
             return first

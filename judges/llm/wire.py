@@ -65,14 +65,14 @@ class Form:
         self._left_out = {"temperature"} if reasoning else set()
         self._refused: set[str] = set()
 
-    def settings(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Everything of a request but its messages."""
+    def settings(self, schema: Mapping[str, Any] | None, vote: int = 0) -> dict[str, Any]:
+        """Everything of a request but its messages; another ``vote`` has another seed."""
         asked = self.generation
         given = {
             "model": self.model,
             self.length: asked.max_tokens or TOKENS[self.length],
             "temperature": asked.temperature,
-            "seed": None if asked.seed == -1 else asked.seed,
+            "seed": None if asked.seed == -1 else asked.seed + vote,
             "reasoning_effort": asked.reasoning_effort or None,
         } | (_output(self.output, schema) if schema else {})
         return {name: value for name, value in given.items() if value is not None and name not in self._left_out}
@@ -132,6 +132,7 @@ def request_for(
     sent: Mapping[str, str],
     schema: Mapping[str, Any] | None = None,
     correction: Correction | None = None,
+    vote: int = 0,
 ) -> dict[str, Any]:
     """The body of a request with pictures by digest: ``sha256`` of the JPEG that is sent, ``screenshot`` its original.
 
@@ -145,7 +146,7 @@ def request_for(
             {"role": "assistant", "content": plain(correction.reply) or "(nothing)"},
             {"role": "user", "content": plain(wanted)},
         ]
-    return form.settings(schema) | {"messages": messages}
+    return form.settings(schema, vote) | {"messages": messages}
 
 
 def _content(parts: tuple[Part, ...], sent: Mapping[str, str]) -> str | list[dict[str, Any]]:
@@ -159,9 +160,13 @@ def _picture(part: SentImage, sent: Mapping[str, str]) -> dict[str, Any]:
     return {"type": "image_url", "image_url": digests | {"media_type": part.media_type, "detail": part.detail}}
 
 
-def call_for(request: Mapping[str, Any], stage: str, step: int | None) -> Call:
-    """The call with its key: SHA-256 of the request as canonical JSON."""
-    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def call_for(request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0) -> Call:
+    """The call with its key: SHA-256 of the request as canonical JSON, and of the vote where it is not the first.
+
+    Where no seed is sent the requests of all votes are equal, and only their keys tell their replies apart.
+    """
+    named = {"request": request, "vote": vote} if vote else request
+    canonical = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return Call(hashlib.sha256(canonical.encode()).hexdigest(), stage, step, request)
 
 

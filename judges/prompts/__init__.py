@@ -14,6 +14,16 @@ for WebJudge, ``verdict`` alone for judges of one call. The parts:
 ``framed_system``, ``framed_user``
     what the default mode sends. ``{record}`` stands for everything that comes from the task, the pages and the
     agent, as a marked block of JSON strings (`judges.scorers.framing`).
+``system``, ``user`` of the rubric judge
+    its stages are ``verify_answer``, ``verify_page``, ``verify_steps``, ``extract_answer`` and ``extract_page``. Always
+    framed: ``{record}`` is the marked block with task, answer, address and page, or steps; ``{claim}``,
+    ``{instruction}`` (the word none where there is none), ``{request}`` (what to take out) and ``{schema}`` (JSON) are
+    one line each, quoted as JSON strings (`framing.quoted`) but for the schema.
+``system``, ``user`` of action selection
+    the published cookbook's way: its stages are ``action`` (``{task}``, ``{elements}``, ``{previous_actions}``),
+    ``option_selection`` and ``action_correctness`` (``{task}``, ``{expected_option}``, ``{expected_action}``,
+    ``{expected_value}``, ``{target}``, ``{output}``). ``framed_system`` and ``framed_user`` of ``action``, ``pointing``
+    (a screenshot alone) and ``value`` (whether two values are the same) are what the default style sends.
 ``criteria``
     optional: what counts as success, put for ``{criteria}`` into both system texts of the stage.
 

@@ -1,3 +1,13 @@
 """One judge a module or package; no Django, no rows: a record and a model client in, a score out."""
 
-from judges.scorers import agent_trek, autonomous_eval, single_call, web_voyager, webjudge  # noqa: F401 - fills the registry
+from judges.scorers import (  # noqa: F401 - fills the registry
+    action_selection,
+    agent_trek,
+    autonomous_eval,
+    network_trace,
+    single_call,
+    web_voyager,
+    webarena,
+    webjudge,
+)
+from judges.scorers.rubric import judge  # noqa: F401

@@ -15,6 +15,8 @@ from typing import Literal
 from annotation.formats.actions import is_completion
 from annotation.records import SourceFormat, StepRecord, TrajectoryRecord
 
+NO_STEPS = "The trajectory has no steps: this judge judges what was done, and there is only an answer."
+
 # Longest texts, in characters. A record of 100 steps at their limits still fits a context of 128,000 tokens.
 TASK = 6_000
 ACTION = 1_000

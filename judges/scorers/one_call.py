@@ -73,7 +73,7 @@ class Published:
     user: str
 
     async def score(self, subject: Subject, model: Asker) -> Score:
-        if reason := self.method.obstacle(subject, self.mode):
+        if reason := obstacle(self.method, subject, self.mode):
             return noted(Score(None, reason), subject)
         score = await (self._upstream if self.mode == "upstream" else self._default)(subject, model)
         return noted(score, subject)
@@ -94,6 +94,11 @@ class Published:
         return scored(reply, lambda reply: self.method.reads_upstream(reply.text), shown.pictures)
 
 
+def obstacle(method: Method, subject: Subject, mode: Mode) -> str:
+    """Why a subject cannot be judged, "" where it can: no method judges an answer that nothing led to."""
+    return method.obstacle(subject, mode) or ("" if subject.record.steps else framing.NO_STEPS)
+
+
 def published(method: Method) -> Callable[[Mended, Prompts], Published]:
     """How a published judge is built for the registry; LookupError for a set without the texts of its mode."""
 
@@ -110,7 +115,7 @@ def foreseen(method: Method) -> Callable[[Mended, Subject], list[tuple[str, int]
     """The calls of a published judge: one with its pictures, or none where it cannot judge."""
 
     def calls(parameters: Mended, subject: Subject) -> list[tuple[str, int]]:
-        if method.obstacle(subject, parameters.mode):
+        if obstacle(method, subject, parameters.mode):
             return []
         shows = method.shows_upstream if parameters.mode == "upstream" else method.shows
         pictures = shows(subject).pictures

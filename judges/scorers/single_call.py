@@ -93,6 +93,11 @@ def chosen(parameters: SingleCall, subject: Subject) -> tuple[Picture, ...]:
     return tuple(taken[round(place * (len(taken) - 1) / (most - 1))] for place in range(most))
 
 
+def unseen(parameters: SingleCall, subject: Subject) -> bool:
+    """Whether there would be nothing to judge: no steps, and the answer, if there is one, is not shown."""
+    return not subject.record.steps and not parameters.show_final_answer
+
+
 def lines(parameters: SingleCall, subject: Subject) -> Iterator[str]:
     """The record, as far as it is shown."""
     trajectory = subject.record
@@ -122,6 +127,8 @@ class Judge:
     user: str
 
     async def score(self, subject: Subject, model: Asker) -> Score:
+        if unseen(self.parameters, subject):
+            return noted(Score(None, framing.NO_STEPS), subject)
         pictures = chosen(self.parameters, subject)
         message = recorded(self.user, Shown(tuple(lines(self.parameters, subject)), pictures=pictures))
         if self.parameters.show_input_images and subject.input_images:
@@ -164,6 +171,8 @@ def build(parameters: SingleCall, prompts: Prompts) -> Judge:
 
 
 def calls(parameters: SingleCall, subject: Subject) -> list[tuple[str, int]]:
+    if unseen(parameters, subject):
+        return []
     attached = len(subject.input_images) if parameters.show_input_images else 0
     return [(STAGE, len(different(chosen(parameters, subject))) + attached)]
 

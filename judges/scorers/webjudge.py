@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from judges.llm import Asker, ImageRef
 from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
+from judges.scorers import framing
 from judges.scorers.suspicion import noted
 from judges.scorers.together import together
 from judges.scorers.webjudge_framed import Framed
@@ -80,6 +81,8 @@ class WebJudge:
         )
 
     async def score(self, subject: Subject, model: Asker) -> Score:
+        if not subject.record.steps:
+            return noted(Score(None, framing.NO_STEPS), subject)
         return noted(await self._score(subject, model), subject)
 
     async def _score(self, subject: Subject, model: Asker) -> Score:
@@ -186,6 +189,8 @@ def _repeated(look: Look, step: int) -> Look:
 
 def calls(parameters: Parameters, subject: Subject, *, general: bool = False) -> list[tuple[str, int]]:
     """One for the key points, one for each different screenshot, one for the verdict with as many as may be shown."""
+    if not subject.record.steps:
+        return []
     own = len(subject.input_images) if general else 0
     taken = [image.digest for image in subject.screenshots if image is not None]
     distinct = len(set(taken))

@@ -1,0 +1,5 @@
+"""Action selection on Multimodal-Mind2Web: which action a model would do next, held against what a person did."""
+
+from judges.scorers.action_selection.judge import KIND, ActionSelection
+
+__all__ = ["KIND", "ActionSelection"]

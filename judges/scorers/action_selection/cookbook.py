@@ -1,0 +1,161 @@
+"""The published cookbook's way of asking and scoring, for comparison: its page summary, its prompt, its two scorers.
+
+One thing of it is mended here too, since numbers with it would mean nothing: the cookbook shows the actions of the
+whole task, the present and later ones among them, as previous ones. Pages are parsed as UTF-8 whatever encoding they
+declare (the cookbook fails on those), and attributes are cut at 500 characters. Everything else is as it was: groups
+in a fixed order, so that 50 buttons hide all fields, elements of two groups twice, and labels that end at the first
+element in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.formats.mind2web_rows import ReferenceStep
+from judges.llm import Asker, Prompt, Reply, SentImage
+from judges.prompts import fill
+from judges.scorer import Prompts
+from judges.scorers.action_selection import actions
+from judges.scorers.action_selection.page_summary import parsed
+from judges.scorers.framing import encodable
+from judges.scorers.together import together
+
+MOST_ELEMENTS = 50
+PREVIOUS = 3
+TEXT = 30
+ATTRIBUTE = 500
+ATTRIBUTES = ("id", "type", "placeholder", "href", "role", "aria-label", "value", "name")
+EMPTY = "No page content"
+UNPARSED = "Error parsing page"
+SCORERS = ("option_selection", "action_correctness")
+
+Group = Callable[[Any], bool]
+
+
+def _is(*tags: str) -> Group:
+    return lambda node: node.tag in tags
+
+
+GROUPS: tuple[Group, ...] = (
+    lambda node: node.tag == "button" or (node.tag == "input" and node.get("type") in ("submit", "button")),
+    lambda node: node.tag == "a" or node.get("role") == "button" or node.get("onclick") is not None,
+    lambda node: node.tag in ("select", "textarea") or (node.tag == "input" and node.get("type") != "hidden"),
+    _is("label", "form"),
+    _is("h1", "h2", "h3", "nav"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The lines of the summary, and the place from 1 of each node in the order in which it takes them."""
+
+    lines: tuple[str, ...]
+    ranks: Mapping[str, int]
+
+    def rank_of(self, nodes: Collection[str]) -> int | None:
+        return min((self.ranks[node] for node in nodes if node in self.ranks), default=None)
+
+
+def summary_of(html: str, most: int = MOST_ELEMENTS) -> Listed:
+    """Up to ``most`` elements, group by group and in document order in each; a message for an empty or broken page."""
+    if not html.strip():
+        return Listed((EMPTY,), {})
+    root, problem = parsed(html)
+    if root is None:
+        return Listed((f"{UNPARSED}: {problem}",), {})
+    ranks: dict[str, int] = {}
+    lines: list[str] = []
+    nodes = [node for node in root.iter() if isinstance(node.tag, str)]
+    for place, node in enumerate((node for group in GROUPS for node in nodes if group(node)), 1):
+        if len(lines) < most:
+            lines.append(line_of(node))
+        if name := node.get("backend_node_id"):
+            ranks.setdefault(name, place)
+    return Listed(tuple(lines), ranks)
+
+
+def line_of(node: Any) -> str:
+    """``<tag attributes>text</tag>`` on one line."""
+    shown = "".join(f' {name}="{node.get(name)[:ATTRIBUTE]}"' for name in ATTRIBUTES if node.get(name))
+    return " ".join(f"<{node.tag}{shown}>{text_of(node)}</{node.tag}>".split())
+
+
+def text_of(node: Any) -> str:
+    """The text before the first element in it, or, where that is blank, all pieces of text joined by spaces."""
+    direct = (node.text or "").strip()
+    if direct:
+        return direct[:TEXT]
+    pieces: list[str] = []
+    for piece in node.itertext():
+        if text := piece.strip():
+            pieces.append(text)
+        if sum(map(len, pieces)) > TEXT:
+            break
+    return " ".join(pieces)[:TEXT]
+
+
+def previous_actions(before: Sequence[str]) -> str:
+    """The last three of the actions before this one, numbered from 1; with how many there are where that is more."""
+    if not before:
+        return "None"
+    shown = before[-PREVIOUS:]
+    lines = [f"{number}. {action}" for number, action in enumerate(shown, 1)]
+    return "\n".join([f"(last {len(shown)} of {len(before)})", *lines] if len(before) > len(shown) else lines)
+
+
+# --- asking and scoring
+
+
+def prompt_of(texts: Prompts, step: ReferenceStep, lines: Sequence[str], picture: SentImage | None) -> Prompt:
+    """One user message, the picture before the text."""
+    text = filled(
+        texts,
+        "action.user",
+        task=step.task,
+        elements="\n".join(lines),
+        previous_actions=previous_actions(step.actions[: step.index]),
+    )
+    return Prompt(texts.texts["action.system"], ((picture, text) if picture else (text,),))
+
+
+def filled(texts: Prompts, name: str, **values: str) -> str:
+    return fill(texts.texts[name], **{key: encodable(value) for key, value in values.items()})
+
+
+async def graded(texts: Prompts, step: ReferenceStep, place: int, output: str, model: Asker) -> list[Reply]:
+    """The replies of the two scorers of a prediction, in the order of `SCORERS`."""
+    operation = step.operation
+    values = {
+        "task": step.task,
+        "expected_option": actions.LETTERS[operation.op],
+        "expected_action": operation.op,
+        "expected_value": operation.value,
+        "target": step.action,
+        "output": output,
+    }
+    asked = (
+        model.ask(
+            Prompt(texts.texts[f"{name}.system"], ((filled(texts, f"{name}.user", **values),),)),
+            stage=name,
+            step=place,
+            schema=actions.CHOICE_SCHEMA,
+        )
+        for name in SCORERS
+    )
+    return await together(asked)
+
+
+def prediction_in(text: str) -> actions.Predicted | None:
+    """What a reply of three lines says, for the list of predictions; its two scorers read the reply themselves."""
+    operation = actions.operation_in(text)
+    if not operation:
+        return None
+    return actions.Predicted(operation, "" if operation == "CLICK" else actions.value_in(text))
+
+
+def places() -> Iterator[str]:
+    """The texts that a set must have."""
+    for stage in ("action", *SCORERS):
+        yield from (f"{stage}.system", f"{stage}.user")

@@ -1,0 +1,209 @@
+"""Addresses as they are compared: what stands for the same place is written in the same way.
+
+Scheme and host regardless of case, international hosts in their ASCII form, no default port, no user or password; path
+without dot segments, final slash, case, and with percent-encodings decoded; parameters by name, in any order; fragment
+decoded. Another host is another place, with or without ``www.``; so is another port or scheme. Nothing here raises on
+an address from a trace, whatever it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from annotation.formats.har import REDACTED
+from judges.scorers.network_trace.patterns import compiled
+
+LONGEST = 20_000  # characters of an address that are looked at
+MOST_PARAMETERS = 2_000
+DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+PLACEHOLDER = re.compile(r"__([A-Z0-9]+(?:_[A-Z0-9]+)*)__")
+BASE64 = re.compile(r"[A-Za-z0-9_+-]{4,}={0,2}")
+
+Parameters = dict[str, tuple[str, ...]]
+
+
+class UnknownSite(ValueError):
+    """A placeholder for a site whose address is not known; ``name`` is the site's."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the address of the site {name} is not known")
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``segments`` of the path are decoded, so that a slash inside of one (``%2F``) is none between two."""
+
+    scheme: str
+    host: str
+    port: int | None
+    segments: tuple[str, ...]
+    parameters: tuple[tuple[str, str], ...] = ()
+    fragment: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, int | None, tuple[str, ...]]:
+        """All but parameters and fragment."""
+        return (self.scheme, self.host, self.port, self.segments)
+
+    @property
+    def by_name(self) -> Parameters:
+        """The values of each parameter, in their order; a parameter without a value counts as not there."""
+        found: Parameters = {}
+        for name, value in self.parameters:
+            if value:
+                found[name] = (*found.get(name, ()), value)
+        return found
+
+    def without_query(self) -> str:
+        port = f":{self.port}" if self.port is not None else ""
+        path = "/".join(quote(segment, safe="!$&'()*+,;=:@~") for segment in self.segments)
+        return f"{self.scheme}:{f'//{self.host}{port}/' if self.host else ''}{path}"
+
+    def __str__(self) -> str:
+        """The normal form, an address again."""
+        query = f"?{urlencode(self.parameters)}" if self.parameters else ""
+        fragment = f"#{quote(self.fragment)}" if self.fragment else ""
+        return f"{self.without_query()}{query}{fragment}"
+
+
+@lru_cache(maxsize=2_048)
+def address(url: str, *, decode_base64: bool = False) -> Address:
+    """The parts of an address in normal form; ``decode_base64``: parameters are also read from the path."""
+    text = url[:LONGEST].strip()
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return Address("", "", None, (_folded(text),))
+    scheme = parts.scheme.lower()
+    segments, hidden = _segments(parts.path, bool(parts.netloc), decode_base64)
+    return Address(
+        scheme,
+        _host(parts.hostname or ""),
+        None if port == DEFAULT_PORTS.get(scheme) else port,
+        segments,
+        tuple(hidden + parameters(parts.query)),
+        _folded(parts.fragment),
+    )
+
+
+def parameters(query: str) -> list[tuple[str, str]]:
+    """Name and value of each parameter of a query, decoded, in their order."""
+    pairs = query.split("&", MOST_PARAMETERS)[:MOST_PARAMETERS]
+    found = parse_qsl("&".join(pairs), keep_blank_values=True)
+    return [(unicodedata.normalize("NFC", name), unicodedata.normalize("NFC", value)) for name, value in found]
+
+
+def bare_names(url: str) -> list[str]:
+    """The parameters of an address that are names alone: ``/c?on_sale``."""
+    query = url.partition("#")[0].partition("?")[2]
+    return [found for part in query.split("&") if part and "=" not in part for found, _ in parameters(part)]
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two addresses are the same, with parameters in any order and the same fragment."""
+    a, b = address(one), address(other)
+    return a.place == b.place and a.fragment == b.fragment and _sorted(a.by_name) == _sorted(b.by_name)
+
+
+def may_be(wanted: str, had: str) -> bool | None:
+    """Whether a text is the one that is wanted; None where import has blanked a part of it that may have been."""
+    first, *rest = had.split(REDACTED)
+    if not rest:
+        return wanted == had
+    place = len(first)
+    if not wanted.startswith(first):
+        return False
+    for piece in rest[:-1]:
+        place = wanted.find(piece, place) + len(piece)
+        if place < len(piece):
+            return False
+    return None if len(wanted) - place >= len(rest[-1]) and wanted.endswith(rest[-1]) else False
+
+
+def may_be_path(wanted: tuple[str, ...], had: tuple[str, ...]) -> bool | None:
+    """As `may_be`, of segments of paths; what was blanked may have had slashes."""
+    if not any(REDACTED in one for one in had):
+        return wanted == had
+    return may_be("/".join(wanted), "/".join(had))
+
+
+def is_ignored(name: str, names: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Whether a parameter is left out: by its name, or because a pattern is found in it, regardless of case."""
+    return name in names or any(compiled(one, ignore_case=True).search(name) for one in patterns)
+
+
+def placeholders(url: str) -> list[str]:
+    """The sites that an address names, in small letters: ``__SHOP__`` is ``shop``."""
+    return [name.lower() for name in PLACEHOLDER.findall(url)]
+
+
+def expanded(url: str, sites: Mapping[str, tuple[str, ...]], *, pattern: bool = False) -> list[str]:
+    """The addresses that stand behind ``url``: one for each address of the site it names; UnknownSite.
+
+    In a ``pattern`` the addresses are escaped.
+    """
+    found = [url]
+    for name in dict.fromkeys(placeholders(url)):
+        bases = sites.get(name, ())
+        if not bases:
+            raise UnknownSite(name)
+        escaped = [re.escape(base.rstrip("/")) if pattern else base.rstrip("/") for base in bases]
+        found = [one.replace(f"__{name.upper()}__", base) for one in found for base in escaped]
+    return found
+
+
+def _segments(path: str, has_host: bool, decode_base64: bool) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
+    kept: list[str] = []
+    hidden: list[tuple[str, str]] = []
+    for raw in path.removeprefix("/").split("/") if has_host else [path]:
+        query = _base64_query(raw) if decode_base64 else None
+        if query is not None:
+            hidden += parameters(query)
+        elif raw == "..":
+            del kept[-1:]
+        elif raw != ".":
+            kept.append(_folded(raw))
+    while kept and not kept[-1]:
+        kept.pop()
+    return tuple(kept), hidden
+
+
+def _base64_query(segment: str) -> str | None:
+    """The parameters that a segment of a path hides in base64, None where it hides none."""
+    if not BASE64.fullmatch(segment):
+        return None
+    text = segment.rstrip("=")
+    try:
+        found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return found.strip().lstrip("?&") if "=" in found and found.isprintable() else None
+
+
+def _folded(text: str) -> str:
+    """A part of an address decoded and without case, so that doing it again changes nothing."""
+    plain = unicodedata.normalize("NFD", unquote(text, errors="replace"))
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", plain.casefold()).casefold())
+
+
+def _host(host: str) -> str:
+    host = unicodedata.normalize("NFKC", unquote(host)).lower().rstrip(".")
+    if host.isascii() or len(host) > 253:
+        return host
+    try:
+        return host.encode("idna").decode().lower()
+    except UnicodeError:
+        return host
+
+
+def _sorted(found: Parameters) -> dict[str, list[str]]:
+    return {name: sorted(values) for name, values in found.items()}

@@ -1,0 +1,118 @@
+"""The agent's structured answer, held against what is expected of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from judges.scorers.network_trace.bodies import Body
+from judges.scorers.network_trace.bodies_compared import compare_body
+from judges.scorers.network_trace.model import NOT_GIVEN, AnswerCheck
+from judges.scorers.network_trace.patterns import TooCostly, shared_steps
+from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, said, verdict
+from judges.scorers.network_trace.values import DEFAULT, MOST_ITEMS, Compared, Rules, as_list, compare, paired
+
+LONGEST = 2_000_000  # characters of an answer that is read
+DEEPEST = 100  # levels of objects and lists in it
+FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+NO_ANSWER = "The agent gave no structured answer: {}."
+OLD_NAMES = {"task_type": "performed_operation"}
+
+
+class NoAnswer(Exception):
+    """There is no structured answer; the message says what there is."""
+
+
+def structured(attached: str | None, final_answer: str | None) -> dict[str, Any]:
+    """The object that the agent answered with: what came as a file, else the final answer, which may be fenced.
+
+    Raises NoAnswer.
+    """
+    text = attached if attached is not None else final_answer
+    if not text or not text.strip():
+        raise NoAnswer("no file agent_response.json came with the trajectory, and the final answer is empty")
+    if len(text) > LONGEST:
+        raise NoAnswer(f"it has more than {LONGEST:,} characters")
+    fenced = FENCED.search(text)
+    for one in (text, fenced[1] if fenced else ""):
+        try:
+            found = json.loads(one)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            if _is_deep(found):
+                raise NoAnswer(f"it is nested more than {DEEPEST} levels deep")
+            return found
+    what = "the file that came with the trajectory" if attached is not None else "the final answer"
+    raise NoAnswer(f"{what} is no JSON object")
+
+
+def _is_deep(answer: dict[str, Any]) -> bool:
+    """Whether it has more than `DEEPEST` levels; without recursion, which is what such an answer would break."""
+    level: list[Any] = [answer]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
+
+
+@shared_steps()
+def held(check: AnswerCheck, answer: dict[str, Any], rules: Rules = DEFAULT) -> Result:
+    """The answer held against one check, field by field. In an answer import blanks nothing."""
+    try:
+        differences = tuple(_differences(check, answer, replace(rules, blanked=False)))
+    except TooCostly as error:
+        return Result(check, ERROR, str(error))
+    found = verdict(differences)
+    if found:
+        return Result(check, PASS, "The answer is what is expected.", differences=differences)
+    if found is None:
+        return Result(check, ERROR, f"The answer cannot be compared: {said(differences)}.", differences=differences)
+    return Result(check, FAIL, f"The answer is another one: {said(differences)}.", differences=differences)
+
+
+def unanswered(check: AnswerCheck, reason: NoAnswer) -> Result:
+    return Result(check, ERROR, NO_ANSWER.format(reason))
+
+
+def _differences(check: AnswerCheck, answer: dict[str, Any], rules: Rules) -> Iterator[Difference]:
+    for name in ("task_type", "status"):
+        if wanted := getattr(check, name):
+            actual = answer.get(name, answer.get(OLD_NAMES.get(name, name)))
+            compared = compare(wanted, actual, None, rules)
+            yield Difference(name, wanted, actual, compared.equal, compared.note)
+    if check.retrieved_data is not NOT_GIVEN:
+        yield from retrieved(check, answer.get("retrieved_data"), rules)
+    if check.fields:
+        body = Body(json.dumps(answer), "application/json")
+        yield from compare_body("fields", check.fields, body, check.fields_schema, absent=Compared(False), rules=rules)
+
+
+def retrieved(check: AnswerCheck, actual: Any, rules: Rules) -> Iterator[Difference]:
+    """Each expected item beside the one it is compared with; then what nobody expected.
+
+    An item that is a list has alternatives; an object has exactly the expected keys. Without ``ordered`` the items may
+    stand in any order.
+    """
+    wanted, had = as_list(check.retrieved_data), as_list(actual)
+    if not wanted:
+        yield Difference("retrieved_data", None, actual, not had, "which is not expected")
+        return
+    if max(len(wanted), len(had)) > MOST_ITEMS and not check.ordered:
+        note = f"lists of more than {MOST_ITEMS} items are only compared in order"
+        yield Difference("retrieved_data", None, None, None if len(wanted) == len(had) else False, note)
+        return
+    pairs = paired(wanted, had, check.results_schema, rules, ordered=check.ordered, all_keys=True)
+    for place, (partner, compared) in enumerate(pairs):
+        other = had[partner] if partner is not None else None
+        yield Difference(f"retrieved_data[{place}]", wanted[place], other, compared.equal, compared.note)
+    left = [place for place in range(len(had)) if place not in {partner for partner, _ in pairs}]
+    for place in left:
+        yield Difference(f"retrieved_data[{place}]", None, had[place], False, "which is not expected")

@@ -1,0 +1,258 @@
+"""Reads the keys of one check, and says of each mistake in which line it is and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from annotation.formats.documents import kind_of
+from annotation.formats.printable import printable
+from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant
+from annotation.records import Problem
+from judges.scorers.network_trace import dates
+from judges.scorers.network_trace.addresses import UnknownSite, address, expanded, placeholders
+from judges.scorers.network_trace.amounts import Ambiguous, NotOne
+from judges.scorers.network_trace.json_paths import PathError, parse_path
+from judges.scorers.network_trace.patterns import PatternError, compiled, is_pattern
+from judges.scorers.network_trace.values import FOREIGN, KINDS, Schema
+
+MOST_ALTERNATIVES = 50
+LONGEST_NAME = 200  # characters
+DEEPEST_SCHEMA = 10
+TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+SCHEMA_KEYS = ("type", "format", "items", "properties", "date_format", "description", "title")
+
+
+class Reading:
+    """A document with the problems that were found in it. Readers return something harmless where one was found."""
+
+    def __init__(self, document: YamlDocument, name: str) -> None:
+        self.document, self.name = document, name
+        self.problems: list[Problem] = []
+        self.misspelt: set[tuple[Place, str]] = set()
+
+    def meant(self, place: Place, key: str) -> bool:
+        """Whether a key of this object is refused as what is probably ``key``: that it is missing is told by then."""
+        return any(where[: len(place)] == place and name == key for where, name in self.misspelt)
+
+    def refuse(self, code: str, place: Place, says: str) -> None:
+        line = self.document.line(place)
+        self.problems.append(Problem(code, f"{self.name}, line {line:,}: {says}", f"line {line}"))
+
+    def wrong_type(self, place: Place, wanted: str, value: object) -> None:
+        self.refuse("wrong_type", place, f"{_named(place)} must be {wanted}, not {kind_of(value)}.")
+
+    def unknown(self, place: Place, what: str, known: Iterable[str]) -> None:
+        key, names = str(place[-1]), list(known)
+        near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
+        self.misspelt |= {(place[:-1], one) for one in near}
+        help_text = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}."
+        self.refuse("unknown_key", place, f"`{printable(key, 60)}` is no {what}; {help_text}")
+
+    def text(self, place: Place, value: object, longest: int = 10_000) -> str:
+        if not isinstance(value, str):
+            self.wrong_type(place, "a text", value)
+            return ""
+        if len(value) > longest:
+            self.refuse("too_long", place, f"{_named(place)} must have at most {longest:,} characters.")
+            return ""
+        return value
+
+    def flag(self, place: Place, value: object) -> bool:
+        if not isinstance(value, bool):
+            meant = flag_meant(value)
+            says = f"{_named(place)} must be true or false; write {meant}."
+            self.refuse("wrong_type", place, says) if meant else self.wrong_type(place, "true or false", value)
+        return value is True
+
+    def mapping(self, place: Place, value: object) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.wrong_type(place, "an object", value)
+            return {}
+        return value
+
+    def each(self, place: Place, value: object) -> list[tuple[Place, Any]]:
+        """The values of a list with their places; a single value is a list of one."""
+        if not isinstance(value, list):
+            return [(place, value)]
+        if len(value) > MOST_ALTERNATIVES:
+            self.refuse("too_many", place, f"{_named(place)} may have at most {MOST_ALTERNATIVES} values.")
+        return [((*place, number), one) for number, one in enumerate(value[:MOST_ALTERNATIVES])]
+
+    def texts(self, place: Place, value: object) -> tuple[str, ...]:
+        return tuple(self.text(where, one) for where, one in self.each(place, value))
+
+    def statuses(self, place: Place, value: object) -> tuple[int, ...]:
+        found = []
+        for where, one in self.each(place, value):
+            if isinstance(one, bool) or not isinstance(one, int):
+                self.wrong_type(where, "a whole number such as 200", one)
+            elif one != -1 and not 100 <= one <= 599:
+                self.refuse("wrong_value", where, f"{one} is no status of HTTP (100 to 599; -1: no response).")
+            else:
+                found.append(one)
+        return tuple(found)
+
+    def one_of(self, place: Place, value: object, known: Iterable[str]) -> str:
+        text, names = self.text(place, value, LONGEST_NAME).strip().lower(), list(known)
+        if text and text not in names:
+            hint = did_you_mean(text, names)
+            says = f"{_named(place)} must be one of {', '.join(names)}, not {printable(text, 60)}{hint}."
+            self.refuse("wrong_value", place, says)
+            return ""
+        return text
+
+    def patterns(self, place: Place, value: object) -> tuple[str, ...]:
+        found = [(where, self.text(where, one)) for where, one in self.each(place, value)]
+        return tuple(text for where, text in found if self.is_sound(where, text))
+
+    def is_sound(self, place: Place, pattern: str) -> bool:
+        try:
+            compiled(pattern, ignore_case=True)
+        except PatternError as error:
+            self.refuse(
+                "bad_pattern", place, f"{_named(place)}, {printable(pattern, 60)}: {printable(str(error), 200)}."
+            )
+            return False
+        return True
+
+    def urls(self, place: Place, value: object, sites: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+        if value == []:
+            self.refuse("wrong_value", place, "url must have at least one address.")
+        found = [(where, self.text(where, one)) for where, one in self.each(place, value)]
+        return tuple(text for where, text in found if self._is_address(where, text, sites))
+
+    def _is_address(self, place: Place, text: str, sites: Mapping[str, tuple[str, ...]]) -> bool:
+        for name in placeholders(text):
+            if name not in sites:
+                near = difflib.get_close_matches(name, list(sites), n=1, cutoff=0.4)
+                known = (
+                    f"did you mean __{near[0].upper()}__?" if near else f"write it under sites: {name}: [https://...]"
+                )
+                self.refuse("unknown_site", place, f"there is no site {name}; {known}")
+                return False
+        if is_pattern(text):
+            return self.is_sound(place, _tried(text, sites))
+        found = address(_tried(text, sites))
+        if found.scheme not in {"http", "https", "ws", "wss"} or not found.host:
+            self.refuse(
+                "bad_url", place, f"{printable(text, 80)} is no address: it begins with https://, or with __SITE__."
+            )
+            return False
+        return True
+
+    def values(
+        self, place: Place, value: object, schemas: Mapping[str, Schema], *, scalars: bool = False
+    ) -> dict[str, Any]:  # fmt: skip
+        """Expected values by name; each must be what its schema says, patterns and paths must be sound."""
+        found = self.mapping(place, value)
+        for name, expected in found.items():
+            where = (*place, name)
+            if name.startswith("$") and not name.startswith("$.^"):
+                self._path(where, name)
+            elif name.startswith("$.^") or is_pattern(name):
+                self.is_sound(where, name.removeprefix("$."))
+            self.value(where, expected, schemas.get(name, Schema()), scalars)
+        return found
+
+    def parameters(self, place: Place, value: object, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+        """As `values`, of what an address can have: no objects."""
+        return self.values(place, value, schemas, scalars=True)
+
+    def _path(self, place: Place, path: str) -> None:
+        try:
+            parse_path(path)
+        except PathError as error:
+            self.refuse("bad_path", place, f"{printable(path, 60)}: {error}.")
+
+    def value(self, place: Place, expected: object, schema: Schema, scalars: bool = False) -> None:
+        if isinstance(expected, dict):
+            if scalars:
+                self.wrong_type(place, "a value, or a list of values", expected)
+            for name, one in expected.items():
+                self.value((*place, name), one, schema.properties.get(name, Schema()))
+        elif isinstance(expected, list):
+            inner = schema.items if schema.kind == "array" and schema.items else schema
+            for number, one in enumerate(expected):
+                if scalars and isinstance(one, list):
+                    self.wrong_type((*place, number), "a value, or a list of values", one)
+                self.value((*place, number), one, inner, scalars)
+        elif is_pattern(expected):
+            self.is_sound(place, str(expected))
+        elif expected is not None and schema.kind in KINDS:
+            try:
+                KINDS[schema.kind].read(expected, schema)
+            except (NotOne, Ambiguous) as error:
+                self.refuse("wrong_value", place, f"{_named(place)}: {printable(str(expected), 60)} {error}.")
+
+    def schemas(self, place: Place, value: object) -> dict[str, Schema]:
+        """The schemas of parameters by name: a JSON schema of an object, or its properties alone."""
+        found = self.mapping(place, value)
+        if found.get("type") == "object" and isinstance(found.get("properties"), dict):
+            return dict(self.schema(place, found).properties)
+        return {name: self.schema((*place, name), one) for name, one in found.items()}
+
+    def schema(self, place: Place, value: object, depth: int = 0) -> Schema:
+        found = self.mapping(place, value)
+        if depth > DEEPEST_SCHEMA:
+            self.refuse("too_deep", place, f"a schema may have at most {DEEPEST_SCHEMA} levels.")
+            return Schema()
+        for key in found:
+            if key not in SCHEMA_KEYS:
+                self.unknown((*place, key), "key of a schema", SCHEMA_KEYS)
+        kind = self._kind(place, found)
+        items = self.schema((*place, "items"), found["items"], depth + 1) if "items" in found else None
+        inner = self.mapping((*place, "properties"), found.get("properties"))
+        properties = {name: self.schema((*place, "properties", name), one, depth + 1) for name, one in inner.items()}
+        return Schema(
+            kind, items, properties, self._date_formats((*place, "date_format"), found.get("date_format", []))
+        )
+
+    def _kind(self, place: Place, found: Mapping[str, Any]) -> str:
+        stated = found.get("type", "string" if "format" in found else "")
+        if stated and stated not in TYPES:
+            hint = did_you_mean(str(stated), TYPES)
+            self.refuse("wrong_value", (*place, "type"), f"type must be one of {', '.join(TYPES)}{hint}.")
+            return ""
+        if stated in {"array", "object"} or "format" not in found:
+            return str(stated)
+        name = self.text((*place, "format"), found["format"], LONGEST_NAME).replace("datetime", "date-time")
+        if name and name not in KINDS and name not in FOREIGN:
+            self.unknown((*place, "format", name), "format of values", [*KINDS, *FOREIGN])
+            return ""
+        return name
+
+    def _date_formats(self, place: Place, value: object) -> tuple[str, ...]:
+        found = self.texts(place, value)
+        for text in found:
+            try:
+                dates.date_format(text)
+            except ValueError as error:
+                self.refuse("wrong_value", place, f"date_format {printable(text, 60)}: {error}.")
+        return tuple(text for text in found if _is_sound(dates.date_format, text))
+
+
+def _tried(text: str, sites: Mapping[str, tuple[str, ...]]) -> str:
+    """The address with each site filled in; one that is left to the judge is any."""
+    filled = {name: urls or ("https://site.example",) for name, urls in sites.items()}
+    try:
+        return expanded(text, filled, pattern=is_pattern(text))[0]
+    except UnknownSite:
+        return text
+
+
+def _is_sound(read: Callable[[str], object], text: str) -> bool:
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(place: Place) -> str:
+    """The key of a place in words: that of the list for a value of a list."""
+    names = [str(part) for part in place if isinstance(part, str)]
+    return printable(names[-1], 60) if names else "the document"

@@ -1,0 +1,274 @@
+"""Network checks as maintainers write them: YAML in, `Checks` out, every mistake with its line.
+
+```yaml
+sites:
+  shop: [http://shop.example]          # __SHOP__ stands for it
+checks:
+  - name: Shows the tablets, newest first
+    key_point: Sorted by newest first
+    url: __SHOP__/c/tablets
+    query_params: {sort: newest, rating: 4.5}
+    query_params_schema: {rating: {type: number}}
+```
+docs/judges-network-trace.md explains every key. The keys may also stand as WebArena-Verified has them, with what is
+expected under ``expected``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from annotation.formats.documents import MOST_PROBLEMS, FormatError
+from annotation.formats.printable import printable
+from annotation.formats.yaml_text import Place, parse_yaml
+from judges.scorers.network_trace.addresses import address
+from judges.scorers.network_trace.check_reader import LONGEST_NAME, Reading
+from judges.scorers.network_trace.model import ANSWER, BREAKING, NETWORK, NOT_GIVEN, AnswerCheck, Checks, NetworkCheck
+from judges.scorers.network_trace.patterns import is_pattern
+from judges.scorers.network_trace.trace import MUTATING
+
+MOST_CHECKS = 200
+MOST_SITES = 50
+TOP_KEYS = ("sites", "task_type", "checks")
+SHARED_KEYS = ("name", "key_point", "evaluator")
+NETWORK_KEYS = (
+    *SHARED_KEYS, "url", "http_method", "event_type", "response_status", "last_event_only", "should_not_exist",
+    "query_params", "query_params_schema", "ignored_query_params", "ignored_query_params_patterns",
+    "decode_base64_query", "post_data", "post_data_schema", "ignored_post_data_params_patterns", "headers",
+    "response_content", "response_cookies",
+)  # fmt: skip
+ANSWER_KEYS = (
+    *SHARED_KEYS, "task_type", "status", "retrieved_data", "results_schema", "ordered", "fields", "fields_schema",
+)  # fmt: skip
+EXPECTED_KEYS = {
+    NETWORK: ("url", "headers", "query_params", "post_data", "response_content", "response_cookies", "response_status",
+              "http_method", "event_type"),
+    ANSWER: ("task_type", "status", "retrieved_data", "fields"),
+}  # fmt: skip
+EVALUATORS = {
+    NETWORK: NETWORK, ANSWER: ANSWER, "networkeventevaluator": NETWORK, "agentresponseevaluator": ANSWER,
+}  # fmt: skip
+TASK_TYPES = ("retrieve", "navigate", "mutate")
+METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "connect", "trace")
+EVENT_TYPES = ("navigation", "mutation", "other")
+
+Given = dict[str, tuple[Place, Any]]
+START = """\
+# One check for each key point of the task. Write the address of the request that shows that it was met, and take
+# the # away; leave those out that no request shows."""
+
+
+def parse(text: str, name: str = "checks") -> Checks:
+    """The checks in ``text``; ``name`` is what messages call it.
+
+    Raises FormatError with all problems: what is no YAML, unknown keys (with the nearest known one), wrong types, bad
+    patterns and paths, values that are not what their schema says, unknown sites, contradictions. Each Problem's
+    ``where`` is ``line <n>``.
+    """
+    document = parse_yaml(text, name)
+    reading = Reading(document, name)
+    value = {"checks": document.value} if isinstance(document.value, list) else document.value
+    root: Place = () if isinstance(document.value, list) else ("checks",)
+    found = _checks(reading, value, root)
+    if reading.problems:
+        raise FormatError(*reading.problems[:MOST_PROBLEMS])
+    return found
+
+
+def from_key_points(points: Sequence[str]) -> str:
+    """A first text: a check for each key point, as a comment, since no key point says which request shows it."""
+    lines = [START, "checks:"]
+    for number, point in enumerate(points, start=1):
+        named = BREAKING.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(point, ensure_ascii=False))
+        lines += [f"  # - name: Key point {number}", f"  #   key_point: {named}", "  #   url: https://shop.example/..."]
+    return "\n".join(lines) + "\n"
+
+
+def _checks(reading: Reading, value: object, root: Place) -> Checks:
+    head = reading.mapping((), value)
+    for key in head:
+        if key not in TOP_KEYS:
+            reading.unknown((key,), "key of a set of checks", TOP_KEYS)
+    listed = head.get("checks")
+    if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CHECKS:
+        reading.refuse("no_checks", root, f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
+        return Checks(())
+    sites = _sites(reading, head.get("sites"))
+    checks = tuple(_check(reading, (*root, number), one, sites) for number, one in enumerate(listed))
+    _refuse_same_names(reading, root, checks)
+    task_type = reading.one_of(("task_type",), head.get("task_type", ""), TASK_TYPES)
+    return Checks(checks, sites, task_type)
+
+
+def _sites(reading: Reading, value: object) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    given = reading.mapping(("sites",), value)
+    if len(given) > MOST_SITES:
+        reading.refuse("too_many", ("sites",), f"there may be at most {MOST_SITES} sites.")
+        return {}
+    for name, urls in given.items():
+        place = ("sites", name)
+        plain = name.strip("_").lower()
+        if not plain.replace("_", "").isalnum() or not plain.isascii():
+            reading.refuse("wrong_value", place, f"{printable(name, 60)} is no name of a site: letters, digits and _.")
+        texts = reading.texts(place, urls) if urls is not None else ()
+        for text in texts:
+            parts = address(text)
+            if parts.scheme not in {"http", "https"} or not parts.host or parts.parameters:
+                reading.refuse(
+                    "bad_url", place, f"{printable(text, 80)} is no address of a site such as https://shop.example."
+                )
+        found[plain] = texts
+    return found
+
+
+def _check(
+    reading: Reading, place: Place, value: object, sites: Mapping[str, tuple[str, ...]]
+) -> NetworkCheck | AnswerCheck:  # fmt: skip
+    if not isinstance(value, dict):
+        reading.wrong_type((*place,), "a check, an object with keys such as url", value)
+        value = {"url": "http://none.invalid"}
+    stated = str(value.get("evaluator", NETWORK)).lower()
+    evaluator = EVALUATORS.get(stated, "")
+    if not evaluator:
+        reading.unknown((*place, "evaluator", str(value["evaluator"])), "evaluator", (NETWORK, ANSWER))
+        evaluator = NETWORK
+    given = _flat(reading, place, value, evaluator)
+    return _answer_check(reading, place, given) if evaluator == ANSWER else _network_check(reading, place, given, sites)
+
+
+def _flat(reading: Reading, place: Place, value: dict[str, Any], evaluator: str) -> Given:
+    """The keys of a check with their places; those under ``expected`` as if they stood beside the others."""
+    known = NETWORK_KEYS if evaluator == NETWORK else ANSWER_KEYS
+    found: Given = {}
+    for key, inner in value.items():
+        if key == "expected":
+            continue
+        if key not in known:
+            reading.unknown((*place, key), "key of a check", (*known, "expected"))
+        found[key] = ((*place, key), inner)
+    for key, inner in reading.mapping((*place, "expected"), value.get("expected")).items():
+        where = (*place, "expected", key)
+        if key not in EXPECTED_KEYS[evaluator]:
+            reading.unknown(where, "key of what is expected", EXPECTED_KEYS[evaluator])
+        elif key in found:
+            reading.refuse("duplicate_key", where, f"{key} stands beside `expected` and inside of it; leave one out.")
+        found.setdefault(key, (where, inner))
+    # null is what is not written, but where it is a value.
+    return {key: one for key, one in found.items() if one[1] is not None or key == "retrieved_data"}
+
+
+def _shared(reading: Reading, place: Place, given: Given, evaluator: str) -> dict[str, Any]:
+    written = {key: inner for key, (_, inner) in given.items()} | ({"evaluator": ANSWER} if evaluator == ANSWER else {})
+    if evaluator == NETWORK:
+        written.pop("evaluator", None)
+    name = reading.text(*given["name"], LONGEST_NAME).strip() if "name" in given else ""
+    where, point = given.get("key_point", (place, ""))
+    if isinstance(point, bool) or not isinstance(point, str | int):
+        reading.wrong_type(where, "a key point's text, or its number from 1", point)
+        point = ""
+    line = reading.document.line(place)
+    return {"name": name or f"check {place[-1] + 1 if isinstance(place[-1], int) else 1}", "key_point": point,
+            "given": written, "line": line}  # fmt: skip
+
+
+def _network_check(
+    reading: Reading, place: Place, given: Given, sites: Mapping[str, tuple[str, ...]]
+) -> NetworkCheck:  # fmt: skip
+    if "url" not in given and not reading.meant(place, "url"):
+        reading.refuse("no_url", place, "a network check needs a `url`.")
+
+    def taken(key: str, read: Any, nothing: Any, *more: Any) -> Any:
+        return read(*given[key], *more) if key in given else nothing
+
+    query_schema, post_schema = (taken(f"{key}_schema", reading.schemas, {}) for key in ("query_params", "post_data"))
+    params = taken("query_params", reading.parameters, {}, query_schema)
+    method = taken("http_method", reading.one_of, "", METHODS)
+    check = NetworkCheck(
+        **_shared(reading, place, given, NETWORK),
+        urls=taken("url", reading.urls, (), sites),
+        http_method=method.upper(),
+        event_type=taken("event_type", reading.one_of, "", EVENT_TYPES),
+        response_statuses=taken("response_status", reading.statuses, ()),
+        last_event_only=taken("last_event_only", reading.flag, None),
+        should_not_exist=taken("should_not_exist", reading.flag, False),
+        query_params={name: tuple(one) if isinstance(one, list) else (one,) for name, one in params.items()},
+        query_params_schema=query_schema,
+        ignored_query_params=taken("ignored_query_params", reading.texts, ()),
+        ignored_query_params_patterns=taken("ignored_query_params_patterns", reading.patterns, ()),
+        decode_base64_query=taken("decode_base64_query", reading.flag, False),
+        post_data=taken("post_data", reading.values, {}, post_schema),
+        post_data_schema=post_schema,
+        ignored_post_data_params_patterns=taken("ignored_post_data_params_patterns", reading.patterns, ()),
+        headers=taken("headers", reading.values, {}, {}),
+        response_content=taken("response_content", reading.values, {}, {}),
+        response_cookies=taken("response_cookies", reading.values, {}, {}),
+    )
+    _refuse_contradictions(reading, place, check, given)
+    return check
+
+
+def _answer_check(reading: Reading, place: Place, given: Given) -> AnswerCheck:
+    schema = reading.schema(*given["results_schema"]) if "results_schema" in given else None
+    fields_schema = reading.schemas(*given["fields_schema"]) if "fields_schema" in given else {}
+    for key in ("task_type", "status"):
+        if key in given:
+            reading.text(*given[key], LONGEST_NAME)
+    if not {"task_type", "status", "retrieved_data", "fields"} & set(given):
+        reading.refuse("nothing_expected", place, "an answer check needs task_type, status, retrieved_data or fields.")
+    data = given["retrieved_data"][1] if "retrieved_data" in given else NOT_GIVEN
+    items = schema.items if schema and schema.kind == "array" else schema
+    if data is not NOT_GIVEN:
+        for number, one in enumerate(data if isinstance(data, list) else [data]):
+            reading.value((*given["retrieved_data"][0], number), one, items or _ANY)
+    return AnswerCheck(
+        **_shared(reading, place, given, ANSWER),
+        task_type=str(given["task_type"][1]) if "task_type" in given else "",
+        status=str(given["status"][1]) if "status" in given else "",
+        retrieved_data=data,
+        results_schema=items or _ANY,
+        ordered=reading.flag(*given["ordered"]) if "ordered" in given else False,
+        fields=reading.values(*given["fields"], fields_schema) if "fields" in given else {},
+        fields_schema=fields_schema,
+    )
+
+
+def _refuse_contradictions(reading: Reading, place: Place, check: NetworkCheck, given: Given) -> None:
+    method, about = check.http_method, check.event_type
+    if about == "navigation" and method not in {"", "GET"}:
+        reading.refuse("contradiction", given["event_type"][0], f"a navigation is a GET, and http_method is {method}.")
+    if about == "mutation" and method not in {"", *MUTATING}:
+        reading.refuse("contradiction", given["event_type"][0], f"a {method} is no mutation.")
+    if check.post_data and (about == "navigation" or method in {"GET", "HEAD"}):
+        says = f"http_method is {method}" if method in {"GET", "HEAD"} else "a navigation has none"
+        reading.refuse("contradiction", given["post_data"][0], f"post_data is expected, and {says}.")
+    for name in check.query_params:
+        if name in check.ignored_query_params:
+            where = (*given["query_params"][0], name)
+            reading.refuse("contradiction", where, f"{printable(name, 60)} is expected and ignored; leave one out.")
+        for url in check.urls:
+            _refuse_two_values(reading, given["query_params"][0], name, url)
+
+
+def _refuse_two_values(reading: Reading, place: Place, name: str, url: str) -> None:
+    if is_pattern(url):
+        if r"\?" in url:
+            says = "the pattern of the url has the parameters in it (\\?); leave query_params out."
+            reading.refuse("contradiction", place, says)
+    elif name in address(url).by_name:
+        says = f"{printable(name, 60)} stands in the url and in query_params; leave one out."
+        reading.refuse("contradiction", (*place, name), says)
+
+
+def _refuse_same_names(reading: Reading, root: Place, checks: tuple[NetworkCheck | AnswerCheck, ...]) -> None:
+    seen = set()
+    for number, check in enumerate(checks):
+        if check.name in seen:
+            says = f"there are two checks of the name {printable(check.name, 60)}."
+            reading.refuse("same_name", (*root, number, "name"), says)
+        seen.add(check.name)
+
+
+_ANY = AnswerCheck(name="").results_schema

@@ -1,0 +1,233 @@
+"""The judge that holds a trajectory's network trace against the checks of its task; it asks no model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from annotation.formats.documents import FormatError
+from annotation.records import AttachmentKind, Finding, Verdict
+from judges.llm import Asker
+from judges.scorer import Expected, KeyPointEvidence, Kind, ParameterError, Prompts, Score, Subject, register
+from judges.scorers.network_trace import agent_response, checks, matching, upstream
+from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, structured
+from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, Checks, NetworkCheck
+from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Result
+from judges.scorers.network_trace.trace import NetworkTrace, read_trace
+from judges.scorers.network_trace.values import DEFAULT
+
+EXPECTS = "network_checks"
+NAME = "network-trace"
+MOST_REASONS = 3  # results that an explanation names
+FINDINGS = {PASS: Finding.MET, FAIL: Finding.UNMET, ERROR: Finding.UNCLEAR}
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTraceParameters:
+    """``sites`` is JSON; it holds where the checks of a task leave the addresses of a site open."""
+
+    compat: Literal["", "webarena-verified"] = field(
+        default="",
+        metadata={
+            "help": "webarena-verified: compare as version 1.2.3 of that package does, its oddities included.",
+            "label": "Compare as",
+            "unsaid": "this project's own rules",
+        },
+    )
+    sites: str = field(
+        default="",
+        metadata={
+            "help": 'Addresses of sites that checks leave open, as JSON: {"shop": ["https://a.example"]} is __SHOP__.'
+        },
+    )
+
+    def __post_init__(self) -> None:
+        sites_of(self.sites)
+
+
+def sites_of(text: str) -> dict[str, tuple[str, ...]]:
+    """The parameter ``sites``; raises ParameterError."""
+    if not text.strip():
+        return {}
+    try:
+        given = json.loads(text)
+        wrapped = json.dumps({"sites": given, "checks": [{"url": "http://any.invalid"}]})
+        return dict(checks.parse(wrapped, "sites").sites)
+    except (ValueError, RecursionError) as error:
+        raise ParameterError("sites", f"sites must be JSON, an object of lists of addresses: {error}.") from error
+    except FormatError as error:
+        raise ParameterError("sites", str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Reads trace and answer in a thread, since both may be large."""
+
+    compat: str
+    sites: Mapping[str, tuple[str, ...]]
+
+    async def score(self, subject: Subject, model: Asker) -> Score:
+        expected = subject.expectations.get(EXPECTS)
+        if expected is None:
+            return Score(None, unscored="The task has no network checks.")
+        return await asyncio.to_thread(self._judged, subject, expected)
+
+    def _judged(self, subject: Subject, expected: Expected) -> Score:
+        try:
+            found = checks.parse(expected.text)
+        except FormatError as error:
+            return Score(None, unscored=f"The checks of the task cannot be read: {error}")
+        if too_many := several_traces(subject):
+            return Score(None, unscored=too_many)
+        try:
+            trace, about = trace_of(subject)
+        except FormatError as error:
+            return Score(None, unscored=f"The network trace cannot be read: {error}")
+        if trace is None and any(isinstance(one, NetworkCheck) for one in found.checks):
+            return Score(None, unscored="The trajectory has no network trace.")
+        results = self.results(found, trace or NetworkTrace(), subject)
+        details = {
+            "kind": NAME,
+            "compat": self.compat,
+            "trace": about,
+            "expectation": {"version": expected.version, "digest": expected.digest},
+            "checks": [one.as_json() | {"key_point": named(one, subject.key_points)} for one in results],
+        }
+        return scored(results, subject, details)
+
+    def results(self, found: Checks, trace: NetworkTrace, subject: Subject) -> list[Result]:
+        """One result for each check, in their order."""
+        sites = {**found.sites, **{name: urls for name, urls in self.sites.items() if not found.sites.get(name)}}
+        answers = [one for one in found.checks if isinstance(one, AnswerCheck)]
+        task_type = found.task_type or next((one.task_type for one in answers if one.task_type), "")
+        answer = _answer_of(subject) if answers else NoAnswer("")
+        return [
+            self._of_answer(one, answer)
+            if isinstance(one, AnswerCheck)
+            else upstream.held(one, trace, sites, task_type)
+            if self.compat == WEBARENA
+            else matching.held(one, trace, sites)
+            for one in found.checks
+        ]
+
+    def _of_answer(self, check: AnswerCheck, answer: dict[str, Any] | NoAnswer) -> Result:
+        if isinstance(answer, NoAnswer):
+            if self.compat == WEBARENA:  # upstream fails what did not answer
+                return Result(check, FAIL, agent_response.NO_ANSWER.format(answer))
+            return agent_response.unanswered(check, answer)
+        if self.compat == WEBARENA:
+            return agent_response.held(upstream.answered(check), answer, upstream.UPSTREAM)
+        return agent_response.held(check, answer, DEFAULT)
+
+
+def trace_of(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | None]:
+    """The first trace that came with a trajectory, and what is said of it; None where there is none."""
+    files = subject.files_of(AttachmentKind.NETWORK_TRACE)
+    if not files:
+        return None, None
+    with files[0].open() as stream:
+        trace = read_trace(stream, files[0].name)
+    about = {
+        "file": files[0].name, "digest": files[0].digest, "entries": trace.entries, "events": len(trace.evaluated),
+        "navigations": len(trace.navigation_events),
+    }  # fmt: skip
+    return trace, about
+
+
+def several_traces(subject: Subject) -> str:
+    """Why nothing can be said where several traces came: the order of their events is not known, nor which is meant."""
+    names = [one.name for one in subject.files_of(AttachmentKind.NETWORK_TRACE)]
+    if len(names) < 2:
+        return ""
+    listed = ", ".join(names[:MOST_REASONS])
+    return f"{len(names)} network traces came with the trajectory ({listed}); leave one of them."
+
+
+def answer_text(subject: Subject) -> str | None:
+    """The answer that came as a file, None where none did."""
+    files = subject.files_of(AttachmentKind.AGENT_RESPONSE)
+    if not files:
+        return None
+    with files[0].open() as stream:
+        return stream.read(LONGEST + 1).decode("utf-8-sig", errors="replace")
+
+
+def _answer_of(subject: Subject) -> dict[str, Any] | NoAnswer:
+    try:
+        return structured(answer_text(subject), subject.record.final_answer)
+    except NoAnswer as reason:
+        return reason
+
+
+def scored(results: list[Result], subject: Subject, details: dict[str, Any]) -> Score:
+    """0 where a check fails, whatever the others are; unscored where none does and one could not be decided; else 1."""
+    passed = sum(one.result == PASS for one in results)
+    errors = [one for one in results if one.result == ERROR]
+    failed = [one for one in results if one.result == FAIL]
+    points, unknown = key_points(results, subject.key_points)
+    rest: dict[str, Any] = {
+        "key_points": points, "details": details, "explanation": _explained(passed, results, failed),
+        "notes": {"checks": len(results), "passed": passed}
+        | ({"undecided": len(errors)} if errors else {})
+        | ({"unknown_key_points": unknown} if unknown else {}),
+    }  # fmt: skip
+    if errors and not failed:
+        why = "; ".join(f"{one.check.name}: {one.message}" for one in errors[:MOST_REASONS])
+        return Score(None, unscored=f"{len(errors)} of {len(results)} checks could not be decided. {why}", **rest)
+    outcome = Verdict.FAILURE if failed else Verdict.SUCCESS
+    return Score(outcome, score=passed / len(results), **rest)
+
+
+def key_points(results: list[Result], known: tuple[str, ...]) -> tuple[tuple[KeyPointEvidence, ...], list[str]]:
+    """What the checks say about the key points they name, the worst where several do; and numbers of none."""
+    worst: dict[str, Result] = {}
+    unknown = []
+    for one in results:
+        point = one.check.key_point
+        if isinstance(point, int) and not 1 <= point <= len(known):
+            unknown.append(str(point))
+            continue
+        point = named(one, known)
+        if point and (point not in worst or _severity(one) > _severity(worst[point])):
+            worst[point] = one
+    return tuple(
+        KeyPointEvidence(text, FINDINGS[one.result], reason=one.message) for text, one in worst.items()
+    ), unknown
+
+
+def named(result: Result, known: tuple[str, ...]) -> str:
+    """The text of the key point that a check names, "" where it names none; a number that is none stays one."""
+    point = result.check.key_point
+    return known[point - 1] if isinstance(point, int) and 1 <= point <= len(known) else str(point)
+
+
+def _severity(result: Result) -> int:
+    return (PASS, ERROR, FAIL).index(result.result)
+
+
+def _explained(passed: int, results: list[Result], failed: list[Result]) -> str:
+    one = len(results) == 1
+    start = f"{passed} of {len(results)} {'check' if one else 'checks'} {'passes' if one or passed == 1 else 'pass'}."
+    return " ".join([start, *(f"{one.check.name}: {one.message}" for one in failed[:MOST_REASONS])])
+
+
+def build(parameters: NetworkTraceParameters, prompts: Prompts) -> Judge:
+    return Judge(parameters.compat, sites_of(parameters.sites))
+
+
+KIND = register(
+    Kind(
+        name=NAME,
+        version=1,
+        title="Network trace",
+        description="Holds what the browser sent against the checks of the task; asks no model.",
+        parameters=NetworkTraceParameters,
+        prompts="",
+        build=build,
+        asks=False,
+        expects=EXPECTS,
+    )
+)

@@ -1,0 +1,309 @@
+"""Which event a network check is about, and how it differs from what is expected.
+
+A check with ``last_event_only`` (which holds when nothing is written) is about the final navigation; where it is about
+mutations or other requests, about the last of them with its method at its address. Without it, about all events (of its
+``event_type``, where one is written), and any of them will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from annotation.formats.har import REDACTED
+from judges.scorers.network_trace.addresses import (
+    Address,
+    UnknownSite,
+    address,
+    bare_names,
+    expanded,
+    is_ignored,
+    may_be,
+    may_be_path,
+)
+from judges.scorers.network_trace.bodies_compared import compare_body
+from judges.scorers.network_trace.model import NetworkCheck
+from judges.scorers.network_trace.patterns import TooCostly, compiled, is_pattern, shared_steps
+from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, distance, said, verdict
+from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace, has_static_suffix
+from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, compare, is_redacted
+
+MOST_COMPARED = 50  # events of which every field is compared to find the nearest one
+ADDRESS_HEADERS = frozenset({"referer", "origin", "location"})
+NOTHING_SENT = Compared(False, "nothing was sent")
+NO_CONTENT = Compared(None, "the trace does not have what the server answered")
+NO_HEADERS = "of pictures, scripts and the like no headers are kept"
+NO_FRAGMENT = "has no fragment, which many recorders leave out"
+LOWEST_ERROR = 400  # a status from here on is no page that an agent has reached
+NO_COOKIES = "cookies are blanked on import, so nobody can say what it was"
+
+Differences = tuple[Difference, ...]
+
+
+@shared_steps()
+def held(check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]]) -> Result:
+    """The trace held against one check."""
+    try:
+        return _Matching(check, trace, sites).result()
+    except UnknownSite as error:
+        message = f"{error}; write it under `sites` of the checks, or in the judge's parameter `sites`".capitalize()
+        return Result(check, ERROR, f"{message}.")
+    except TooCostly as error:
+        return Result(check, ERROR, str(error))
+
+
+class _Matching:
+    def __init__(self, check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]]) -> None:
+        self.check, self.trace, self.sites = check, trace, sites
+        self.urls = [one for url in check.urls for one in expanded(url, sites, pattern=is_pattern(url))]
+        self.expected = {url: address(url, decode_base64=check.decode_base64_query) for url in self.urls}
+
+    def result(self) -> Result:
+        candidates = self.candidates()
+        certain, possible = None, None
+        for event in candidates:
+            if any(one.equal is False for one in self.quick(event)):
+                continue
+            differences = self.differences(event)
+            found = verdict(differences)
+            if found:
+                certain = (event, differences)
+                break
+            possible = (event, differences) if found is None else possible
+        return self.told(candidates, certain, possible)
+
+    def candidates(self) -> Sequence[NetworkEvent]:
+        check, events = self.check, self.looked_at
+        if check.event_type:
+            events = tuple(event for event in events if event.event_type == check.event_type)
+        if not check.only_the_last:
+            return events
+        if check.about == "navigation":
+            return self.trace.navigation_events[-1:]
+        alike = [event for event in events if event.event_type == check.about and self.is_alike(event)]
+        return alike[-1:]
+
+    @property
+    def looked_at(self) -> tuple[NetworkEvent, ...]:
+        """All events where one must not exist, or an address is that of a picture, script and the like; else without
+        those."""
+        is_static = any(has_static_suffix(url.removesuffix("$")) for url in self.urls)
+        return self.trace.events if is_static or self.check.should_not_exist else self.trace.evaluated
+
+    def is_alike(self, event: NetworkEvent) -> bool:
+        """Whether the event has the check's method and is at one of its addresses, whatever its parameters."""
+        return all(one.equal is not False for one in self.quick(event) if one.field in {"url", "http_method"})
+
+    # What is compared.
+
+    def quick(self, event: NetworkEvent) -> Differences:
+        """The fields that cost little: an event that differs in one of them matches no more."""
+        check = self.check
+        found = [min((self.at(event, url) for url in self.urls), key=lambda one: distance((one,)))]
+        if check.http_method:
+            equal = event.method == check.http_method
+            found.append(Difference("http_method", check.http_method, event.method, equal, weight=3))
+        if check.event_type:
+            equal = event.event_type == check.event_type
+            found.append(Difference("event_type", check.event_type, str(event.event_type), equal, weight=2))
+        if check.response_statuses:
+            wanted: Any = (
+                check.response_statuses[0] if len(check.response_statuses) == 1 else list(check.response_statuses)
+            )
+            equal = (event.status if event.status > 0 else -1) in check.response_statuses
+            found.append(Difference("response_status", wanted, event.status, equal))
+        elif event.is_navigation and not check.should_not_exist and not 0 < event.status < LOWEST_ERROR:
+            note = "was not answered with a page" if event.status else "got no response"
+            found.append(Difference("response_status", f"below {LOWEST_ERROR}", event.status, False, note))
+        return tuple(found)
+
+    def differences(self, event: NetworkEvent) -> Differences:
+        """All fields, with the address among the alternatives that is nearest."""
+        ways = [(self.at(event, url), *self.query(event, url)) for url in self.urls]
+        return min(ways, key=distance) + self.quick(event)[1:] + tuple(self.rest(event))
+
+    def rest(self, event: NetworkEvent) -> Iterator[Difference]:
+        check = self.check
+        sent = {
+            key: value for key, value in check.post_data.items()
+            if not is_ignored(key, (), check.ignored_post_data_params_patterns)
+        }  # fmt: skip
+        yield from compare_body("post_data", sent, event.post_data, check.post_data_schema, absent=NOTHING_SENT)
+        for name, value in check.headers.items():
+            yield self.header(event, name, value)
+        yield from compare_body(
+            "response_content", check.response_content, event.response_content, {}, absent=NO_CONTENT
+        )
+        for name, value in check.response_cookies.items():
+            yield Difference(f"response_cookies.{name}", value, None, None, NO_COOKIES)
+
+    def at(self, event: NetworkEvent, url: str) -> Difference:
+        """The place of an event beside one address: without parameters, fragments where one is expected."""
+        if is_pattern(url):
+            is_matched = matches(url, event.url)
+            note = WAS_REDACTED if is_matched is None else "is matched by no part of the pattern"
+            return Difference("url", url, event.url, is_matched, note, 8)
+        wanted, had = self.expected[url], self.address(event)
+        weight = 12 if wanted.host != had.host else 8 if wanted.segments != had.segments else 2
+        compared = _same_place(wanted, had)
+        return Difference("url", url, event.url, compared.equal, compared.note, weight)
+
+    def query(self, event: NetworkEvent, url: str) -> Iterator[Difference]:
+        """Each parameter that is expected or there, and not ignored."""
+        if is_pattern(url) and r"\?" in url:
+            return
+        check = self.check
+        wanted: dict[str, Sequence[Any]] = {} if is_pattern(url) else dict(self.expected[url].by_name)
+        wanted |= {
+            name: [one for one in values if one not in {None, ""}] for name, values in check.query_params.items()
+        }
+        address = self.address(event)
+        had, is_there = address.by_name, {name for name, _ in address.parameters}
+        for name in [] if is_pattern(url) else bare_names(url):
+            if name not in is_there:
+                yield Difference(f"query_params.{name}", "", None, False, "is not there")
+        compared = contained if check.should_not_exist else parameter
+        for name in sorted(wanted if check.should_not_exist else wanted.keys() | had.keys()):
+            if not is_ignored(name, check.ignored_query_params, check.ignored_query_params_patterns):
+                yield compared(name, wanted.get(name, ()), had.get(name, ()), check.query_params_schema.get(name))
+
+    def header(self, event: NetworkEvent, name: str, wanted: Any) -> Difference:
+        actual, field = event.request_headers.get(name.lower()), f"headers.{name}"
+        if actual is None and event.is_static:
+            return Difference(field, wanted, None, None, NO_HEADERS)
+        if actual is None:
+            return Difference(field, wanted, None, wanted is None, "was not sent")
+        if name.lower() in ADDRESS_HEADERS:
+            is_same = self.same_address(wanted, actual)
+            return Difference(field, wanted, actual, is_same, WAS_REDACTED if is_same is None else "")
+        if is_redacted(actual):
+            return Difference(field, wanted, actual, None, WAS_REDACTED)
+        compared = compare(wanted, actual)
+        return Difference(field, wanted, actual, compared.equal, compared.note)
+
+    def same_address(self, wanted: Any, actual: str) -> bool | None:
+        """Whether an address of a header is one of those that are wanted, without ignored parameters; None where that
+        cannot be told."""
+        urls = [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
+        ways = [way for one in urls for way in expanded(one, self.sites, pattern=is_pattern(one))]
+        inner = [_Matching(self._about(url), NetworkTrace(), self.sites) for url in ways]
+        found = [verdict(one.differences(NetworkEvent(0, actual))) for one in inner]
+        return True if True in found else None if None in found else False
+
+    def _about(self, url: str) -> NetworkCheck:
+        check = self.check
+        return NetworkCheck(
+            name="", urls=(url,), ignored_query_params=check.ignored_query_params,
+            ignored_query_params_patterns=check.ignored_query_params_patterns,
+        )  # fmt: skip
+
+    def address(self, event: NetworkEvent) -> Address:
+        return address(event.url, decode_base64=self.check.decode_base64_query)
+
+    # What is said.
+
+    def told(
+        self, candidates: Sequence[NetworkEvent], certain: tuple[NetworkEvent, Differences] | None,
+        possible: tuple[NetworkEvent, Differences] | None,
+    ) -> Result:  # fmt: skip
+        check, count = self.check, len(candidates)
+        if certain:
+            event, differences = certain
+            outcome = FAIL if check.should_not_exist else PASS
+            says = "and must not be" if check.should_not_exist else "as expected"
+            return Result(check, outcome, f"{_named(event)} is there, {says}.", event, count, differences)
+        if possible:
+            event, differences = possible
+            message = f"{_named(event)} may be what is meant, but cannot be told: {said(differences)}."
+            return Result(check, ERROR, message, event, count, differences)
+        if check.should_not_exist:
+            return Result(check, PASS, "No event is like that, as it should be.", None, count)
+        return self.failed(candidates)
+
+    def failed(self, candidates: Sequence[NetworkEvent]) -> Result:
+        check, count = self.check, len(candidates)
+        event, differences = self.nearest(candidates or self.trace.evaluated)
+        if event is None:
+            return Result(check, FAIL, "The trace has no event that could be meant.", None, count)
+        what = {"navigation": "navigation", "mutation": "request that changes something"}.get(check.about, "request")
+        if check.only_the_last and count:
+            start = f"The last {what}, {_named(event)}, is another one"
+        elif check.only_the_last:
+            start = f"There is no {what} of that kind; the nearest event is {_named(event)}"
+        else:
+            start = f"None of {count:,} events is like that; the nearest is {_named(event)}"
+        details = said(differences)
+        return Result(check, FAIL, f"{start}{': ' if details else ''}{details}.", event, count, differences)
+
+    def nearest(self, events: Sequence[NetworkEvent]) -> tuple[NetworkEvent | None, Differences]:
+        """The event with the fewest and lightest differences, the later one of two."""
+        ranked = sorted(events, key=lambda event: (distance(self.quick(event)), -event.index))[:MOST_COMPARED]
+        full = [(event, self.differences(event)) for event in ranked]
+        return min(full, key=lambda one: (distance(one[1]), -one[0].index), default=(None, ()))
+
+
+def parameter(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
+    """All values of a parameter beside those that are expected, in any order."""
+    field = f"query_params.{name}"
+    if not wanted:
+        note = "which is not expected; ignored_query_params leaves it out" if had else ""
+        return Difference(field, None, _single(had), not had, note)
+    items = schema.items if schema and schema.kind == "array" else schema
+    empty = not had and any(is_pattern(one) for one in wanted)  # a pattern may match what is not there
+    compared = compare(list(wanted), [""] if empty else list(had), Schema("array", items))
+    return Difference(field, _single(wanted), _single(had), compared.equal, compared.note)
+
+
+def contained(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
+    """As `parameter`, of an event that must not be: whatever else it has does not make another one of it."""
+    whole = parameter(name, wanted, had, schema)
+    if whole.equal is not False or not wanted:
+        return whole
+    among = [[parameter(name, [one], [value], schema).equal for value in had] for one in wanted]
+    equal = all(True in row for row in among) or (None if all({True, None} & {*row} for row in among) else False)
+    return replace(whole, equal=equal, note=WAS_REDACTED if equal is None else whole.note)
+
+
+def matches(pattern: str, url: str) -> bool | None:
+    """Whether an address matches ``^...$``, regardless of case and of a final slash; as it was sent, or decoded.
+
+    The pattern is for the address without parameters and fragment, unless a question mark (``\\?``) is part of it.
+    None where import has blanked what decides.
+    """
+    plain = url.partition("#")[0]
+    forms = [plain] if r"\?" in pattern else [plain.partition("?")[0], _readable(address(url))]
+    found = compiled(pattern, ignore_case=True)
+    if any(is_redacted(form) for form in forms):
+        return None if any(found.may_begin_with(form.partition(REDACTED)[0]) for form in forms) else False
+    return any(found.fullmatch(form) for one in forms for form in (one, one.rstrip("/"), one.rstrip("/") + "/"))
+
+
+def _readable(one: Address) -> str:
+    port = f":{one.port}" if one.port is not None else ""
+    return f"{one.scheme}://{one.host}{port}/{'/'.join(one.segments)}"
+
+
+def _same_place(wanted: Address, had: Address) -> Compared:
+    for name, one, other in (
+        ("scheme", wanted.scheme, had.scheme), ("host", wanted.host, had.host), ("port", wanted.port, had.port),
+    ):  # fmt: skip
+        if one != other:
+            return Compared(False, f"another {name}")
+    path = may_be_path(wanted.segments, had.segments)
+    fragment = may_be(wanted.fragment, had.fragment) if wanted.fragment else True
+    if path is False:
+        return Compared(False, "another path")
+    if not had.fragment and wanted.fragment:
+        return Compared(None, NO_FRAGMENT)
+    if fragment is False:
+        return Compared(False, "another fragment")
+    return Compared(None, WAS_REDACTED) if None in {path, fragment} else Compared(True)
+
+
+def _single(values: Sequence[Any]) -> Any:
+    return None if not values else values[0] if len(values) == 1 else list(values)
+
+
+def _named(event: NetworkEvent) -> str:
+    return f"event {event.index}, {event.method} {event.url[:300]}"

@@ -1,0 +1,318 @@
+"""Regular expressions of maintainers, matched in bounded time.
+
+Python's own engine tries one way after the other and may try for hours. Here all ways are followed at once (Thompson's
+construction, on the tree that Python's parser makes of a pattern), so the time grows with the length of the text times
+the size of the pattern; steps are counted, and a match that takes too many ends in `TooCostly`. The syntax is
+Python's, without what cannot be matched so: references to groups, look-behind, atomic groups, possessive repetition.
+Whether one character fits, or one place, is asked of Python itself: case and classes are those of `re`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+LONGEST_PATTERN = 1_000  # characters
+LONGEST_TEXT = 20_000
+MOST_STATES = 5_000
+MOST_PARTS = 50_000  # that are put together for a pattern, counted repetitions written out
+MOST_STEPS = 1_000_000  # of one match. Each asks for one character at most once, so a million take about a second.
+MOST_TOGETHER = 5 * MOST_STEPS  # of all matches inside of `shared_steps`: some seconds at worst
+
+_parser: Any = importlib.import_module("re._parser")
+_compiler: Any = importlib.import_module("re._compiler")
+KINDS_OF_TEXT = re.ASCII | re.LOCALE | re.UNICODE  # a group has one of them
+
+TOO_LARGE = "it is too large: counted repetitions are written out"
+REFUSED = {
+    "GROUPREF": "a reference to a group",
+    "GROUPREF_EXISTS": "a condition on a group",
+    "ATOMIC_GROUP": "an atomic group",
+    "POSSESSIVE_REPEAT": "a possessive repetition",
+}
+
+
+class PatternError(ValueError):
+    """A pattern that is none, or that is not taken; the message says why."""
+
+
+class TooCostly(Exception):
+    """The match was given up: it would have taken too long."""
+
+
+_left: ContextVar[list[int] | None] = ContextVar("_left", default=None)  # the steps of the matches that share them
+
+
+@contextmanager
+def shared_steps() -> Iterator[None]:
+    """All matches inside have `MOST_TOGETHER` steps together; each that comes after them raises TooCostly."""
+    before = _left.set([MOST_TOGETHER])
+    try:
+        yield
+    finally:
+        _left.reset(before)
+
+
+def is_pattern(value: object) -> bool:
+    """Whether a text is written as a regular expression: ``^...$``."""
+    return isinstance(value, str) and len(value) > 1 and value.startswith("^") and value.endswith("$")
+
+
+@dataclass(slots=True)
+class _State:
+    """One state: ``test`` is the number of what takes a character; without it, ``out`` is reached for nothing.
+
+    ``place`` is the name of a condition on the position, and ``at`` tells whether it holds; ``ahead`` is the start of
+    what must (``wanted``), or must not, follow.
+    """
+
+    out: list[int]
+    test: int | None = None
+    place: str = ""
+    at: re.Pattern[str] | None = None
+    ahead: int | None = None
+    wanted: bool = True
+
+
+class Pattern:
+    """A compiled pattern; `fullmatch`, `match` and `search` say whether a text matches as those of `re` do."""
+
+    def __init__(self, text: str, *, ignore_case: bool = False) -> None:
+        if len(text) > LONGEST_PATTERN:
+            raise PatternError(f"a pattern may have at most {LONGEST_PATTERN:,} characters")
+        self.text = text
+        self.states: list[_State] = [_State([])]  # the first one is the end
+        self.tests: list[re.Pattern[str]] = []
+        self._known: dict[Any, int] = {}  # the number of a test by what it was made of: copies have the same
+        self._parts = 0
+        try:
+            tree = _parser.parse(text, re.IGNORECASE if ignore_case else 0)
+            self._start = self._sequence(tree, 0, tree.state.flags)
+        except (re.error, OverflowError) as error:
+            raise PatternError(f"it is no regular expression: {error}") from error
+        except RecursionError as error:
+            raise PatternError("its groups are too deep in each other") from error
+
+    def fullmatch(self, text: str) -> bool:
+        return self._run(text, whole=True)
+
+    def match(self, text: str) -> bool:
+        return self._run(text)
+
+    def search(self, text: str) -> bool:
+        return self._run(text, anywhere=True)
+
+    def may_begin_with(self, text: str) -> bool:
+        """Whether a text that begins with this one, and goes on in whatever way, may match as a whole."""
+        if len(text) > LONGEST_TEXT:
+            raise TooCostly(f"The text has more than {LONGEST_TEXT:,} characters.")
+        return _Match(self, text, open_ended=True).reaches(self._start)
+
+    # Building, from the end to the start: what follows is known when something is added.
+
+    def _add(self, state: _State) -> int:
+        if len(self.states) >= MOST_STATES:
+            raise PatternError(TOO_LARGE)
+        self.states.append(state)
+        return len(self.states) - 1
+
+    def _sequence(self, tree: Iterable[Any], then: int, flags: int) -> int:
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise PatternError(TOO_LARGE)
+        for operator, argument in reversed(list(tree)):
+            then = self._one(operator, argument, then, flags)
+        return then
+
+    def _one(self, code: Any, argument: Any, then: int, flags: int) -> int:
+        operator = str(code)
+        if operator in REFUSED:
+            raise PatternError(f"{REFUSED[operator]} is not taken")
+        if operator == "BRANCH":
+            ways = [self._sequence(way, then, flags) for way in argument[1]]
+            return self._add(_State(list(dict.fromkeys(ways))))  # empty ways are one
+        if operator == "SUBPATTERN":
+            _, added, removed, inner = argument
+            kept = flags & ~KINDS_OF_TEXT if added & KINDS_OF_TEXT else flags
+            return self._sequence(inner, then, (kept | added) & ~removed)
+        if operator in {"MAX_REPEAT", "MIN_REPEAT"}:
+            least, most, inner = argument
+            return self._repeated(least, most, inner, then, flags)
+        if operator == "AT":
+            return self._add(_State([then], place=str(argument), at=_alone(code, argument, flags)))
+        if operator in {"ASSERT", "ASSERT_NOT"}:
+            direction, inner = argument
+            if direction < 0:
+                raise PatternError("look-behind is not taken")
+            return self._add(_State([then], ahead=self._sequence(inner, 0, flags), wanted=operator == "ASSERT"))
+        if operator == "FAILURE":
+            return self._add(_State([]))
+        return self._add(_State([then], test=self._test(code, argument, flags)))
+
+    def _test(self, code: Any, argument: Any, flags: int) -> int:
+        key = (str(code), argument if isinstance(argument, int) else id(argument), flags)  # the tree is alive
+        if key not in self._known:
+            self._known[key] = len(self.tests)
+            self.tests.append(_alone(code, argument, flags))
+        return self._known[key]
+
+    def _repeated(self, least: int, most: int, inner: Any, then: int, flags: int) -> int:
+        if least > MOST_STATES or (most != _parser.MAXREPEAT and most > MOST_STATES):
+            raise PatternError(TOO_LARGE)
+        if most == _parser.MAXREPEAT:
+            start = self._add(_State([then]))
+            self.states[start].out.append(self._sequence(inner, start, flags))
+        else:
+            start = then
+            for _ in range(most - least):
+                start = self._add(_State([self._sequence(inner, start, flags), then]))
+        for _ in range(least):
+            start = self._sequence(inner, start, flags)
+        return start
+
+    # Matching.
+
+    def _run(self, text: str, *, whole: bool = False, anywhere: bool = False) -> bool:
+        if len(text) > LONGEST_TEXT:
+            raise TooCostly(f"The text has more than {LONGEST_TEXT:,} characters.")
+        return _Match(self, text).follow(self._start, whole=whole, anywhere=anywhere)
+
+
+class _Match:
+    """One match of a pattern on a text, with the steps that are left for it."""
+
+    def __init__(self, pattern: Pattern, text: str, *, open_ended: bool = False) -> None:
+        self.pattern, self.states, self.tests = pattern.text, pattern.states, pattern.tests
+        self.text, self.open_ended = text, open_ended
+        self.left, self.together = MOST_STEPS, _left.get()
+        self.tables: dict[int, list[bool]] = {}
+        self.taking: dict[str, dict[int, bool]] = {}  # what each test said of each character
+
+    def follow(self, start: int, *, whole: bool, anywhere: bool) -> bool:
+        waiting = [start]
+        for position in range(len(self.text) + 1):
+            reached = self._closure(waiting, position)
+            if 0 in reached and (not whole or position == len(self.text)):
+                return True
+            waiting = [start] if anywhere else []
+            if position < len(self.text):
+                waiting += self._taken(reached, self.text[position])
+            if not waiting:
+                return False
+        return False
+
+    def reaches(self, start: int) -> bool:
+        """Whether something can still match after the whole text."""
+        waiting = [start]
+        for position, char in enumerate(self.text):
+            waiting = self._taken(self._closure(waiting, position), char)
+        return bool(waiting)
+
+    def _taken(self, reached: Iterable[int], char: str) -> list[int]:
+        return [self.states[number].out[0] for number in reached if self._takes(number, char)]
+
+    def _closure(self, waiting: list[int], position: int) -> set[int]:
+        """All states that are reached from ``waiting`` without taking a character."""
+        reached: set[int] = set()
+        while waiting:
+            number = waiting.pop()
+            if number in reached:
+                continue
+            self._count(1)
+            reached.add(number)
+            state = self.states[number]
+            if state.test is None and self._passes(state, position):
+                waiting.extend(state.out)
+        return reached
+
+    def _passes(self, state: _State, position: int) -> bool:
+        if self.open_ended and (state.ahead is not None or not state.place.startswith("AT_BEGINNING")):
+            return True  # what follows is not known
+        if state.at is not None:
+            return state.at.match(self.text, position) is not None
+        return state.ahead is None or self._ahead(state.ahead)[position] == state.wanted
+
+    def _ahead(self, start: int) -> list[bool]:
+        """For each position whether what ``start`` begins follows there: found from the end, all at once."""
+        if start not in self.tables:
+            self.tables[start] = self._table(start)
+        return self.tables[start]
+
+    def _table(self, start: int) -> list[bool]:
+        inside = self._inside(start)
+        before: dict[int, list[int]] = {number: [] for number in inside}
+        for number in inside:
+            if self.states[number].test is None:
+                for then in self.states[number].out:
+                    before[then].append(number)
+        takers = [number for number in inside if self.states[number].test is not None]
+        table = [False] * (len(self.text) + 1)
+        later: set[int] = set()
+        for position in range(len(self.text), -1, -1):
+            self._count(1 + len(takers))
+            char = self.text[position : position + 1]
+            waiting = [one for one in takers if self.states[one].out[0] in later and self._takes(one, char)]
+            later = self._leading([0, *waiting], before, position)
+            table[position] = start in later
+        return table
+
+    def _takes(self, number: int, char: str) -> bool:
+        test = self.states[number].test
+        if test is None or not char:
+            return False
+        said = self.taking.setdefault(char, {})
+        if test not in said:
+            said[test] = self.tests[test].match(char) is not None
+        return said[test]
+
+    def _leading(self, waiting: list[int], before: dict[int, list[int]], position: int) -> set[int]:
+        """All states that lead to one of ``waiting`` without taking a character."""
+        found: set[int] = set()
+        while waiting:
+            number = waiting.pop()
+            if number in found:
+                continue
+            self._count(1)
+            found.add(number)
+            waiting += [one for one in before[number] if self._passes(self.states[one], position)]
+        return found
+
+    def _inside(self, start: int) -> set[int]:
+        found: set[int] = {0}
+        waiting = [start]
+        while waiting:
+            number = waiting.pop()
+            if number not in found:
+                found.add(number)
+                waiting.extend(self.states[number].out)
+        return found
+
+    def _count(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TooCostly(f"The pattern {self.pattern} takes too long on a text of {len(self.text):,} characters.")
+        if self.together is not None:
+            self.together[0] -= steps
+            if self.together[0] < 0:
+                raise TooCostly(f"The pattern {self.pattern} takes too long on so many texts.")
+
+
+@lru_cache(maxsize=512)
+def compiled(text: str, ignore_case: bool = False) -> Pattern:
+    """A pattern, kept for the next time."""
+    return Pattern(text, ignore_case=ignore_case)
+
+
+def _alone(code: Any, argument: Any, flags: int) -> re.Pattern[str]:
+    """One element of a parsed pattern (a character, a set, a place) as a pattern of Python's."""
+    try:
+        found: re.Pattern[str] = _compiler.compile(_parser.SubPattern(_parser.State(), [(code, argument)]), flags)
+    except (TypeError, ValueError, KeyError) as error:
+        raise PatternError(f"{str(code).lower()} is not taken") from error
+    return found

@@ -1,0 +1,344 @@
+"""What a browser sent and got, from a HAR: events, and which of them are navigations and mutations.
+
+**Document event**: a request that loads a page into the tab. ``sec-fetch-dest`` and ``sec-fetch-mode`` say so
+(``document`` and ``navigate``); where a trace has neither, ``_resourceType`` (``document``) does, and where it has
+none of the three, an ``Accept`` that starts with ``text/html``. A frame inside of a page is none by its
+``sec-fetch-dest``; without that header it cannot be told apart. What is loaded ahead (``sec-purpose: prefetch``, also
+of prerendering) is none.
+
+**Navigation**: a document event whose method is GET. A redirect is one too, and so is where it leads: the last of
+`NetworkTrace.navigation_events` is the page that the agent was left on.
+
+**Mutation**: POST, PUT, PATCH or DELETE, whatever it asks for, a document event or not; but no beacon: what a page
+reports about itself is nothing that an agent did. Beacons are ``ping`` and ``sendBeacon`` (mode ``no-cors`` with an
+empty destination) and reports to ``report-uri``, told by their headers, ``_resourceType`` or media type.
+
+**Other**: all the rest. **Static**: a GET or HEAD of what a page is drawn with (style, script, picture, font, film),
+told by ``sec-fetch-dest``, ``_resourceType``, the suffix of the path or the media type of the response; never a
+document event. Static events keep their place and URL, and neither headers nor texts.
+
+What is held is bounded: see the constants. Of the texts that came back the latest are kept, since checks look at
+the end of a trace; a `Body` says where its text is not all that there was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, BinaryIO
+from urllib.parse import urljoin, urlsplit
+
+from annotation.formats import har
+from annotation.formats.documents import UNSTORABLE
+from annotation.formats.har.bodies import decoded, is_text, media_type
+from judges.scorers.network_trace.bodies import Body
+
+LONGEST_TEXT = 2 * 2**20  # characters of one body
+MOST_TEXT = 16 * 2**20  # characters of all responses together
+MOST_SENT = 96 * 2**20  # characters of URLs, headers and posted texts together; each different text counts once
+LONGEST_URL = 2**16  # characters; more has only a data: URL
+LONGEST_HEADER = 8192
+MOST_HEADERS = 300  # of one message
+SHARED = 512  # characters; shorter texts come again and again, and are held once
+
+MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+READING = frozenset({"GET", "HEAD"})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+STATIC_DESTINATIONS = frozenset({"style", "script", "image", "font", "audio", "video", "track", "manifest", "worker"})
+STATIC_RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest"})
+STATIC_MEDIA = ("image/", "font/", "audio/", "video/", "text/css", "text/javascript", "application/javascript")
+STATIC_SUFFIXES = (
+    ".css", ".js", ".mjs", ".map", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".bmp", ".ico", ".woff",
+    ".woff2", ".ttf", ".otf", ".eot", ".mp4", ".webm", ".mp3",
+)  # fmt: skip
+BEACON_RESOURCES = frozenset({"ping", "beacon", "cspviolationreport", "csp_report", "csp-violation-report"})
+BEACON_MEDIA = frozenset({"text/ping", "application/csp-report", "application/reports+json"})
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class EventType(StrEnum):
+    """What a request was for; the module says how that is told."""
+
+    NAVIGATION = "navigation"
+    MUTATION = "mutation"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkEvent:
+    """One request and its response.
+
+    ``index`` is its place among the entries of the HAR, from 0. ``method`` is in capitals. ``status`` is 0 where no
+    response came. Header names are in lower case; several headers of one name are joined by ", ". ``referer`` is ""
+    where none was sent. ``redirect_url`` is where the response leads, absolute, "" where nowhere. ``post_data`` and
+    ``response_content`` are None where there was none; a response is kept only if it is JSON or another text.
+    Secrets read `annotation.formats.har.REDACTED`.
+    """
+
+    index: int
+    url: str
+    method: str = "GET"
+    status: int = 0
+    referer: str = ""
+    redirect_url: str = ""
+    request_headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    response_headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    post_data: Body | None = None
+    response_content: Body | None = None
+    is_document_event: bool = False
+    is_static: bool = False
+    event_type: EventType = EventType.OTHER
+
+    @property
+    def is_navigation(self) -> bool:
+        return self.event_type is EventType.NAVIGATION
+
+    @property
+    def is_mutation(self) -> bool:
+        return self.event_type is EventType.MUTATION
+
+
+@dataclass(frozen=True)
+class NetworkTrace:
+    """The events of a HAR in the order of time; ``entries`` counts what the HAR listed, ``name`` is its file."""
+
+    events: tuple[NetworkEvent, ...] = ()
+    name: str = ""
+
+    @property
+    def entries(self) -> int:
+        return len(self.events)
+
+    @cached_property
+    def navigation_events(self) -> tuple[NetworkEvent, ...]:
+        return tuple(event for event in self.events if event.is_navigation)
+
+    @cached_property
+    def evaluated(self) -> tuple[NetworkEvent, ...]:
+        """The events that a check looks at: all but the static ones."""
+        return tuple(event for event in self.events if not event.is_static)
+
+
+def read_trace(stream: BinaryIO, name: str) -> NetworkTrace:
+    """The trace in ``stream``: a HAR, gzipped or not, or the zip of a Playwright trace; ``name`` is for messages.
+
+    It is read entry by entry, in bounded memory; the stream stays open. Raises FormatError for what is no HAR, and
+    where a trace exceeds the limits. Nothing is redacted here: that has happened on import.
+    """
+    reading = _Reading(name)
+    with har.open_entries(stream, name) as entries:
+        for entry in entries:
+            reading.take(entry)
+    return NetworkTrace(reading.in_time(), name)
+
+
+def has_static_suffix(url: str) -> bool:
+    """Whether the path of a URL ends as those of scripts, styles, pictures, fonts and films do."""
+    try:
+        return urlsplit(url).path.lower().endswith(STATIC_SUFFIXES)
+    except ValueError:
+        return False
+
+
+class _Reading:
+    """Makes events of entries, and keeps count of what it holds."""
+
+    def __init__(self, name: str) -> None:
+        self.events: list[NetworkEvent] = []
+        self._name = name
+        self._known: dict[str, str] = {}
+        self._sent = self._received = 0
+        self._with_content: deque[int] = deque()
+        self._begun: list[float] = []
+
+    def take(self, entry: Any) -> None:
+        index = len(self.events)
+        where = f"log.entries[{index}]"
+        if not isinstance(entry, dict) or not isinstance(entry.get("request"), dict):
+            raise har.failed("har_invalid", self._name, f"{where} is no entry of a HAR: it has no request")
+        self._begun.append(_begun(entry, self._begun[-1] if self._begun else 0.0))
+        self.events.append(self._event(index, entry, entry["request"], _object(entry, "response")))
+        self._forget()
+        if self._sent > MOST_SENT:
+            says = f"{where}: URLs, headers and posted texts have more than {MOST_SENT:,} characters up to here"
+            raise har.failed("har_too_large", self._name, says)
+
+    def in_time(self) -> tuple[NetworkEvent, ...]:
+        """The events by the time when they began, as HAR 1.2 asks of whoever reads one; those of one time as listed."""
+        return tuple(sorted(self.events, key=lambda event: self._begun[event.index]))
+
+    def _event(self, index: int, entry: dict[str, Any], request: dict[str, Any], response: dict[str, Any]) -> Any:
+        url = self._held(_text(request, "url")[:LONGEST_URL])
+        method = (_text(request, "method") or "GET").upper()[:40]
+        sent, content = dict(_headers(request)), _object(response, "content")
+        kind = _text(entry, "_resourceType").lower()
+        is_document = _is_document(sent, kind)
+        bare = NetworkEvent(
+            index=index,
+            url=url,
+            method=method,
+            status=_status(response.get("status")),
+            is_document_event=is_document,
+            is_static=not is_document and method in READING and _is_static(url, sent, kind, content),
+        )
+        if bare.is_static:
+            return bare
+        got, post = dict(_headers(response)), self._post_data(request, sent)
+        return replace(
+            bare,
+            referer=self._held(sent.get("referer", "")[:LONGEST_URL]),
+            redirect_url=self._held(_redirect(bare, response, got)),
+            request_headers=self._shared(sent),
+            response_headers=self._shared(got),
+            post_data=post,
+            response_content=self._content(index, content),
+            event_type=_event_type(bare, sent, kind, post),
+        )
+
+    def _held(self, text: str) -> str:
+        """The text, fit to be stored; short ones are held once however often they come."""
+        if len(text) > SHARED:
+            self._sent += len(text)
+            return UNSTORABLE.sub("\ufffd", text)
+        held = self._known.get(text)
+        if held is None:
+            self._sent += len(text)
+            held = self._known[text] = UNSTORABLE.sub("\ufffd", text)
+        return held
+
+    def _shared(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        return {self._held(name): self._held(value) for name, value in headers.items()}
+
+    def _post_data(self, request: dict[str, Any], headers: Mapping[str, str]) -> Body | None:
+        posted = request.get("postData")
+        if not isinstance(posted, dict):
+            return None
+        stated = _text(posted, "mimeType") or headers.get("content-type", "")
+        body = _body(posted, stated)
+        if body is None:
+            return None
+        fields = tuple((self._held(name), self._held(value)) for name, value in _pairs(posted.get("params")))
+        self._sent += len(body.text)
+        return replace(body, params=fields)
+
+    def _content(self, index: int, content: dict[str, Any]) -> Body | None:
+        stated = _text(content, "mimeType")
+        body = _body(content, stated) if "text" in content or "comment" in content else None
+        if body is None or not is_text(media_type(stated)):
+            return None
+        self._received += len(body.text)
+        self._with_content.append(index)
+        return body
+
+    def _forget(self) -> None:
+        """Let go of the oldest texts that came back, until the rest is within bounds."""
+        while self._received > MOST_TEXT:
+            index = self._with_content.popleft()
+            event = self.events[index]
+            if event.response_content is not None:
+                self._received -= len(event.response_content.text)
+                emptied = replace(event.response_content, text="", truncated=True)
+                self.events[index] = replace(event, response_content=emptied)
+
+
+def _object(message: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = message.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(message: Mapping[str, Any], key: str) -> str:
+    found = message.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _begun(entry: Mapping[str, Any], before: float) -> float:
+    """When an entry began, in seconds; where it does not say so, as the one before it."""
+    try:
+        stated = datetime.fromisoformat(_text(entry, "startedDateTime").strip())
+        return (stated if stated.tzinfo else stated.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return before
+
+
+def _status(stated: Any) -> int:
+    """The status of a response; browsers write -1 and 0 where none came."""
+    is_number = isinstance(stated, (int, float)) and not isinstance(stated, bool)
+    return int(stated) if is_number and 0 < stated < 1000 else 0
+
+
+def _pairs(listed: Any) -> Iterator[tuple[str, str]]:
+    """Name and value of each object in a list of them."""
+    for pair in listed if isinstance(listed, list) else ():
+        if isinstance(pair, dict) and isinstance(pair.get("name"), str):
+            yield pair["name"], _text(pair, "value")
+
+
+def _headers(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    headers: dict[str, str] = {}
+    for name, value in _pairs(message.get("headers")):
+        key = name.strip().lower()[:SHARED]
+        if key in headers:
+            headers[key] = f"{headers[key]}, {value}"[:LONGEST_HEADER]
+        elif len(headers) < MOST_HEADERS:
+            headers[key] = value[:LONGEST_HEADER]
+    yield from headers.items()
+
+
+def _body(message: Mapping[str, Any], stated: str) -> Body | None:
+    """A posted or received text; one that was left out on import is none of which anything is known."""
+    stated = stated[:SHARED]
+    text = _text(message, "text")
+    if not text:
+        left_out = _text(message, "comment") == har.LEFT_OUT
+        return Body("", stated, truncated=left_out)
+    kept = decoded(text, _text(message, "encoding"), media_type(stated))
+    if kept is None:
+        return Body("", stated, truncated=True)
+    return Body(UNSTORABLE.sub("\ufffd", kept[:LONGEST_TEXT]), stated, truncated=len(kept) > LONGEST_TEXT)
+
+
+def _is_document(headers: Mapping[str, str], resource: str) -> bool:
+    destination, mode = headers.get("sec-fetch-dest", "").lower(), headers.get("sec-fetch-mode", "").lower()
+    if any("prefetch" in headers.get(name, "").lower() for name in ("sec-purpose", "purpose")):
+        return False
+    if destination or mode:
+        return destination in ("", "document") and mode in ("", "navigate")
+    if resource:
+        return resource == "document"
+    return headers.get("accept", "").lstrip().lower().startswith("text/html")
+
+
+def _is_static(url: str, headers: Mapping[str, str], resource: str, content: Mapping[str, Any]) -> bool:
+    told = headers.get("sec-fetch-dest", "").lower() in STATIC_DESTINATIONS or resource in STATIC_RESOURCES
+    return told or has_static_suffix(url) or media_type(_text(content, "mimeType")).startswith(STATIC_MEDIA)
+
+
+def _is_beacon(headers: Mapping[str, str], resource: str, post: Body | None) -> bool:
+    destination = headers.get("sec-fetch-dest", "").lower()
+    without_answer = destination == "empty" and headers.get("sec-fetch-mode", "").lower() == "no-cors"
+    media = post.media_type if post else media_type(headers.get("content-type", ""))
+    return without_answer or destination == "report" or resource in BEACON_RESOURCES or media in BEACON_MEDIA
+
+
+def _event_type(event: NetworkEvent, headers: Mapping[str, str], resource: str, post: Body | None) -> EventType:
+    if event.is_document_event and event.method == "GET":
+        return EventType.NAVIGATION
+    is_mutation = event.method in MUTATING and not _is_beacon(headers, resource, post)
+    return EventType.MUTATION if is_mutation else EventType.OTHER
+
+
+def _redirect(event: NetworkEvent, response: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """Where the response leads, absolute."""
+    if event.status not in REDIRECTS:
+        return ""
+    target = headers.get("location") or _text(response, "redirectURL")
+    try:
+        return urljoin(event.url, target)[:LONGEST_URL] if target else ""
+    except ValueError:
+        return target[:LONGEST_URL]

@@ -1,0 +1,343 @@
+"""Comparing a value that is expected with one that was sent, by its type rather than by its letters."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from annotation.formats.har import REDACTED
+from annotation.formats.printable import printable
+from judges.scorers.network_trace import addresses, amounts, dates
+from judges.scorers.network_trace.amounts import Ambiguous, NotOne
+from judges.scorers.network_trace.patterns import TooCostly, compiled, is_pattern
+
+MOST_ITEMS = 200  # of a list that is compared regardless of order
+MISSING_TEXTS = frozenset({"", "null", "none"})
+TRUE, FALSE = frozenset({"true", "yes", "y", "1", "t", "on"}), frozenset({"false", "no", "n", "0", "f", "off"})
+SPACES = re.compile(r"\s+")
+WAS_REDACTED = "it was blanked on import as a secret, so nobody can say what it was"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a value is: ``kind`` is a name of `KINDS`, "array", "object", or "" for "as the expected value is".
+
+    ``items`` is the schema of an array's items, ``properties`` those of an object. ``formats`` are declared formats
+    of dates.
+    """
+
+    kind: str = ""
+    items: Schema | None = None
+    properties: Mapping[str, Schema] = field(default_factory=dict)
+    formats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """``equal`` is None where it cannot be said; ``note`` says why, or what the difference is."""
+
+    equal: bool | None
+    note: str = ""
+
+
+SAME, OTHER = Compared(True), Compared(False)
+Read = Callable[[Any, Schema], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How values of one kind are read (raising NotOne or Ambiguous) and when two of them are equal."""
+
+    read: Read
+    equal: Callable[[Any, Any], bool] = lambda one, other: bool(one == other)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How values are compared: ``kinds`` by name, and the kind of an expected value that has no schema.
+
+    ``missing`` says which values are as good as none; ``blanked`` whether import may have blanked what is compared.
+    """
+
+    kinds: Mapping[str, Kind]
+    kind_of: Callable[[Any], str]
+    text: Callable[[Any], str]
+    missing: Callable[[Any], bool]
+    blanked: bool = True
+
+
+def text(value: Any) -> str:
+    """A value as text: Unicode NFKC, one space for all white space, no case, no invisible characters."""
+    return squeezed(value).casefold()
+
+
+def squeezed(value: Any) -> str:
+    """As `text`, with its case: what a regular expression is matched against."""
+    shown = unicodedata.normalize("NFKC", as_text(value))
+    kept = "".join(char for char in shown if char.isspace() or unicodedata.category(char) not in {"Cc", "Cf"})
+    return SPACES.sub(" ", kept).strip()
+
+
+def as_text(value: Any) -> str:
+    """How a value of JSON stands in a form or an address."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = text(value)
+    if word in TRUE | FALSE:
+        return word in TRUE
+    raise NotOne("is neither true nor false")
+
+
+def listed(value: Any) -> tuple[str, ...]:
+    """A list that is written as one text with commas, regardless of order."""
+    return tuple(sorted(part for part in (text(one) for one in as_text(value).split(",")) if part))
+
+
+def from_json(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise NotOne("is no JSON") from None
+
+
+def is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and text(value) in MISSING_TEXTS)
+
+
+def is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not text(value))
+
+
+def is_redacted(value: Any) -> bool:
+    return isinstance(value, str) and REDACTED in value
+
+
+def _null(value: Any, schema: Schema) -> None:
+    if not is_missing(value):
+        raise NotOne("is not empty")
+
+
+def _day(value: Any, schema: Schema) -> Any:
+    return dates.day(value, [dates.date_format(one) for one in schema.formats])
+
+
+KINDS: dict[str, Kind] = {
+    "string": Kind(lambda value, schema: text(value)),
+    "number": Kind(lambda value, schema: amounts.number(value)),
+    "integer": Kind(lambda value, schema: amounts.whole_number(value)),
+    "boolean": Kind(lambda value, schema: boolean(value)),
+    "null": Kind(_null),
+    "currency": Kind(lambda value, schema: amounts.money(value), lambda one, other: one.equals(other)),
+    "date": Kind(_day),
+    "date-time": Kind(lambda value, schema: dates.moment(value), dates.same_moment),
+    "month": Kind(lambda value, schema: dates.month(value)),
+    "string_list": Kind(lambda value, schema: listed(value)),
+    "json": Kind(lambda value, schema: from_json(value)),
+    "markdown": Kind(lambda value, schema: text(value)),
+    "url": Kind(lambda value, schema: as_text(value), addresses.same),
+}
+# Formats of WebArena-Verified that need its libraries: what has them is an error, which names the other judge.
+FOREIGN = ("duration", "distance", "coordinates", "full_address", "location-name", "base64")
+
+
+def kind_of(expected: Any) -> str:
+    """The kind of a value that has no schema: of what it is written as."""
+    if isinstance(expected, bool):
+        return "boolean"
+    return "number" if isinstance(expected, int | float) else "string"
+
+
+DEFAULT = Rules(KINDS, kind_of, squeezed, is_empty)
+
+
+def compare(
+    expected: Any, actual: Any, schema: Schema | None = None, rules: Rules = DEFAULT, *, ordered: bool = False,
+    all_keys: bool = False,
+) -> Compared:  # fmt: skip
+    """Whether ``actual`` is what is ``expected``.
+
+    A text ``^...$`` is a regular expression for the whole text, regardless of case. A list is an array where the schema
+    says so, or where there is a list; else any of its values will do. An object has at least the expected keys
+    (``all_keys``: exactly these). null is what is empty or not there.
+    """
+    schema = schema or Schema()
+    if isinstance(expected, dict):
+        return _compare_objects(expected, actual, schema, rules, ordered, all_keys)
+    if schema.kind == "array" or (isinstance(expected, list | tuple) and isinstance(actual, list | tuple)):
+        return _compare_arrays(expected, actual, schema, rules, ordered, all_keys)
+    if isinstance(expected, list | tuple):
+        return _any_of(compare(one, actual, schema, rules, ordered=ordered, all_keys=all_keys) for one in expected)
+    if isinstance(actual, list | tuple) and len(actual) == 1:
+        actual = actual[0]
+    return _compare_scalars(expected, actual, schema, rules)
+
+
+def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -> Compared:
+    if rules.blanked and is_redacted(actual):
+        return Compared(None, WAS_REDACTED)
+    if expected is None:
+        return SAME if rules.missing(actual) else OTHER
+    if actual is None:
+        return Compared(rules.missing(expected), "is not there")
+    if isinstance(actual, dict | list):
+        return Compared(False, "is no single value")
+    if is_pattern(expected):
+        return _compare_pattern(expected, rules.text(actual))
+    name = schema.kind or rules.kind_of(expected)
+    if name not in rules.kinds:
+        return Compared(None, f"values of the format {name} are only compared by the judge webarena-verified")
+    kind = rules.kinds[name]
+    try:
+        wanted = kind.read(expected, schema)
+    except (NotOne, Ambiguous) as error:
+        return Compared(None, f"what is expected {error}")
+    try:
+        return Compared(kind.equal(wanted, kind.read(actual, schema)))
+    except NotOne as error:
+        return Compared(False, str(error))
+    except Ambiguous as error:
+        return Compared(None, str(error))
+
+
+def _compare_pattern(pattern: str, value: str) -> Compared:
+    try:
+        return Compared(compiled(pattern, ignore_case=True).fullmatch(value))
+    except TooCostly as error:
+        return Compared(None, printable(str(error), 300))
+
+
+def _any_of(found: Iterable[Compared]) -> Compared:
+    results = list(found)
+    for wanted in (True, None):
+        for one in results:
+            if one.equal is wanted:
+                return one
+    return results[0] if len(results) == 1 else Compared(False, "is none of the alternatives" if results else "")
+
+
+def _all_of(found: Iterable[Compared]) -> Compared:
+    """Equal only where all are; a difference outweighs what cannot be said."""
+    results = list(found)
+    for wanted in (False, None):
+        for one in results:
+            if one.equal is wanted:
+                return one
+    return SAME
+
+
+def _compare_objects(
+    expected: Mapping[str, Any], actual: Any, schema: Schema, rules: Rules, ordered: bool, all_keys: bool
+) -> Compared:
+    if rules.blanked and is_redacted(actual):
+        return Compared(None, WAS_REDACTED)
+    if isinstance(actual, str):
+        try:
+            actual = from_json(actual)
+        except NotOne:
+            actual = None
+    if not isinstance(actual, dict):
+        return Compared(False, "is no object")
+    extra = [key for key in actual if key not in expected]
+    if all_keys and extra:
+        return Compared(False, f"has the key {printable(str(extra[0]))}, which is not expected")
+    found = []
+    for key, value in expected.items():
+        one = compare(
+            value, actual.get(key), schema.properties.get(key), rules, ordered=ordered, all_keys=all_keys
+        )  # fmt: skip
+        found.append(one if one.equal else Compared(one.equal, f"{printable(key)}: {one.note or 'another value'}"))
+    return _all_of(found)
+
+
+def as_list(value: Any) -> list[Any]:
+    """A value where an array is expected: a list, a JSON array as text, or a single value as a list of one."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    if value is None:
+        return []
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            return [value]
+        return found if isinstance(found, list) else [value]
+    return [value]
+
+
+def _compare_arrays(
+    expected: Any, actual: Any, schema: Schema, rules: Rules, ordered: bool, all_keys: bool
+) -> Compared:
+    if rules.blanked and is_redacted(actual):
+        return Compared(None, WAS_REDACTED)
+    wanted, had = as_list(expected), as_list(actual)
+    if len(wanted) != len(had):
+        return Compared(False, f"has {len(had):,} values where {len(wanted):,} are expected")
+    if len(wanted) > MOST_ITEMS and not ordered:
+        return Compared(None, f"lists of more than {MOST_ITEMS} values are only compared in order")
+    pairs = paired(wanted, had, schema.items, rules, ordered=ordered, all_keys=all_keys)
+    return _all_of(compared for _, compared in pairs)
+
+
+def paired(
+    wanted: Sequence[Any], had: Sequence[Any], schema: Schema | None, rules: Rules, *, ordered: bool, all_keys: bool
+) -> list[tuple[int | None, Compared]]:
+    """For each expected item the place of the item that it is compared with, None where none is left, and the result.
+
+    In order: items of the same place. Otherwise as many equal pairs as there can be, then pairs that cannot be told,
+    then what is left.
+    """
+    table = [
+        [compare(one, other, schema, rules, ordered=ordered, all_keys=all_keys) for other in had]
+        if not ordered
+        else [compare(one, had[place], schema, rules, ordered=ordered, all_keys=all_keys)] * (place < len(had))
+        for place, one in enumerate(wanted[: len(had)] if ordered else wanted)
+    ]
+    if ordered:
+        rows: list[tuple[int | None, Compared]] = [(place, row[0]) for place, row in enumerate(table)]
+        return rows + [(None, Compared(False, "is not there"))] * (len(wanted) - len(rows))
+    chosen = _matching(table, len(had))
+    left = [place for place in range(len(had)) if place not in chosen.values()]
+    rows = []
+    for place, row in enumerate(table):
+        partner = chosen.get(place, left.pop(0) if place not in chosen and left else None)
+        rows.append((partner, row[partner] if partner is not None else Compared(False, "is not there")))
+    return rows
+
+
+def _matching(table: Sequence[Sequence[Compared]], columns: int) -> dict[int, int]:
+    """A largest set of pairs that are equal, enlarged by pairs that cannot be told (augmenting paths)."""
+    taken: dict[int, int] = {}
+    passes: tuple[set[bool | None], ...] = ({True}, {True, None})
+    for allowed in passes:
+        for row in range(len(table)):
+            if row not in taken.values():
+                _augment(table, row, allowed, taken, set())
+    return {row: column for column, row in taken.items()}
+
+
+def _augment(
+    table: Sequence[Sequence[Compared]], row: int, allowed: set[bool | None], taken: dict[int, int], seen: set[int]
+) -> bool:
+    for column, one in enumerate(table[row]):
+        if one.equal in allowed and column not in seen:
+            seen.add(column)
+            if column not in taken or _augment(table, taken[column], allowed, taken, seen):
+                taken[column] = row
+                return True
+    return False

@@ -1,0 +1,199 @@
+"""Scripts that were written for the package mind2web2, run unchanged: its names, on this engine.
+
+Nine modules are there under their names while they are `installed`; nothing else of the package is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import itertools
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from judges.scorers.rubric.cache import CacheFileSys
+from judges.scorers.rubric.engine import Fault, current
+from judges.scorers.rubric.evaluator import Evaluator
+from judges.scorers.rubric.semaphores import DualSemaphore
+from judges.scorers.rubric.tree import AggregationStrategy, VerificationNode
+
+PACKAGE = "mind2web2"
+ENTRY = "evaluate_answer"
+REQUIRED = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
+OPTIONAL = ("model",)
+LONGEST_SCRIPT = 2_000_000  # bytes
+
+_numbers = itertools.count(1)
+
+
+class ScriptError(Exception):
+    """A script that cannot be loaded or has no usable entry; the message names file, place and what is missing."""
+
+
+class LLMClient(Protocol):
+    """What scripts name in type hints: a client of a model."""
+
+    async def async_response(self, **call: Any) -> Any: ...
+
+
+class NoMaps(RuntimeError):
+    """A script asked for a distance, and there is nobody to answer."""
+
+
+class GoogleMapsTool:
+    """The maps tool of scripts; it is made without arguments and needs no key.
+
+    Judging has no network, so that a call raises `NoMaps`, unless the engine was opened with ``maps``. The error is
+    also kept as a fault of the engine: a script that catches it goes on with a wrong answer, which a judge must not
+    take for the agent's.
+    """
+
+    async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
+        """Metres, or a text where there is no way."""
+        return await _asked("distance", address1, address2, mode)
+
+    async def calculate_travel_time(self, address1: str, address2: str, mode: str = "driving") -> int | str:
+        """Seconds, or a text where there is no way."""
+        return await _asked("travel_time", address1, address2, mode)
+
+
+async def _asked(what: str, address1: str, address2: str, mode: str) -> int | str:
+    engine = current()
+    if engine.maps is None:
+        error = NoMaps(f"The maps tool was asked for a {what.replace('_', ' ')}, and judging has no network.")
+        engine.faults.append(Fault("tool", "GoogleMapsTool", str(error)))
+        raise error
+    return await engine.maps(what, address1, address2, mode)
+
+
+def modules() -> dict[str, ModuleType]:
+    """The nine modules by name, new ones at each call."""
+    tree: dict[str, Any] = {"AggregationStrategy": AggregationStrategy, "VerificationNode": VerificationNode}
+    cache, client = {"CacheFileSys": CacheFileSys}, {"LLMClient": LLMClient}
+    contents: dict[str, dict[str, Any]] = {
+        "": tree | cache | client | {"Evaluator": Evaluator, "DualSemaphore": DualSemaphore},
+        "evaluator": tree | {"Evaluator": Evaluator},
+        "verification_tree": tree,
+        "utils": cache | {"DualSemaphore": DualSemaphore},
+        "utils.cache_filesys": cache,
+        "llm_client": client,
+        "llm_client.base_client": client,
+        "api_tools": {},
+        "api_tools.tool_googlemap": {"GoogleMapsTool": GoogleMapsTool},
+    }
+    made = {f"{PACKAGE}.{name}".rstrip("."): _module(name, names) for name, names in contents.items()}
+    for name, module in made.items():
+        above, _, last = name.rpartition(".")
+        if above:
+            setattr(made[above], last, module)
+    return made
+
+
+def _module(name: str, names: Mapping[str, Any]) -> ModuleType:
+    module = ModuleType(
+        f"{PACKAGE}.{name}".rstrip("."), "A part of the package mind2web2, on the engine of this project."
+    )
+    module.__path__ = []  # a package, so that what it lacks is reported as missing in it
+    vars(module).update(names)
+    return module
+
+
+def install() -> None:
+    """Put the nine modules in place for good: for a process that runs one script."""
+    sys.modules.update(modules())
+
+
+@contextmanager
+def installed() -> Iterator[dict[str, ModuleType]]:
+    """The nine modules in place, and whatever went by their names back afterwards."""
+    before = {name: module for name, module in sys.modules.items() if _ours(name)}
+    for name in before:
+        del sys.modules[name]
+    made = modules()
+    sys.modules.update(made)
+    try:
+        yield made
+    finally:
+        for name in [name for name in sys.modules if _ours(name)]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def _ours(name: str) -> bool:
+    return name == PACKAGE or name.startswith(f"{PACKAGE}.")
+
+
+def load_script(path: Path | str) -> ModuleType:
+    """The script at ``path`` as a module with a name of its own; ScriptError when it cannot be used.
+
+    It is executed: only what an administrator installed may come here. The modules of `installed` have to be in place.
+    """
+    file = Path(path)
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise ScriptError(f"{file.name}: cannot be read: {error.strerror or error}.") from error
+    if len(source) > LONGEST_SCRIPT:
+        raise ScriptError(f"{file.name}: has {len(source):,} bytes; at most {LONGEST_SCRIPT:,} are taken.")
+    name = f"rubric_script_{hashlib.sha256(source).hexdigest()[:12]}_{next(_numbers)}"
+    spec = importlib.util.spec_from_loader(name, loader=None, origin=str(file))
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]  # there is one for every name
+    module.__file__ = str(file)
+    sys.modules[name] = module  # classes of the script look their names up there
+    try:
+        exec(compile(source, str(file), "exec"), vars(module))  # noqa: S102 - an installed script is code, see above
+        check_entry(module, file.name)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, ScriptError) or not isinstance(error, Exception):
+            raise
+        raise ScriptError(f"{file.name}: cannot be loaded: {_said(error, file)}") from error
+    return module
+
+
+def _said(error: Exception, file: Path) -> str:
+    """The error in a line, with the line of the script that it came from."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(file):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{type(error).__name__}{f' in line {line}' if line else ''}: {error}"
+
+
+def check_entry(module: ModuleType, name: str) -> None:
+    """ScriptError unless the module has the coroutine `ENTRY` with the parameters that every script has."""
+    entry = getattr(module, ENTRY, None)
+    if entry is None:
+        raise ScriptError(f"{name}: has no function {ENTRY}.")
+    if not inspect.iscoroutinefunction(entry):
+        raise ScriptError(f"{name}: {ENTRY} must be a coroutine function (async def).")
+    parameters = inspect.signature(entry).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return
+    known = {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
+    missing = [one for one in REQUIRED if one not in known]
+    if missing:
+        raise ScriptError(f"{name}: {ENTRY} lacks the parameters {', '.join(missing)}.")
+    unknown = [
+        one.name
+        for one in parameters
+        if one.default is one.empty and one.kind is not one.VAR_POSITIONAL and one.name not in REQUIRED + OPTIONAL
+    ]
+    if unknown:
+        raise ScriptError(f"{name}: {ENTRY} demands parameters that nobody gives: {', '.join(unknown)}.")
+
+
+async def evaluate(script: ModuleType, **given: Any) -> Any:
+    """What the script's entry gives back for `REQUIRED`, and for ``model`` where it takes one; its errors pass."""
+    entry = getattr(script, ENTRY)
+    parameters = inspect.signature(entry).parameters
+    if "model" not in parameters and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        given.pop("model", None)
+    return await entry(**given)

@@ -1,0 +1,220 @@
+"""Pages that were kept: text and screenshot of a web page, or a PDF, found by address.
+
+One folder a task, as Mind2Web-2 has it: ``index.json`` maps addresses to ``web`` or ``pdf``, and the files lie beside
+it. Nothing here fetches anything.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from judges.scorers.rubric import addresses, pictures
+
+INDEX = "index.json"
+MOST_INDEX = 32 * 1024 * 1024  # bytes
+SUFFIXES: dict[str, tuple[str, ...]] = {"web": (".txt", ".jpg"), "pdf": (".pdf",)}
+
+PageKind = Literal["web", "pdf"]
+
+logger = logging.getLogger(__name__)
+
+
+class PageMissing(KeyError):
+    """There is no such page; the message names the address."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Index:
+    """Addresses of pages, and which of them an address means."""
+
+    def __init__(self, pages: Mapping[str, str] | None = None) -> None:
+        self.kinds: dict[str, PageKind] = {}
+        self._by_form: dict[str, str] = {}
+        for address, kind in (pages or {}).items():
+            self.add(address, cast(PageKind, kind))
+
+    def add(self, address: str, kind: PageKind) -> None:
+        self.kinds[address] = kind
+        self._by_form.setdefault(addresses.simple_form(address), address)
+
+    def find(self, address: str) -> str | None:
+        """The stored address that ``address`` means, None where there is none.
+
+        In this order: the very address; its simple form as an address; the first one with the same simple form; a
+        variant. Before that, backslashes of Markdown go.
+        """
+        bare = addresses.from_markdown(address)
+        for exact in (address, bare):
+            if exact in self.kinds:
+                return exact
+        form = addresses.simple_form(bare)
+        if form in self.kinds:
+            return form
+        if form in self._by_form:
+            return self._by_form[form]
+        return next((one for one in addresses.variants(bare) if one in self.kinds), None)
+
+
+class _Pages:
+    """What folder and memory have in common: looking pages up."""
+
+    index: Index
+
+    def has(self, url: str) -> PageKind | None:
+        """``"web"``, ``"pdf"`` or None."""
+        found = self.index.find(url)
+        return None if found is None else self.index.kinds[found]
+
+    def has_web(self, url: str) -> bool:
+        return self.has(url) == "web"
+
+    def has_pdf(self, url: str) -> bool:
+        return self.has(url) == "pdf"
+
+    def get_all_urls(self) -> list[str]:
+        """The stored addresses, in the order in which they came."""
+        return list(self.index.kinds)
+
+    def summary(self) -> dict[str, int]:
+        """How many pages there are, of each kind and together."""
+        kinds = list(self.index.kinds.values())
+        return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
+
+    def get_web(self, url: str) -> tuple[str, bytes]:
+        """Text and JPEG of a web page; PageMissing (a KeyError) when none is stored."""
+        stem = self._stored(url, "web")
+        return self._read(stem, ".txt").decode("utf-8", "replace"), self._read(stem, ".jpg")
+
+    def get_pdf(self, url: str) -> bytes:
+        """The bytes of a PDF; PageMissing (a KeyError) when none is stored."""
+        return self._read(self._stored(url, "pdf"), ".pdf")
+
+    def _stored(self, url: str, kind: PageKind) -> str:
+        found = self.index.find(url)
+        if found is None or self.index.kinds[found] != kind:
+            raise PageMissing(f"No {kind} page is stored for {url}.")
+        return found
+
+    def _read(self, address: str, suffix: str) -> bytes:
+        raise NotImplementedError
+
+
+class CacheFileSys(_Pages):
+    """The pages of one task in a folder, which is made where it is missing.
+
+    What is put is written at once, the index only by `save`. An index that cannot be read starts empty, and entries
+    whose files are missing are dropped, both with a warning in the log.
+    """
+
+    def __init__(self, task_dir: str | os.PathLike[str]) -> None:
+        self.task_dir = Path(task_dir)
+        self.task_dir.mkdir(parents=True, exist_ok=True)
+        self.index = Index({address: kind for address, kind in self._listed() if self._complete(address, kind)})
+
+    @property
+    def urls(self) -> dict[str, PageKind]:
+        return self.index.kinds
+
+    def put_web(self, url: str, text: str, screenshot: bytes | str) -> None:
+        """Keep a page; the screenshot is bytes or base64 of any PNG, JPEG or WebP. PictureError when it is none."""
+        self._write(url, "web", {".txt": text.encode("utf-8", "replace"), ".jpg": pictures.kept(screenshot)})
+
+    def put_pdf(self, url: str, data: bytes) -> None:
+        self._write(url, "pdf", {".pdf": data})
+
+    def save(self) -> None:
+        """Write the index, whole or not at all."""
+        written = json.dumps(self.index.kinds, ensure_ascii=True, indent=2).encode()
+        _replace(self.task_dir / INDEX, written)
+
+    def clear(self) -> None:
+        """Forget every page and delete its files, the index too; other files of the folder stay."""
+        for address, kind in self.index.kinds.items():
+            for suffix in SUFFIXES[kind]:
+                for stem in addresses.stems(address):
+                    (self.task_dir / (stem + suffix)).unlink(missing_ok=True)
+        (self.task_dir / INDEX).unlink(missing_ok=True)
+        self.index = Index()
+
+    def _write(self, url: str, kind: PageKind, files: Mapping[str, bytes]) -> None:
+        stem = addresses.file_stem(url)
+        for suffix, data in files.items():
+            _replace(self.task_dir / (stem + suffix), data)
+        self.index.add(url, kind)
+
+    def _listed(self) -> Iterator[tuple[str, str]]:
+        file = self.task_dir / INDEX
+        try:
+            if not file.exists():
+                return
+            if file.stat().st_size > MOST_INDEX:
+                raise ValueError(f"it has more than {MOST_INDEX:,} bytes")
+            listed = json.loads(file.read_bytes())
+            if not isinstance(listed, dict):
+                raise ValueError("it is no object of addresses")
+        except (OSError, ValueError, RecursionError) as error:
+            logger.warning("The index of pages %s cannot be read, so it starts empty: %s", file, error)
+            return
+        yield from listed.items()
+
+    def _complete(self, address: str, kind: Any) -> bool:
+        complete = kind in ("web", "pdf") and all(self._file(address, suffix) for suffix in SUFFIXES[kind])
+        if not complete:
+            logger.warning("The page %s is left out: its files are not in %s.", address, self.task_dir)
+        return complete
+
+    def _file(self, address: str, suffix: str) -> Path | None:
+        files = (self.task_dir / (stem + suffix) for stem in addresses.stems(address))
+        return next((file for file in files if file.is_file()), None)
+
+    def _read(self, address: str, suffix: str) -> bytes:
+        file = self._file(address, suffix)
+        if file is None:
+            raise PageMissing(f"The file of {address} is gone from {self.task_dir}.")
+        return file.read_bytes()
+
+
+def _replace(file: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        Path(temporary).replace(file)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class StoredPages(_Pages):
+    """Pages that lie elsewhere, to be read only: the files that came with an answer.
+
+    ``kinds`` maps addresses to ``web`` or ``pdf``; ``files`` maps the name of a file (``<md5>.txt``) to what reads it.
+    An address whose files are not all there is left out.
+    """
+
+    def __init__(self, kinds: Mapping[str, str], files: Mapping[str, Callable[[], bytes]]) -> None:
+        self.files = files
+        whole = {address: kind for address, kind in kinds.items() if self._complete(address, kind)}
+        self.left_out = tuple(address for address in kinds if address not in whole)
+        self.index = Index(whole)
+
+    def _complete(self, address: str, kind: str) -> bool:
+        return kind in SUFFIXES and all(self._name(address, suffix) for suffix in SUFFIXES[kind])
+
+    def _name(self, address: str, suffix: str) -> str | None:
+        names = (stem + suffix for stem in addresses.stems(address))
+        return next((name for name in names if name in self.files), None)
+
+    def _read(self, address: str, suffix: str) -> bytes:
+        name = self._name(address, suffix)
+        if name is None:
+            raise PageMissing(f"There is no file of {address}.")
+        return self.files[name]()

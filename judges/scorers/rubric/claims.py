@@ -1,0 +1,134 @@
+"""Judges a trajectory by a written rubric: the tree is built, and every claim is checked against what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from annotation.formats.answer_text import read_answer
+from judges.llm import SentImage
+from judges.scorer import Subject
+from judges.scorers import framing
+from judges.scorers.one_call import different
+from judges.scorers.rubric.evaluator import Evaluator
+from judges.scorers.rubric.tree import Checked, VerificationNode
+from judges.scorers.rubric.verifying import Evidence
+from judges.scorers.rubric.written import MOST_SOURCES, Node, Rubric
+from judges.scorers.together import together
+
+LONGEST_URL = 500  # characters of the address of a step
+NOTHING_CITED = "The answer cites no address."
+NO_STEPS = "The trajectory has no such steps."
+NO_PICTURES = "These steps have no screenshots."
+
+
+class Checking:
+    """One trajectory and one rubric. ``votes`` is how often a claim is asked about at most, an odd number."""
+
+    def __init__(self, rubric: Rubric, subject: Subject, evaluator: Evaluator, *, votes: int, max_images: int) -> None:
+        self.rubric, self.subject, self.evaluator = rubric, subject, evaluator
+        self.votes, self.max_images = votes, max_images
+        self.nodes: dict[str, VerificationNode] = {}
+
+    async def run(self) -> None:
+        """Build the tree, then check it from the top: what rests on something is checked after it."""
+        self._build(self.rubric.nodes, None)
+        await self._check(self.rubric.nodes, sequential=self.rubric.strategy == "sequential")
+
+    def _build(self, nodes: tuple[Node, ...], parent: VerificationNode | None) -> None:
+        for node in nodes:
+            if node.about is not None:
+                made = self.evaluator.add_leaf(node.id, node.text, parent, node.critical)
+            else:
+                add = self.evaluator.add_sequential if node.strategy == "sequential" else self.evaluator.add_parallel
+                made = add(node.id, node.text, parent, node.critical)
+                self._build(node.children, made)
+            self.nodes[node.id] = made
+
+    async def _check(self, nodes: tuple[Node, ...], *, sequential: bool) -> None:
+        """Critical nodes first, since the others are skipped where one of them fails; then the others together."""
+        if sequential:
+            for node in nodes:
+                await self._one(node)
+            return
+        for node in nodes:
+            if node.critical:
+                await self._one(node)
+        await together(self._one(node) for node in nodes if not node.critical)
+
+    async def _one(self, node: Node) -> None:
+        if node.about is None:
+            await self._check(node.children, sequential=node.strategy == "sequential")
+            return
+        against = self.against(node)
+        if isinstance(against, str):
+            self._unsupported(node, against)
+            return
+        await self.evaluator.verify(
+            claim=node.text,
+            node=self.nodes[node.id],
+            sources=against,
+            additional_instruction=node.note or None,
+            majority_vote=self.votes > 1,
+            num_trials=self.votes,
+        )
+
+    def _unsupported(self, node: Node, why: str) -> None:
+        """There is nothing to check against: the claim fails without a question."""
+        made = self.nodes[node.id]
+        made.checked = Checked(node.text, node.sources, instruction=node.note, reasoning=why)
+        made.settle(False)
+
+    def against(self, node: Node) -> Any:
+        """What `Evaluator.verify` takes as sources; a text says why there is nothing."""
+        if node.about == "answer":
+            return None
+        if node.about == "pages":
+            return list(node.sources) or cited(self.subject) or NOTHING_CITED
+        return self._evidence(node)
+
+    def _evidence(self, node: Node) -> Evidence | str:
+        chosen = node.steps.of(len(self.subject.record.steps))
+        if not chosen:
+            return NO_STEPS
+        pictures: tuple[Any, ...] = ()
+        if node.about == "screenshots":
+            pictures = shown(self.subject, chosen, self.max_images)
+            if not pictures:
+                return NO_PICTURES
+        return Evidence(lines=lines(self.subject, chosen), images=pictures, steps=chosen)
+
+
+def cited(subject: Subject) -> list[str]:
+    """The addresses that the final answer cites, each once, in their order; at most `MOST_SOURCES`."""
+    found = read_answer(subject.record.final_answer or "").citations
+    return [one.address for one in found][:MOST_SOURCES]
+
+
+def lines(subject: Subject, chosen: tuple[int, ...]) -> tuple[str, ...]:
+    """The record of the chosen steps: addresses and actions; neither thoughts nor what hands over the answer."""
+    wanted = frozenset(chosen)
+    acting = {step.index for step in framing.acting(subject.record, "auto")}
+    written: list[str] = []
+    for step in subject.record.steps:
+        if step.index in wanted and step.url:
+            written.append(framing.field(f"step {step.index} url", step.url, LONGEST_URL))
+        if step.index in wanted & acting:
+            written += framing.history([step])
+    return tuple(written)
+
+
+def shown(subject: Subject, chosen: tuple[int, ...], most: int) -> tuple[Mapping[str, Any], ...]:
+    """Every different screenshot of the chosen steps after a line that names them; the last ``most`` where there are
+    more."""
+    pairs = [(step, image) for step in chosen if (image := _picture(subject, step)) is not None]
+    parts: list[Mapping[str, Any]] = []
+    for image, steps in list(different(pairs).items())[-most:]:
+        named = ", ".join(map(str, steps))
+        parts.append({"type": "text", "text": f"Screenshot of step{'s' if len(steps) > 1 else ''} {named}:"})
+        parts.append({"type": "image", "image": SentImage(image)})
+    return tuple(parts)
+
+
+def _picture(subject: Subject, step: int) -> Any:
+    return subject.screenshots[step] if step < len(subject.screenshots) else None

@@ -1,0 +1,173 @@
+"""The client that the rubric engine asks, over the model client of all judges."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from judges.llm import Asker, GivenImage, Part, Prompt, Reply, SentImage
+from judges.scorers.rubric.engine import STAGES
+from judges.scorers.rubric.schemas import schema_of
+
+OTHER = "script"  # the stage of a prompt that is not ours: of a script that asks by itself
+RESULT = re.compile(r"^[\s*_#`>-]*result[\s*_`]*[:=][\s*_`\"']*(true|false)[\s*_`\"'.]*$", re.IGNORECASE | re.MULTILINE)
+MOST_IMAGES = 120  # of one prompt
+MOST_CHARACTERS = 2_000_000  # of the texts of one prompt
+LARGEST_IMAGE = 16 * 1024 * 1024  # bytes
+
+
+class Unusable(Exception):
+    """A reply that says neither yes nor no, or does not fit: a refusal, an empty one, garbage."""
+
+
+class BadRequest(Exception):
+    """What a script asked cannot be sent to a model; the message is for whoever wrote it."""
+
+
+class AskerClient:
+    """What the engine calls its client. Made for one evaluation.
+
+    Equal prompts are votes: the first one is asked as it is, each further one as another vote, so that it gets a reply
+    of its own from the model as well as from the cache, and the same one when an evaluation is done again.
+    """
+
+    def __init__(self, asker: Asker, texts: Mapping[str, str], most: int = 5_000) -> None:
+        self.asker = asker
+        self.most = most
+        self.calls = 0
+        self.unusable: list[str] = []
+        self._rules = {texts[f"{stage}.system"]: stage for stage in STAGES if f"{stage}.system" in texts}
+        self._asked: Counter[str] = Counter()
+
+    async def async_response(
+        self, *, messages: Sequence[Mapping[str, Any]], response_format: type[BaseModel] | None = None, **others: Any
+    ) -> Any:
+        """An instance of ``response_format``, or the text of the reply without one.
+
+        ``others`` (model, temperature) are the judge's to decide, and not a script's. Raises Unusable, BadRequest, and
+        what `Asker.ask` raises.
+        """
+        schema = None if response_format is None else schema_of(response_format)
+        found = await self.ask(messages, schema)
+        try:
+            return found if response_format is None else response_format.model_validate(found)
+        except ValidationError as error:
+            raise self._unusable(f"The reply does not fit: {error.errors()[0]['msg']}") from None
+
+    async def ask(self, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> Any:
+        """The object of a structured reply, or the text where no ``schema`` is given."""
+        self.calls += 1
+        if self.calls > self.most:
+            raise BadRequest(f"More than {self.most:,} model calls were asked for one answer.")
+        stage, prompt = self._staged(await asyncio.to_thread(prompt_of, messages))
+        key = _key(prompt, schema)
+        vote = self._asked[key]
+        self._asked[key] += 1
+        reply = await self.asker.ask(prompt, stage=stage, schema=schema, vote=vote)
+        if why := reply.unusable():
+            raise self._unusable(why)
+        if schema is None:
+            return reply.text
+        found = data_of(reply, schema)
+        if found is None:
+            raise self._unusable(f"The reply could not be read. {reply.problem}".strip())
+        return found
+
+    def _staged(self, prompt: Prompt) -> tuple[str, Prompt]:
+        """The stage of a prompt, and the prompt with our rules as its system text: the engine puts all into one
+        message, as the published one does."""
+        first = prompt.messages[0][0] if prompt.messages and prompt.messages[0] else ""
+        if prompt.system or not isinstance(first, str):
+            return self._rules.get(prompt.system, OTHER), prompt
+        for rules, stage in self._rules.items():
+            if first.startswith(rules):
+                message = (first.removeprefix(rules).strip(), *prompt.messages[0][1:])
+                return stage, Prompt(rules, (message, *prompt.messages[1:]))
+        return OTHER, prompt
+
+    def _unusable(self, why: str) -> Unusable:
+        self.unusable.append(why)
+        return Unusable(why)
+
+
+def data_of(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The object of a reply. In text, a last line "Result: true" is one where the schema has such a result."""
+    if reply.data is not None:
+        return reply.data
+    stated = list(RESULT.finditer(reply.text))
+    if "result" not in schema.get("properties", {}) or not stated or reply.text[stated[-1].end() :].strip():
+        return None
+    reasoning = reply.text[: stated[-1].start()].strip()
+    return {"reasoning": reasoning, "result": stated[-1][1].lower() == "true"}
+
+
+def prompt_of(messages: Sequence[Mapping[str, Any]]) -> Prompt:
+    """Messages as chat completions have them, with pictures as data URLs or references; raises BadRequest."""
+    if not isinstance(messages, list | tuple) or not messages:
+        raise BadRequest("A model is asked with a list of messages.")
+    system: list[str] = []
+    users: list[tuple[Part, ...]] = []
+    for message in messages:
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if role not in ("system", "developer", "user"):
+            raise BadRequest("A message has the role system or user.")
+        parts = _parts(message.get("content"))
+        if role == "user":
+            users.append(parts)
+        elif all(isinstance(part, str) for part in parts):
+            system += map(str, parts)
+        else:
+            raise BadRequest("A system message has no pictures.")
+    sizes = [len(part) if isinstance(part, str) else 0 for parts in users for part in parts]
+    if sum(sizes) + sum(map(len, system)) > MOST_CHARACTERS or sizes.count(0) > MOST_IMAGES:
+        raise BadRequest(f"A prompt has at most {MOST_CHARACTERS:,} characters and {MOST_IMAGES} pictures.")
+    return Prompt("\n\n".join(system), tuple(users))
+
+
+def _parts(content: Any) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (content,)
+    if not isinstance(content, list):
+        raise BadRequest("The content of a message is a text, or a list of parts.")
+    return tuple(_part(part) for part in content)
+
+
+def _part(part: Any) -> Part:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if kind == "text" and isinstance(part.get("text"), str):
+        return str(part["text"])
+    if kind == "image" and isinstance(part.get("image"), SentImage):  # of our own evaluations, by reference
+        return part["image"]
+    address = part.get("image_url") if kind == "image_url" else None
+    url = address.get("url") if isinstance(address, Mapping) else None
+    if not isinstance(url, str):
+        raise BadRequest("A part is a text, or an image_url with a url.")
+    return SentImage(_given(url))
+
+
+def _given(url: str) -> GivenImage:
+    head, comma, encoded = url.partition(",")
+    if not comma or not head.startswith("data:image/") or not head.endswith(";base64"):
+        raise BadRequest("A picture is a data URL in base64; nothing is fetched for a script.")
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequest("A picture is no base64.") from None
+    if len(data) > LARGEST_IMAGE:
+        raise BadRequest(f"A picture has at most {LARGEST_IMAGE:,} bytes.")
+    return GivenImage(hashlib.sha256(data).hexdigest(), data)
+
+
+def _key(prompt: Prompt, schema: Mapping[str, Any] | None) -> str:
+    parts = [[part if isinstance(part, str) else part.image.digest for part in parts] for parts in prompt.messages]
+    written = json.dumps([prompt.system, parts, schema], sort_keys=True)
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()

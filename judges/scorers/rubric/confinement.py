@@ -1,0 +1,168 @@
+"""Limits that a process puts on itself before it looks at anything hostile. Standard library only.
+
+Three layers: limits of the system (`Limits`), the kernel's (`kernel`: no network, no processes, no files but some), and
+a hook of the interpreter that refuses the same in Python's own words. The hook alone stops no one who is determined, so
+`confine` says which layers there are.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import sysconfig
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from judges.scorers.rubric import kernel
+
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``cpu`` and ``wall`` in seconds, ``memory`` (address space) and ``file`` in bytes, ``files`` open at once.
+
+    ``wall`` is kept by the parent, everything else by the kernel.
+    """
+
+    cpu: int = 600
+    wall: float = 1800.0
+    memory: int = 1536 * MEGABYTE
+    file: int = 64 * MEGABYTE
+    files: int = 64
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def limit(limits: Limits) -> None:
+    """Set the limits of the system for this process; none can be raised again once `confine` was called."""
+    wanted = {
+        resource.RLIMIT_CPU: limits.cpu,
+        resource.RLIMIT_AS: limits.memory,
+        resource.RLIMIT_FSIZE: limits.file,
+        resource.RLIMIT_NOFILE: limits.files,
+        resource.RLIMIT_CORE: 0,
+    }
+    for which, most in wanted.items():
+        hard = resource.getrlimit(which)[1]
+        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        # A second more of computing is the kernel's last word, so that the first one can be told from other ends.
+        last = value + 1 if which == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else value
+        resource.setrlimit(which, (value, last))
+    kernel.die_with_parent()
+
+
+def confine(folder: Path, *, hook: bool) -> list[str]:
+    """Take away network, processes and files but ``folder`` and the interpreter's; returns what could not be had.
+
+    ``hook``: refuse it in the interpreter, too; for processes that run Python which is not ours.
+    """
+    readable, missing = library_paths(), []
+    try:
+        version = kernel.confine_files(readable, [folder])
+        if version < kernel.WHOLE:
+            missing.append(f"Landlock of this kernel has version {version}; all that is used came with {kernel.WHOLE}.")
+    except (kernel.Unavailable, OSError) as error:
+        missing.append(f"Files are guarded by the interpreter only, not by the kernel: {error}.")
+    try:
+        kernel.refuse_calls()
+    except (kernel.Unavailable, OSError) as error:
+        missing.append(f"Network and processes are refused by the interpreter only, not by the kernel: {error}.")
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    if hook:
+        _forget()
+        sys.addaudithook(_Hook(readable, folder))
+    return missing
+
+
+def _forget() -> None:
+    """Modules that were needed to come here are no longer there for the asking; importing them is refused next."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
+        del sys.modules[name]
+    vars(kernel).pop("ctypes", None)
+
+
+def library_paths() -> list[Path]:
+    """Where the interpreter and the system keep code and tables that everybody may read."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    paths = [Path(sysconfig.get_path(name)) for name in names]
+    paths += [Path(sys.base_prefix) / "lib", Path(sys.base_prefix) / "lib64"]
+    paths += [Path("/lib"), Path("/lib64"), Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")]
+    paths += [Path("/usr/share/zoneinfo"), Path("/etc/localtime"), Path("/etc/ld.so.cache")]
+    return list(dict.fromkeys(one.resolve() for one in paths if one.exists()))
+
+
+FORBIDDEN: tuple[str, ...] = (
+    "socket.",
+    "subprocess.",
+    "ctypes.",
+    "os.fork",
+    "os.exec",
+    "os.spawn",
+    "os.posix_spawn",
+    "os.system",
+    "pty.",
+    "fcntl.",
+)
+FORBIDDEN += ("os.kill", "signal.pthread_kill", "os.chmod", "os.chown", "os.lchown", "os.putenv", "mmap.", "resource.")
+FORBIDDEN += ("syslog.", "webbrowser.", "smtplib.", "ftplib.", "poplib.", "imaplib.", "telnetlib.", "urllib.")
+FORBIDDEN += ("winreg.", "msvcrt.", "sqlite3.enable", "sqlite3.load", "cpython._PySys_ClearAuditHooks")
+MODULES = frozenset(
+    {"ctypes", "_ctypes", "_posixsubprocess", "multiprocessing", "_multiprocessing", "cffi", "_cffi_backend"}
+)
+PATHS = frozenset(  # events whose first argument, or first two, are paths
+    {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir"}
+    | {"os.rmdir", "os.truncate", "os.utime", "os.chdir", "os.setxattr", "os.getxattr", "os.listxattr"}
+    | {"sqlite3.connect", "os.removexattr", "os.mkfifo", "os.mknod"}
+    | {"glob.glob", "pathlib.Path.glob", "tempfile.mkstemp"}
+)  # fmt: skip
+READING = frozenset({"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.chdir", "glob.glob", "pathlib.Path.glob"})
+TWO_PATHS = frozenset({"os.rename", "os.link", "os.symlink"})
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class Refused(PermissionError):
+    """Something that a script may not do; the message is for whoever wrote it."""
+
+
+class _Hook:
+    def __init__(self, readable: Iterable[Path], folder: Path) -> None:
+        self.folder = os.path.realpath(folder)
+        self.readable = (*map(str, readable), self.folder)
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            self._open(*arguments)
+        elif event == "import":
+            self._import(*arguments[:2])
+        elif event in PATHS:
+            for path in arguments[: 2 if event in TWO_PATHS else 1]:
+                self._check(event, path, writing=event not in READING)
+        elif event.startswith(FORBIDDEN):
+            raise Refused(f"A rubric script has no network, no processes and no ctypes ({event}).")
+
+    def _import(self, name: Any, file: Any) -> None:
+        """By what it is called, and by the file it is loaded from, since a file can be loaded under any name."""
+        called = [*str(name).split("."), Path(os.fsdecode(file or "")).name.partition(".")[0]]
+        if not MODULES.isdisjoint(called):
+            raise Refused(f"A rubric script may not import {name}.")
+
+    def _open(self, path: Any, mode: Any, flags: Any) -> None:
+        if isinstance(path, int):
+            return
+        writing = bool(flags & WRITING) if isinstance(flags, int) else True
+        self._check("open", path, writing=writing)
+
+    def _check(self, event: str, path: Any, *, writing: bool) -> None:
+        if isinstance(path, int):
+            return
+        text = os.path.realpath(os.fsdecode(path if path else "."))
+        roots = (self.folder,) if writing else self.readable
+        if not any(text == root or text.startswith(root + os.sep) for root in roots):
+            raise Refused(f"A rubric script may not touch {text} ({event}); it has its own folder only.")

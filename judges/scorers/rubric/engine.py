@@ -1,0 +1,83 @@
+"""What an evaluation stands on that a script never says: the prompt texts, and which errors end it.
+
+Scripts make their evaluator themselves. Whoever runs one opens an `Engine` around it (`using`), which every evaluator
+made inside takes its texts from and is known to. Without one the defaults hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from judges.prompts import builtin
+
+if TYPE_CHECKING:
+    from judges.scorers.rubric.evaluator import Evaluator
+
+PROMPTS = "rubric/1"
+STAGES = ("verify_answer", "verify_page", "verify_steps", "extract_answer", "extract_page")
+
+FaultKind = Literal["page", "call", "extraction", "tool"]
+ReadPdf = Callable[[bytes], tuple[str, list[bytes]]]
+# (distance or travel_time, from, to, mode) -> metres or seconds, or a text that says why there is none.
+Maps = Callable[[str, str, str, str], Awaitable[int | str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that broke while judging: the answer is not to blame, and counted as if it were.
+
+    ``kind``: ``page`` (not stored, so nothing could be checked against it), ``call`` (of the model, or anything else
+    inside a check), ``extraction``, or ``tool``. ``where`` is the id of a node or the name of an extraction.
+    """
+
+    kind: FaultKind
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+@dataclass(slots=True)
+class Engine:
+    """``texts`` are prompt texts (None: those of `PROMPTS`). ``lets_through`` are errors that end the evaluation
+    instead of counting as not supported, such as a spent budget. ``threads``: pictures are prepared beside the event
+    loop; a process of its own needs none. ``read_pdf`` gives text and JPEGs of a PDF (None: `pdf.read_pdf`). ``maps``
+    answers for the maps tool of scripts. ``evaluators`` are those made inside, ``faults`` those of no evaluator."""
+
+    texts: Mapping[str, str] | None = None
+    lets_through: tuple[type[Exception], ...] = ()
+    threads: bool = False
+    read_pdf: ReadPdf | None = None
+    maps: Maps | None = None
+    evaluators: list[Evaluator] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+    def text(self, name: str) -> str:
+        texts = builtin(PROMPTS).texts if self.texts is None else self.texts
+        if not texts.get(name, "").strip():
+            raise LookupError(f"The prompt texts have no {name}; they have {', '.join(sorted(texts)) or 'none'}.")
+        return texts[name]
+
+
+_current: ContextVar[Engine | None] = ContextVar("rubric_engine", default=None)
+
+
+def current() -> Engine:
+    """The engine that was opened around this, or one with the defaults."""
+    return _current.get() or Engine()
+
+
+@contextmanager
+def using(**settings: Any) -> Iterator[Engine]:
+    """Open an `Engine` with these settings for what runs inside, tasks that are started there included."""
+    engine = Engine(**settings)
+    token = _current.set(engine)
+    try:
+        yield engine
+    finally:
+        _current.reset(token)

@@ -1,0 +1,411 @@
+"""The evaluator that a rubric's script works with: it builds the tree, checks its leaves, and gives the score."""
+
+# ruff: noqa: A002 - ``id`` is a keyword of the published evaluator
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Generator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+
+from judges.scorers.rubric import bounds, tree
+from judges.scorers.rubric.engine import Fault, current
+from judges.scorers.rubric.extracting import Extraction, Extractor
+from judges.scorers.rubric.pages import Pages
+from judges.scorers.rubric.questions import Desk
+from judges.scorers.rubric.semaphores import limits_of
+from judges.scorers.rubric.tree import AggregationStrategy, Checked, VerificationNode
+from judges.scorers.rubric.verifying import TRIALS, Ballot, Evidence, Verifier
+
+DEFAULT_MODEL = "o4-mini"
+ROOT = "root"
+
+T = TypeVar("T", bound=BaseModel)
+Nodes = VerificationNode | Sequence[VerificationNode] | None
+Quadruple = tuple[Any, Any, VerificationNode | None, str | None]
+
+
+class NotInitialized(RuntimeError, ValueError):
+    """Something was asked of an evaluator before `Evaluator.initialize`."""
+
+
+class _Done:
+    """Nothing to wait for, whether somebody awaits it or not."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+class Evaluator:
+    """Judges one answer to one task.
+
+    ``root`` is the tree, ``verifier`` and ``extractor`` ask the model. ``faults`` are what broke on the way, in order:
+    what they concern counts as failed or is empty, as in the published engine, and here is where it can be told from
+    an answer that is wrong.
+    """
+
+    def __init__(self) -> None:
+        self.engine = current()
+        self.engine.evaluators.append(self)
+        self.logger: logging.Logger = logging.getLogger(__name__)
+        self._root: VerificationNode | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.faults: list[Fault] = []
+        self.extractions: list[Extraction] = []
+        self._ground_truth: list[dict[str, Any]] = []
+        self._custom_info: list[dict[str, Any]] = []
+        self._ids = {ROOT}
+        self._final: float | None = None
+        self._before: dict[str, tuple[float, str]] = {}
+
+    def initialize(
+        self,
+        task_id: str,
+        agent_name: str,
+        answer_name: str,
+        client: Any,
+        task_description: str | None = None,
+        answer: str = "",
+        global_cache: Any = None,
+        global_semaphore: Any = None,
+        logger: logging.Logger | None = None,
+        default_model: str = DEFAULT_MODEL,
+        strategy: AggregationStrategy = AggregationStrategy.PARALLEL,
+        extract_model: str | None = None,
+        verify_model: str | None = None,
+    ) -> VerificationNode:
+        """Begin anew with one answer; the root, which is never critical.
+
+        ``global_cache`` has ``has``, ``get_web`` and ``get_pdf`` (None: no page is stored), ``global_semaphore`` is a
+        `DualSemaphore`, a plain one, or None for no limit.
+        """
+        self._forget()
+        self.task_id, self.agent_name, self.answer_name = task_id, agent_name, answer_name
+        self.logger = logger or logging.getLogger(__name__)
+        task = task_description or f"The task {task_id}"
+        self._root = VerificationNode(id=ROOT, desc=task, strategy=strategy)
+        web, calls = limits_of(global_semaphore)
+        desk = Desk(client, task, answer, calls, self.engine, self.logger)
+        self.pages = Pages(global_cache, web, self.engine)
+        self.verifier = Verifier(desk, self.pages, verify_model or default_model)
+        self.extractor = Extractor(desk, self.pages, extract_model or default_model)
+        return self._root
+
+    @property
+    def initialized(self) -> bool:
+        return self._root is not None
+
+    @property
+    def root(self) -> VerificationNode:
+        return self._ready()
+
+    def _ready(self) -> VerificationNode:
+        if self._root is None:
+            raise NotInitialized("The evaluator is not initialised; call initialize first.")
+        return self._root
+
+    def close(self) -> Awaitable[None]:
+        """Nothing is held open; it may be awaited or not."""
+        return _Done()
+
+    # --- the tree ------------------------------------------------------------------------------------------------
+
+    def add_parallel(
+        self,
+        id: str,
+        desc: str = "",
+        parent: VerificationNode | None = None,
+        critical: bool = False,
+    ) -> VerificationNode:
+        """A group whose children stand for themselves; below the root where no parent is given."""
+        return self._added(parent, id, desc, critical, strategy=AggregationStrategy.PARALLEL)
+
+    def add_sequential(
+        self,
+        id: str,
+        desc: str = "",
+        parent: VerificationNode | None = None,
+        critical: bool = False,
+    ) -> VerificationNode:
+        """A group in which each child needs the ones before it."""
+        return self._added(parent, id, desc, critical, strategy=AggregationStrategy.SEQUENTIAL)
+
+    def add_leaf(
+        self,
+        id: str,
+        desc: str = "",
+        parent: VerificationNode | None = None,
+        critical: bool = False,
+        score: float = 0.0,
+        status: str = tree.INITIALIZED,
+    ) -> VerificationNode:
+        """A claim to be checked; ValueError for a score but 0 and 1, or a status that no leaf has."""
+        if score not in (0, 1):
+            raise ValueError(f"Leaf {id}: score must be 0 or 1, not {score!r}.")
+        if status not in tree.LEAF_STATUSES:
+            raise ValueError(f"Leaf {id}: status must be one of {', '.join(tree.LEAF_STATUSES)}, not {status!r}.")
+        return self._added(parent, id, desc, critical, score=float(score), status=status)
+
+    def add_custom_node(
+        self, result: Any, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = True
+    ) -> VerificationNode:
+        """A leaf that the script decided itself: passed where ``result`` is true in Python's sense, else failed."""
+        score, status = (1.0, tree.PASSED) if result else (0.0, tree.FAILED)
+        return self._added(parent, id, desc, critical, score=score, status=status)
+
+    def _added(
+        self, parent: VerificationNode | None, wanted: str, desc: str, critical: bool, **more: Any
+    ) -> VerificationNode:
+        above = self.root if parent is None else parent
+        node = VerificationNode(id=self._unused(wanted), desc=desc, critical=bool(critical), **more)
+        above.add_node(node)
+        self._ids.add(node.id)
+        return node
+
+    def _unused(self, wanted: str) -> str:
+        """``wanted``, or with the first of _1, _2, ... that nobody has."""
+        found, number = wanted, 0
+        while found in self._ids:
+            number += 1
+            found = f"{wanted}_{number}"
+        return found
+
+    def find_node(self, id: str) -> VerificationNode | None:
+        """The node of that id, None when there is none."""
+        return next((node for node in self.root.walk() if node.id == id), None)
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    async def verify(
+        self,
+        claim: str,
+        node: VerificationNode | None = None,
+        sources: Any = None,
+        extra_prerequisites: Nodes = None,
+        additional_instruction: str | None = None,
+        majority_vote: bool = True,
+        num_trials: int = TRIALS,
+        use_screenshot: bool = True,
+    ) -> bool:
+        """Check a claim and write the outcome into ``node``, which is skipped where a prerequisite has failed.
+
+        ``sources`` as `Verifier.check` has them. Whatever breaks on the way makes the node failed and the result
+        False, and is a fault. NotInitialized is the only error raised, but for those that the engine lets through.
+        """
+        noted = self._noted(node, claim, sources, additional_instruction)
+        if node is not None and self._skipped(node, noted, extra_prerequisites):
+            return False
+        options: dict[str, Any] = {
+            "majority_vote": majority_vote,
+            "num_trials": num_trials,
+            "use_screenshot": use_screenshot,
+        }
+        return await self._checked(node, noted, sources, **options)
+
+    async def batch_verify(
+        self, claims: Sequence[Sequence[Any]], extra_prerequisites: Nodes = None, **options: Any
+    ) -> list[bool | BaseException]:
+        """Check ``(claim, sources, node, instruction)`` tuples together; results in their order.
+
+        What is decided already counts as a prerequisite, and what is decided within the batch does not: who is
+        skipped is settled before anything is asked. An error takes the place of its result.
+        """
+        given = [_quadruple(one) for one in claims]
+        checks = [self._prepared(one, extra_prerequisites, options) for one in given]
+        results = await asyncio.gather(*checks, return_exceptions=True)
+        ended = [one for one in results if isinstance(one, self.engine.lets_through)]
+        if ended:
+            raise ended[0]
+        return results
+
+    def _prepared(self, given: Quadruple, extra: Nodes, options: Mapping[str, Any]) -> Awaitable[bool]:
+        claim, sources, node, instruction = given
+        noted = self._noted(node, claim, sources, instruction)
+        if node is not None and self._skipped(node, noted, extra):
+            return _decided(False)
+        return self._checked(node, noted, sources, **options)
+
+    def _noted(self, node: VerificationNode | None, claim: Any, sources: Any, instruction: str | None) -> Checked:
+        """A fresh note of a check; what an earlier one of the same node left is forgotten."""
+        self._ready()
+        steps = tuple(sources.steps) if isinstance(sources, Evidence) else ()
+        named = [sources] if isinstance(sources, str) else sources if isinstance(sources, list) else []
+        noted = Checked(str(claim), tuple(map(str, named)), steps, str(instruction or ""))
+        if node is not None:
+            node.checked = noted
+            self.faults = [one for one in self.faults if one.where != node.id or one.kind == "extraction"]
+        return noted
+
+    def _skipped(self, node: VerificationNode, noted: Checked, extra: Nodes) -> bool:
+        """Whether the node is not to be asked about: a prerequisite has failed, or its prerequisites make no sense."""
+        try:
+            blocking = tree.blocking(self.root, node, _listed(extra))
+        except Exception as error:
+            self._broke(node, noted, error)
+            return True
+        if blocking:
+            noted.blocked_by = tuple(one.id for one in blocking)
+            noted.reasoning = f"Not checked, because of {', '.join(noted.blocked_by)}."
+            node.skip()
+        return bool(blocking)
+
+    async def _checked(
+        self,
+        node: VerificationNode | None,
+        noted: Checked,
+        sources: Any,
+        majority_vote: bool = True,
+        num_trials: int = TRIALS,
+        use_screenshot: bool = True,
+    ) -> bool:
+        try:
+            ballot = Ballot(majority_vote, num_trials)
+            result = await self.verifier.check(noted, sources, ballot, use_screenshot=use_screenshot)
+        except self.engine.lets_through:
+            raise
+        except Exception as error:
+            self._broke(node, noted, error)
+            return False
+        if node is not None:
+            node.settle(result)
+        if noted.error:
+            self.faults.append(Fault("page", node.id if node else "", noted.error))
+        return result
+
+    def _broke(self, node: VerificationNode | None, noted: Checked, error: Exception) -> None:
+        """The check of a node ended in an error: it counts as failed, and the error is kept beside it."""
+        noted.error = f"infrastructure error: {type(error).__name__}: {error}"
+        self.faults.append(Fault("call", node.id if node else "", noted.error))
+        self.logger.warning("Checking %s failed: %s: %s", node.id if node else "a claim", type(error).__name__, error)
+        if node is not None:
+            node.settle(False)
+
+    async def extract(
+        self,
+        prompt: str,
+        template_class: type[T],
+        extraction_name: str | None = None,
+        source: str | None = None,
+        use_screenshot: bool = True,
+    ) -> T:
+        """An instance of the template from the answer, or from the page at ``source``; empty where that fails."""
+        self._ready()
+        name = extraction_name or template_class.__name__
+        found = await self.extractor.extract(prompt, template_class, name, source, use_screenshot=use_screenshot)
+        self.extractions.append(found)
+        if found.fault:
+            # A page is no fault of a node here: what was empty for want of it may have changed anything.
+            self.faults.append(Fault(found.fault, "" if found.fault == "page" else name, found.error))
+        return cast(T, found.value)
+
+    # --- what came of it -----------------------------------------------------------------------------------------
+
+    def add_ground_truth(self, info: Any, gt_type: str = "ground_truth") -> None:
+        """Keep what is known to be right with the summary, under its type."""
+        self._ground_truth.append({gt_type: info})
+
+    def add_custom_info(self, info: Any, info_type: str = "custom_info", info_name: str | None = None) -> None:
+        """Keep anything with the summary, under its name, or its type where it has none."""
+        self._custom_info.append({info_name or info_type: info})
+
+    def score(self) -> float:
+        """The score of the root, 0 to 1, by the writing variant. It stays at what it is when first asked for: nodes
+        that are added or checked afterwards do not count."""
+        if self._final is None:
+            self._before = {node.id: (node.score, node.status) for node in self.root.leaves()}
+            self._final = self.root.compute_score()
+        return self._final
+
+    def score_bounds(self, *, missing_pages: bool = False) -> tuple[float, float]:
+        """Between which numbers the score would lie had nothing broken (`bounds.of`)."""
+        score = self.score()
+        faults = (*self.faults, *self.engine.faults)
+        return bounds.of(self.root, self._before, score, faults, missing_pages=missing_pages)
+
+    @property
+    def infrastructure_errors(self) -> list[Fault]:
+        """Faults of ours, in order. That a page is not stored is not among them: see `missing_pages`."""
+        return [fault for fault in (*self.faults, *self.engine.faults) if fault.kind != "page"]
+
+    @property
+    def missing_pages(self) -> list[str]:
+        """Addresses that something was to be checked against and that are not stored, in order."""
+        return [url for url, stored in self._pages_asked().items() if stored == "missing"]
+
+    def get_summary(self) -> dict[str, Any]:
+        """The outcome in the form of the published evaluator."""
+        if self._root is None:
+            return _summary(("", ""), 0.0, ("unknown", "unknown"), [], {"depth": 0, "total_nodes": 0, "leaf_nodes": 0})
+        score = self.score()
+        breakdown = [{"info": self._info() or [{"no_info": True}], "verification_tree": self.root.as_json()}]
+        models = (self.verifier.model, self.extractor.model)
+        return _summary((self.agent_name, self.answer_name), score, models, breakdown, tree.statistics(self.root))
+
+    def details(self) -> dict[str, Any]:
+        """The outcome with everything that was checked on the way, as JSON for a page; texts are bounded."""
+        score = self.score()  # before the tree is looked at: it writes the groups' scores and statuses
+        return {
+            "tree": self.root.details(),
+            "final_score": score,
+            "statistics": tree.statistics(self.root),
+            "pages": [{"url": tree.bounded(url), "stored": stored} for url, stored in self._pages_asked().items()],
+            "extractions": [one.as_json() for one in self.extractions],
+            "info": [{key: _plain(value) for key, value in one.items()} for one in self._told()],
+        }
+
+    def _pages_asked(self) -> Mapping[str, str]:
+        return {} if self._root is None else self.pages.asked
+
+    def _info(self) -> list[dict[str, Any]]:
+        return [*({one.name: one.value.model_dump(mode="json")} for one in self.extractions), *self._told()]
+
+    def _told(self) -> list[dict[str, Any]]:
+        return [*self._ground_truth, *self._custom_info]
+
+
+def _listed(nodes: Nodes) -> Sequence[VerificationNode]:
+    if nodes is None:
+        return ()
+    return (nodes,) if isinstance(nodes, VerificationNode) else nodes
+
+
+def _quadruple(given: Sequence[Any]) -> Quadruple:
+    """A claim with sources, node and instruction; the instruction may be left out."""
+    if not isinstance(given, Sequence) or len(given) not in (3, 4):
+        raise ValueError("batch_verify takes tuples of claim, sources, node and instruction.")
+    claim, sources, node, instruction = (*given, None)[:4]
+    return claim, sources, node, instruction
+
+
+async def _decided(result: bool) -> bool:
+    return result
+
+
+def _plain(value: Any) -> Any:
+    """What a script told, as JSON of a bounded length; anything else as a text."""
+    try:
+        written = json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return tree.bounded(str(value))
+    return json.loads(written) if len(written) <= tree.LONGEST_TEXT else tree.bounded(written)
+
+
+def _summary(
+    names: tuple[str, str], score: float, models: tuple[str, str], breakdown: list[Any], counts: Mapping[str, int]
+) -> dict[str, Any]:
+    return {
+        "agent_name": names[0],
+        "answer_name": names[1],
+        "final_score": score,
+        "judge_model": models[0],
+        "extract_model": models[1],
+        "eval_breakdown": breakdown,
+        "tree_statistics": dict(counts),
+    }

@@ -1,0 +1,158 @@
+"""What came of a rubric: from the engine in this process, or told by a script's; and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judges.scorer import Expected
+from judges.scorers.rubric.evaluator import Evaluator
+from judges.scorers.rubric.process import GARBAGE, ScriptFailed
+from judges.scorers.rubric.scripts import Script
+
+CLOSE = 1e-9  # of two scores: a mean of tenths is rarely exact
+SHOWN = 5  # faults, pages or claims that a sentence names
+DEEPEST = 200
+MOST_NODES = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``between`` are lowest and highest score had nothing broken, ``between_with_pages`` had every page been stored,
+    too. ``details`` are those of a judgment."""
+
+    score: float
+    between: tuple[float, float]
+    between_with_pages: tuple[float, float]
+    faults: tuple[str, ...]
+    missing_pages: tuple[str, ...]
+    details: Mapping[str, Any]
+    unconfined: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Facts about how it was made, as JSON."""
+        found = {"rubric": self.details["source"], "faults": list(self.faults[:50])}
+        found["missing_pages"] = [page[:2_000] for page in self.missing_pages[:50]]
+        return found | ({"unconfined": list(self.unconfined)} if self.unconfined else {})
+
+    def bounds(self, *, count_missing: bool) -> tuple[float, float]:
+        return self.between_with_pages if count_missing else self.between
+
+    def nodes(self) -> dict[str, Mapping[str, Any]]:
+        """Every node by its id."""
+        return {str(node.get("id")): node for node in _walk(self.details["tree"])}
+
+    def why_undecided(self) -> str:
+        """Why there is no verdict, in words."""
+        if self.faults:
+            return f"Something broke that decides: {_some(self.faults, '; ')}"
+        return (
+            f"Cited pages that decide are not stored: {_some(self.missing_pages, ', ')}. Capture them, or let the "
+            "judge count missing pages as unsupported."
+        )
+
+    def explanation(self) -> str:
+        """The score, and the claims that do not hold, each with its reasoning."""
+        leaves = [node for node in self.nodes().values() if not node.get("children")]
+        held = [node for node in leaves if node.get("status") == "passed"]
+        lines = [f"Score {self.score:.3g}: {len(held)} of {len(leaves)} claims hold."]
+        for node in [node for node in leaves if node.get("status") == "failed"][:SHOWN]:
+            why = str(node.get("reasoning") or node.get("error") or "").strip()
+            lines.append(f"Not so: {node.get('desc', '')}{f' ({why[:500]})' if why else ''}")
+        return "\n".join(lines)
+
+
+def reaches(score: float, needed: float) -> bool:
+    return score >= needed - CLOSE
+
+
+def of_evaluator(evaluator: Evaluator, expected: Expected) -> Outcome:
+    """The outcome of a written rubric."""
+    source = {"kind": "written", "name": "rubric", "version": expected.version, "digest": expected.digest}
+    details = evaluator.details()
+    return Outcome(
+        score=evaluator.score(),
+        between=evaluator.score_bounds(),
+        between_with_pages=evaluator.score_bounds(missing_pages=True),
+        faults=tuple(map(str, evaluator.infrastructure_errors)),
+        missing_pages=tuple(evaluator.missing_pages),
+        details={"kind": "rubric", "source": source, **details},
+    )
+
+
+def of_script(said: Mapping[str, Any], script: Script) -> Outcome:
+    """The outcome of a script; ScriptFailed when what it said is no outcome."""
+    score, details, bounds = said.get("score"), said.get("details"), said.get("bounds")
+    if not isinstance(score, int | float) or not _is_score(score):
+        raise ScriptFailed(f"The script's final_score is {str(score)[:100]!r}, and must be a number from 0 to 1.")
+    if not isinstance(details, dict) or not _is_tree(details.get("tree")) or not isinstance(bounds, list):
+        raise ScriptFailed(GARBAGE)
+    if not _are_bounds(bounds) or not _is_score(details.get("final_score")):
+        raise ScriptFailed(GARBAGE)
+    source = {"kind": "script", "name": script.name, "version": None, "digest": script.digest}
+    plain, with_pages = (_moved(pair, float(score), float(details["final_score"])) for pair in bounds)
+    return Outcome(
+        score=float(score),
+        between=plain,
+        between_with_pages=with_pages,
+        faults=_texts(said.get("faults")),
+        missing_pages=_texts(said.get("missing_pages")),
+        details={"kind": "rubric", "source": source, **details, "final_score": float(score)},
+        unconfined=_texts(said.get("missing")),
+    )
+
+
+def _moved(pair: Sequence[float], score: float, of_tree: float) -> tuple[float, float]:
+    """The bounds, where a script returns another score than that of its tree: then that one, and nothing else."""
+    low, high = float(pair[0]), float(pair[1])
+    if abs(score - of_tree) <= CLOSE:
+        return low, high
+    return (score, score) if low == high else (0.0, 1.0)
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _are_bounds(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(pair, list) and len(pair) == 2 and all(map(_is_score, pair)) for pair in value)
+    )
+
+
+def _is_tree(value: Any) -> bool:
+    """Whether it is a tree of nodes with the keys that pages show, and no more of them than a page can."""
+    waiting, seen = [(value, 0)], 0
+    while waiting:
+        node, depth = waiting.pop()
+        seen += 1
+        children = node.get("children") if isinstance(node, dict) else None
+        if not isinstance(children, list) or depth > DEEPEST or seen > MOST_NODES:
+            return False
+        if not all(isinstance(node.get(name), str) for name in ("id", "desc", "status", "strategy")):
+            return False
+        if not _is_score(node.get("score")):
+            return False
+        waiting += [(child, depth + 1) for child in children]
+    return True
+
+
+def _walk(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.get("children", []))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(one)[:2_000] for one in value[:200]) if isinstance(value, list) else ()
+
+
+def _some(texts: Sequence[str], joint: str) -> str:
+    more = f"{joint}and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return joint.join(text[:500] for text in texts[:SHOWN]) + more

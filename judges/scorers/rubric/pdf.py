@@ -1,0 +1,111 @@
+"""PDFs as a model is shown them: the text of the first 100 pages, and pictures of the first 50 at 144 dpi.
+
+Readers of PDF are large and have faults, so one reads in a process of its own, which has neither network nor files.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+from judges.scorers.rubric.confinement import MEGABYTE, Limits
+from judges.scorers.rubric.process import command, end_group, environment
+
+LARGEST = 100 * MEGABYTE  # bytes of a document
+LIMITS = Limits(cpu=60, wall=120.0, memory=1536 * MEGABYTE, file=64 * MEGABYTE, files=64)
+MOST_PICTURES = 32 * MEGABYTE  # bytes of all pictures together; those after them are left out
+
+LOOKS = 0.2  # seconds between two looks at whether it is still wanted
+
+NOTHING = "(This PDF could not be read: {why}. Nothing of it can be shown.)"
+EMPTY = "(This PDF has no text that could be read. Its pages may be pictures.)"
+
+
+class Stopped(Exception):
+    """Nobody wants what was being read any more."""
+
+
+def read_pdf(data: bytes, limits: Limits = LIMITS, stop: Event | None = None) -> tuple[str, list[bytes]]:
+    """Text, and the pages as JPEGs from the first. Blocks, so it is called in a thread; raises Stopped soon after
+    ``stop`` is set.
+
+    Nothing is raised for what a document may do: where it is broken, encrypted, too large or too slow, the text says so
+    and there are no pictures. So a broken page is judged for what it shows, as the published engine does.
+    """
+    if len(data) > LARGEST:
+        return NOTHING.format(why=f"it has more than {LARGEST:,} bytes"), []
+    with tempfile.TemporaryDirectory(prefix="rubric-pdf-") as name:
+        folder = Path(name)
+        (folder / "document.pdf").write_bytes(data)
+        why = _read(folder, limits, stop or Event())
+        return (NOTHING.format(why=why), []) if why else _found(folder)
+
+
+class Reading:
+    """Reads the documents of one answer, in ``seconds`` for all of them together; `stop` may be set by others."""
+
+    def __init__(self, seconds: float = 300.0) -> None:
+        self.stop = Event()
+        self._until = time.monotonic() + seconds
+
+    def read(self, data: bytes) -> tuple[str, list[bytes]]:
+        """As `read_pdf`; what would be read too late says so."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            return NOTHING.format(why="reading the others that the answer cites took too long"), []
+        return read_pdf(data, replace(LIMITS, wall=min(LIMITS.wall, round(left, 1))), self.stop)
+
+
+def _read(folder: Path, limits: Limits, stop: Event) -> str:
+    """Have it read; why that did not work, "" when it did."""
+    reader = subprocess.Popen(  # noqa: S603 - our own module, in an interpreter of our own
+        [*command("pdf"), json.dumps(limits.as_json())],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        if not _ended(reader, limits.wall, stop):
+            return f"it took more than {limits.wall:g} seconds"
+    finally:
+        if reader.returncode is None:
+            end_group(reader.pid)
+            reader.wait()
+    try:
+        said = json.loads((folder / "done.json").read_bytes())
+    except (OSError, ValueError):
+        return "reading it took too much memory or time, or ended the reader"
+    return str(said.get("error", "")).strip().rstrip(".")
+
+
+def _ended(reader: subprocess.Popen[bytes], seconds: float, stop: Event) -> bool:
+    until = time.monotonic() + seconds
+    while not stop.is_set():
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            reader.wait(min(left, LOOKS))
+            return True
+    raise Stopped
+
+
+def _found(folder: Path) -> tuple[str, list[bytes]]:
+    text = (folder / "text.txt").read_text(encoding="utf-8").strip()
+    pictures: list[bytes] = []
+    left = MOST_PICTURES
+    for file in sorted(folder.glob("*.jpg")):
+        left -= file.stat().st_size
+        if left < 0:
+            break
+        pictures.append(file.read_bytes())
+    return text or EMPTY, pictures

@@ -1,0 +1,101 @@
+"""Pictures of pages: as they are kept, and as a model is shown them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+
+from PIL import Image
+
+MOST_PIXELS = 40_000_000  # a decode stays under 160 MB
+MOST_BYTES = 64 * 1024 * 1024
+FORMATS = ("PNG", "JPEG", "WEBP")
+QUALITY = 85
+WIDEST, HIGHEST = 1100, 10_000  # pixels; what is wider is scaled, what is higher after that is cropped
+
+# What a decoder raises on broken bytes; DecompressionBombWarning is an error wherever warnings are.
+BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError, MemoryError, TypeError, KeyError, OverflowError)
+
+
+class PictureError(ValueError):
+    """Bytes that are no picture, or one of too many pixels."""
+
+
+class TooManyPixels(PictureError):
+    """A picture that is refused before it is decoded."""
+
+
+def decoded(data: bytes) -> Image.Image:
+    """The picture, in memory; PictureError when it is none, or not within `MOST_PIXELS`."""
+    if len(data) > MOST_BYTES:
+        raise TooManyPixels(f"The picture has {len(data):,} bytes; at most {MOST_BYTES:,} are taken.")
+    try:
+        picture = Image.open(io.BytesIO(data), formats=FORMATS)
+        width, height = picture.size
+        if width * height > MOST_PIXELS:
+            raise TooManyPixels(f"The picture has {width} x {height} pixels; at most {MOST_PIXELS:,} are taken.")
+        picture.load()
+    except PictureError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise TooManyPixels(f"The picture has too many pixels: {error}") from error
+    except BROKEN as error:
+        raise PictureError("The picture cannot be decoded as PNG, JPEG or WebP.") from error
+    return picture
+
+
+def on_white(picture: Image.Image) -> Image.Image:
+    """RGB, with what is transparent on white."""
+    if picture.has_transparency_data:
+        layers = picture.convert("RGBA")
+        white = Image.new("RGBA", layers.size, "white")
+        return Image.alpha_composite(white, layers).convert("RGB")
+    if picture.mode.startswith("I;16"):  # converting it directly would cut every value at 255
+        return picture.convert("I").point(lambda value: value / 257).convert("L").convert("RGB")
+    return picture.convert("RGB")
+
+
+def as_jpeg(picture: Image.Image) -> bytes:
+    written = io.BytesIO()
+    picture.save(written, "JPEG", quality=QUALITY)
+    return written.getvalue()
+
+
+def kept(screenshot: bytes | str) -> bytes:
+    """A screenshot (bytes, or base64 with or without the head of a data URL) as the JPEG that a cache keeps."""
+    return as_jpeg(on_white(decoded(bytes_of(screenshot))))
+
+
+def bytes_of(screenshot: bytes | str) -> bytes:
+    if isinstance(screenshot, bytes):
+        return screenshot
+    encoded = screenshot.partition(",")[2] if screenshot.startswith("data:") else screenshot
+    try:
+        return base64.b64decode("".join(encoded.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise PictureError("The screenshot is a text that is no base64.") from error
+
+
+def shown(data: bytes) -> bytes:
+    """A kept picture as a model gets it: RGB, at most `WIDEST` wide and `HIGHEST` high.
+
+    Bytes that cannot be decoded are sent as they are, as the published engine does, so that it is the endpoint that
+    refuses them; one of too many pixels raises TooManyPixels.
+    """
+    try:
+        picture = on_white(decoded(data))
+        if picture.width > WIDEST:
+            height = max(1, round(picture.height * WIDEST / picture.width))
+            picture = picture.resize((WIDEST, height), Image.Resampling.LANCZOS)
+        if picture.height > HIGHEST:
+            picture = picture.crop((0, 0, picture.width, HIGHEST))
+        return as_jpeg(picture)
+    except TooManyPixels:
+        raise
+    except PictureError:
+        return data
+
+
+def data_url(jpeg: bytes) -> str:
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode('ascii')}"

@@ -1,0 +1,249 @@
+"""The parent of the confined processes: how they are started, what they may ask, and that they always end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from judges.llm import CallFailed
+from judges.scorers.rubric.confinement import MEGABYTE, Limits
+
+CHILD = Path(__file__).with_name("child.py")
+
+Ask = Callable[[Any, Any], Coroutine[Any, Any, Any]]
+
+
+GARBAGE = "The script wrote garbage into the pipe of its process."
+MARKS = (b"{", b"[", b",", b":")
+
+
+class ScriptFailed(CallFailed):
+    """A script did not come to a score: it raised, broke a limit, or ended. The item fails, and never scores 0."""
+
+
+class Unanswered(Exception):
+    """What a script asked has no usable answer, in words for the script."""
+
+
+def command(mode: str) -> list[str]:
+    """How a confined process is started: an interpreter that takes nothing from environment and folder."""
+    return [sys.executable, "-I", "-B", "-X", "utf8", str(CHILD), mode]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """All that a confined process knows of the environment: no keys, no settings, no addresses."""
+    return {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
+
+
+def end_group(process: int) -> None:
+    """End a process that leads its own session, and whatever it may have started."""
+    with suppress(ProcessLookupError, PermissionError):  # PermissionError: it has ended and nobody has looked yet
+        os.killpg(process, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How much a script may say and ask. ``silence`` is in seconds, without a word and with nothing that it waits for;
+    ``line``, ``waiting`` and ``result`` are in bytes: of one message, of all that wait for an answer, of the result.
+    ``marks`` bounds what a message can be made of: brackets, commas and colons, those of its texts included."""
+
+    silence: float = 180.0
+    line: int = 52 * MEGABYTE  # the pictures of a PDF in base64, and the longest texts (pdf.MOST_PICTURES)
+    waiting: int = 104 * MEGABYTE
+    result: int = 8 * MEGABYTE
+    marks: int = 1_000_000
+    calls: int = 5_000
+
+
+AT_ONCE = max(4, os.cpu_count() or 1)  # of one worker: they mostly wait for models, and each may take 1.5 GB
+_running: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def running() -> asyncio.Semaphore:
+    """The places for scripts of this worker's event loop."""
+    return _running.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
+
+
+async def run_script(
+    folder: Path, job: Mapping[str, Any], ask: Ask, limits: Limits, patience: Patience
+) -> dict[str, Any]:
+    """What a script's process says at its end: score, details, bounds, faults, and what could not be confined.
+
+    ``folder`` is all that the process may touch; ``ask`` answers what it asks a model. Raises ScriptFailed, and what
+    ``ask`` raises but for Unanswered, which the script is told. Whatever happens, no process is left.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command("script"),
+        cwd=folder,
+        env=environment(folder),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=patience.line,
+        start_new_session=True,
+    )
+    talk = _Talk(process, ask, limits, patience)
+    try:
+        async with asyncio.timeout(limits.wall):
+            return await talk.whole({**job, "folder": str(folder), "limits": limits.as_json()})
+    except TimeoutError:
+        raise ScriptFailed(f"The script took more than {limits.wall:g} seconds and was stopped.") from None
+    finally:
+        await talk.end()
+
+
+class _Talk:
+    """One conversation with one process."""
+
+    def __init__(self, process: asyncio.subprocess.Process, ask: Ask, limits: Limits, patience: Patience) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("A script is talked to over pipes.")
+        self.process, self.ask, self.limits, self.patience = process, ask, limits, patience
+        self.out, self.back = process.stdin, process.stdout
+        self.answering: dict[asyncio.Task[None], int] = {}
+        self.asked: dict[int, asyncio.Task[None]] = {}
+        self.missing: list[str] | None = None
+
+    async def whole(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        self._tell(job)
+        reading: asyncio.Task[bytes] | None = None
+        try:
+            while True:
+                reading = reading or asyncio.ensure_future(self.back.readline())
+                line = await self._next(reading)
+                if line is None:
+                    continue
+                reading = None
+                ended = await self._heard(line)
+                if ended is not None:
+                    return ended | {"missing": self.missing or []}
+        finally:
+            if reading is not None:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+
+    async def _next(self, reading: asyncio.Task[bytes]) -> bytes | None:
+        """A whole line, or None when an answer was given meanwhile."""
+        done, _ = await asyncio.wait(
+            {reading, *self.answering},
+            timeout=None if self.answering else self.patience.silence,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        for answer in [one for one in done if one is not reading]:
+            self._answered(answer)  # type: ignore[arg-type]  # all but `reading` are ours
+        if reading not in done:
+            if not done:
+                raise ScriptFailed(
+                    f"The script said nothing for {self.patience.silence:g} seconds and was stopped; it may be waiting "
+                    "for something that never comes."
+                )
+            return None
+        try:
+            return reading.result()
+        except ValueError:
+            raise ScriptFailed(f"The script sent more than {self.patience.line:,} bytes at once.") from None
+
+    async def _heard(self, line: bytes) -> dict[str, Any] | None:
+        """Deal with one message; the result, when it is that."""
+        if not line.endswith(b"\n"):
+            raise ScriptFailed(await self._why_it_ended())
+        said = self._read(line)
+        kind, missing, number = said.get("kind"), said.get("missing"), said.get("id")
+        if kind == "call" and isinstance(number, int) and number not in self.asked:
+            await self._called(number, said, len(line))
+        elif kind == "cancel" and isinstance(number, int) and number in self.asked:
+            self.asked[number].cancel()
+        elif kind == "ready" and self.missing is None and isinstance(missing, list):
+            self.missing = [str(one)[:500] for one in missing[:10]]
+        elif kind == "error":
+            where = f" ({str(said['trace'])[:300]})" if said.get("trace") else ""
+            raise ScriptFailed(f"The script failed{where}: {str(said.get('message', ''))[:2_000]}")
+        elif kind == "result":
+            if len(line) > self.patience.result:
+                raise ScriptFailed(f"The script's result has more than {self.patience.result:,} bytes.")
+            return said
+        else:
+            raise ScriptFailed(GARBAGE)
+        return None
+
+    def _read(self, line: bytes) -> dict[str, Any]:
+        """Counted before it is read, since short marks become large objects, and reading them holds up everybody (in
+        a thread as well: the reader of JSON lets no other thread run)."""
+        if sum(map(line.count, MARKS)) > self.patience.marks:
+            raise ScriptFailed(f"The script sent a message of more than {self.patience.marks:,} parts.")
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            raise ScriptFailed(GARBAGE) from None
+        if not isinstance(said, dict):
+            raise ScriptFailed(GARBAGE)
+        return said
+
+    async def _called(self, number: int, said: Mapping[str, Any], size: int) -> None:
+        """Begin to answer; no more is read while too much waits for an answer."""
+        if len(self.asked) >= self.patience.calls:
+            raise ScriptFailed(f"The script asked for more than {self.patience.calls:,} model calls.")
+        self.asked[number] = answer = asyncio.ensure_future(self._answer(number, said))
+        self.answering[answer] = size
+        while sum(self.answering.values()) > self.patience.waiting:
+            done, _ = await asyncio.wait(self.answering, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                self._answered(one)
+
+    def _answered(self, answer: asyncio.Task[None]) -> None:
+        """Raises what answering raised; what the script has cancelled itself is over without a word."""
+        del self.answering[answer]
+        if not answer.cancelled():
+            answer.result()
+
+    async def _answer(self, number: int, said: Mapping[str, Any]) -> None:
+        try:
+            found = {"found": await self.ask(said.get("messages"), said.get("schema"))}
+        except Unanswered as why:
+            found = {"problem": str(why)[:2_000]}
+        self._tell({"id": number} | found)
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        with suppress(ConnectionError):  # why it does not listen any more is seen where it is read
+            # Not drained: a script that does not listen would keep us from hearing it, and answers are short.
+            self.out.write(json.dumps(message).encode() + b"\n")
+
+    async def _why_it_ended(self) -> str:
+        try:
+            code = await asyncio.wait_for(asyncio.shield(self.process.wait()), 5)
+        except TimeoutError:
+            return "The script closed the pipe of its process without a result."
+        if code >= 0:
+            return f"The script ended its process without a result (exit code {code})."
+        if -code in (signal.SIGXCPU, signal.SIGKILL):
+            return (
+                f"The script was stopped by the system: it computed for more than {self.limits.cpu} seconds, or the "
+                "machine ran out of memory."
+            )
+        return f"The script's process broke down without a result ({signal.Signals(-code).name})."
+
+    async def end(self) -> None:
+        """End the process, whatever state it is in, and everything that was begun for it."""
+        for answer in self.answering:
+            answer.cancel()
+        if self.process.returncode is None:
+            end_group(self.process.pid)
+        await asyncio.gather(*self.answering, return_exceptions=True)
+        self.out.close()
+        # Its end is only seen when its pipe is, and a reader that is full looks at no pipe: what is left is taken out.
+        await asyncio.shield(asyncio.gather(self.process.wait(), self._drained()))
+        with suppress(ConnectionError):
+            await self.out.wait_closed()
+
+    async def _drained(self) -> None:
+        while await self.back.read(MEGABYTE):
+            pass

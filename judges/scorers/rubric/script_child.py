@@ -1,0 +1,200 @@
+"""Runs one rubric script in a confined process, and asks the parent what it wants to ask a model.
+
+JSON, one object a line. In: the job, then replies `{"id", "found"}` or `{"id", "problem"}`. Out: `{"kind": "ready"}`
+with what could not be confined, `{"kind": "call", "id", "messages", "schema"}`, `{"kind": "cancel", "id"}` for a call
+that nobody waits for any more, and at last `{"kind": "result"}` or `{"kind": "error"}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+import logging
+import os
+import sys
+import traceback
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from judges.scorers.rubric.confinement import Limits, confine, limit
+
+LONGEST_MESSAGE = 2_000  # characters of an error
+LONGEST_LINE = 64 * 1024 * 1024  # bytes of a reply
+
+
+class Unusable(Exception):
+    """The model's reply could not be used, or what was asked could not be asked; the parent says why."""
+
+
+class Pipe:
+    """The two ends that were standard input and output, which a script's own prints do not reach any more."""
+
+    def __init__(self) -> None:
+        self._in, self._out = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nothing, standard)
+        os.close(nothing)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._numbers = itertools.count(1)
+
+    def read_job(self) -> dict[str, Any]:
+        """The first line, byte by byte: what follows it is read by the event loop."""
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            byte = os.read(self._in, 1)
+            if not byte:
+                os._exit(1)
+            line += byte
+        return dict(json.loads(line))
+
+    async def listen(self) -> asyncio.Task[None]:
+        reader = asyncio.StreamReader(limit=LONGEST_LINE)
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(self._in, "rb", 0))
+        return asyncio.create_task(self._listen(reader))
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        while line := await reader.readline():
+            reply = json.loads(line)
+            waiting = self._waiting.pop(reply["id"], None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(reply)
+        os._exit(1)  # nobody is there any more to whom anything could be said
+
+    async def ask(self, messages: Sequence[Any], schema: Mapping[str, Any] | None) -> Any:
+        number = next(self._numbers)  # never again: a late reply to a cancelled call must find nobody
+        self._waiting[number] = waiting = asyncio.get_running_loop().create_future()
+        try:
+            self.say(kind="call", id=number, messages=messages, schema=schema)
+            reply = await waiting
+        except asyncio.CancelledError:
+            self.say(kind="cancel", id=number)
+            raise
+        finally:
+            self._waiting.pop(number, None)
+        if "problem" in reply:
+            raise Unusable(reply["problem"])
+        return reply["found"]
+
+    def say(self, **message: Any) -> None:
+        data = json.dumps(message, allow_nan=False).encode() + b"\n"
+        while data:
+            data = data[os.write(self._out, data) :]
+
+
+class Client:
+    """What a script is given as its client."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+
+    async def async_response(self, *, messages: Sequence[Any], response_format: Any = None, **others: Any) -> Any:
+        """An instance of ``response_format``, or the reply's text; the model and its settings are the judge's."""
+        from judges.scorers.rubric.schemas import schema_of  # noqa: PLC0415 - loaded under the limits, see _preload
+
+        schema = None if response_format is None else schema_of(response_format)
+        found = await self._pipe.ask(messages, schema)
+        return found if response_format is None else response_format.model_validate(found)
+
+
+def run() -> None:
+    """The whole life of the process; it ends with `os._exit`, whatever threads a script has left."""
+    pipe = Pipe()
+    job = pipe.read_job()
+    limit(Limits(**job["limits"]))
+    _preload(job)
+    try:
+        asyncio.run(_run(pipe, job))
+    except BaseException as error:
+        pipe.say(kind="error", message=_said(error), trace="")
+    os._exit(0)
+
+
+def _preload(job: Mapping[str, Any]) -> None:
+    """Import everything that comes from the project's own folder, which cannot be read any more afterwards."""
+    from PIL import JpegImagePlugin, PngImagePlugin, WebPImagePlugin  # noqa: F401, PLC0415
+
+    from judges.scorers.rubric import alias, schemas  # noqa: F401, PLC0415
+
+    stub = types.ModuleType("judges.scorers.rubric.pdf")
+    folder = Path(job["folder"])
+    stub.read_pdf = lambda data: _prepared_pdf(folder, data)  # type: ignore[attr-defined]
+    sys.modules[stub.__name__] = stub
+    alias.install()
+
+
+def _prepared_pdf(folder: Path, data: bytes) -> tuple[str, list[bytes]]:
+    """What the parent has read of a PDF: reading one is nothing for a process that runs other people's Python."""
+    place = folder / "pdf" / hashlib.sha256(data).hexdigest()
+    if not place.is_dir():
+        return "(This PDF was not read.)", []
+    pictures = [file.read_bytes() for file in sorted(place.glob("*.jpg"))]
+    return (place / "text.txt").read_text(encoding="utf-8"), pictures
+
+
+async def _run(pipe: Pipe, job: Mapping[str, Any]) -> None:
+    listening = await pipe.listen()
+    folder = Path(job["folder"])
+    missing = confine(folder, hook=True)
+    pipe.say(kind="ready", missing=missing)
+    try:
+        found = await _evaluated(pipe, job, folder)
+    except BaseException as error:  # sys.exit and its kind, too
+        pipe.say(kind="error", message=_said(error), trace=_trace(error, job["script"]))
+    else:
+        pipe.say(kind="result", **found)
+    listening.cancel()
+
+
+async def _evaluated(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    from judges.scorers.rubric import alias, engine  # noqa: PLC0415
+    from judges.scorers.rubric.cache import CacheFileSys  # noqa: PLC0415
+    from judges.scorers.rubric.semaphores import DualSemaphore  # noqa: PLC0415
+
+    with engine.using(texts=job["texts"]) as opened:
+        script = alias.load_script(folder / job["script"])
+        given = {
+            "client": Client(pipe),
+            "answer": job["answer"],
+            "agent_name": "agent",
+            "answer_name": "answer",
+            "cache": CacheFileSys(folder / "pages"),
+            "semaphore": DualSemaphore(),
+            "logger": logging.getLogger("rubric_script"),
+            "model": job["model"],
+        }
+        summary = await alias.evaluate(script, **given)
+        return _outcome(summary, opened)
+
+
+def _outcome(summary: Any, opened: Any) -> dict[str, Any]:
+    """What the parent is told; ValueError for a script that returns no summary."""
+    if not isinstance(summary, Mapping) or "final_score" not in summary:
+        raise ValueError(f"evaluate_answer must return a summary with a final_score, not {type(summary).__name__}")
+    used = [one for one in opened.evaluators if one._root is not None]
+    if not used:
+        raise ValueError("the script has initialised no Evaluator, so there is no tree")
+    evaluator = used[-1]
+    return {
+        "score": summary["final_score"],
+        "details": evaluator.details(),
+        "bounds": [evaluator.score_bounds(missing_pages=missing) for missing in (False, True)],
+        "faults": [str(one) for one in evaluator.infrastructure_errors][:100],
+        "missing_pages": evaluator.missing_pages,
+    }
+
+
+def _said(error: BaseException) -> str:
+    """The last line of a traceback."""
+    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:LONGEST_MESSAGE]
+
+
+def _trace(error: BaseException, script: str) -> str:
+    """Where in the script it happened, "" where it is not known."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == script]
+    return f"line {frames[-1].lineno} of {script}" if frames else ""

@@ -1,0 +1,266 @@
+"""The tree of a rubric: nodes, how scores come together, and what has to hold before a node is checked.
+
+The rules are those of Mind2Web-2, measured on its engine: there are no weights, a critical child is a gate, and a
+sequential node stops at its first child that is not complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+INITIALIZED, PASSED, FAILED, PARTIAL, SKIPPED = "initialized", "passed", "failed", "partial", "skipped"
+STATUSES = (INITIALIZED, PASSED, FAILED, PARTIAL, SKIPPED)
+LEAF_STATUSES = (INITIALIZED, PASSED, FAILED, SKIPPED)
+BLOCKING = frozenset({FAILED, SKIPPED})
+LONGEST_TEXT = 20_000  # characters of one text in `details`; longer ones are for nobody to read
+
+
+class AggregationStrategy(StrEnum):
+    """How the children of a node belong together: each for itself, or each needing the one before it."""
+
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One reply of the model; ``source`` is the address that it was shown, "" where it was none."""
+
+    result: bool
+    reasoning: str = ""
+    source: str = ""
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was checked at a node and what came of it. ``error`` says *infrastructure error* or *page not stored*
+    where the node counts as failed although nobody said so. ``missing`` are addresses without a stored page, and
+    ``blocked_by`` the ids of the nodes for which the node was skipped."""
+
+    claim: str
+    sources: tuple[str, ...] = ()
+    steps: tuple[int, ...] = ()
+    instruction: str = ""
+    reasoning: str = ""
+    votes: list[Vote] = field(default_factory=list)
+    error: str = ""
+    missing: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class VerificationNode:
+    """A node; equal only to itself.
+
+    ``score`` is 0 to 1 and agrees with ``status`` when the node is made: 1 where passed, strictly between where
+    partial, 0 where failed or skipped; ValueError otherwise. What is assigned later is not looked at, since scripts
+    assign one after the other.
+    """
+
+    id: str
+    desc: str = ""
+    critical: bool = False
+    score: float = 0.0
+    status: str = INITIALIZED
+    strategy: AggregationStrategy = AggregationStrategy.PARALLEL
+    children: list[VerificationNode] = field(default_factory=list)
+    checked: Checked | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.strategy = AggregationStrategy(self.strategy)
+        if self.status not in STATUSES:
+            raise ValueError(f"Node {self.id}: status must be one of {', '.join(STATUSES)}, not {self.status!r}.")
+        if not 0.0 <= self.score <= 1.0:
+            raise ValueError(f"Node {self.id}: score must be 0 to 1, not {self.score!r}.")
+        if not _agree(self.status, self.score):
+            raise ValueError(f"Node {self.id}: a score of {self.score!r} does not go with the status {self.status}.")
+        for child in self.children:
+            self._admit(child)
+
+    @property
+    def claim(self) -> str:
+        """Another name of ``desc``."""
+        return self.desc
+
+    @claim.setter
+    def claim(self, text: str) -> None:
+        self.desc = text
+
+    @property
+    def error(self) -> str:
+        """Why the node counts as failed although no reply said so; "" where one did."""
+        return self.checked.error if self.checked else ""
+
+    def add_node(self, child: VerificationNode) -> None:
+        """Put a node below this one; ValueError for a child that is not critical below a critical node."""
+        self._admit(child)
+        self.children.append(child)
+
+    def _admit(self, child: VerificationNode) -> None:
+        if self.critical and not child.critical:
+            raise ValueError(f"Node {child.id} is not critical and cannot be below {self.id}, which is critical.")
+
+    def walk(self) -> Iterator[VerificationNode]:
+        """The node and everything below it, each before its children."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    def leaves(self) -> list[VerificationNode]:
+        """The nodes without children, in order; a node without children is its own leaf."""
+        return [node for node in self.walk() if not node.children]
+
+    def settle(self, passed: bool) -> None:
+        self.score, self.status = (1.0, PASSED) if passed else (0.0, FAILED)
+
+    def skip(self) -> None:
+        self.score, self.status = 0.0, SKIPPED
+
+    def compute_score(self, *, mutate: bool = True) -> float:
+        """The score, 0 to 1, bottom up; the writing variant, which counts, sets score and status of every node.
+
+        A leaf has its own score. Otherwise, the children being done: in a sequential node every child after the
+        first one below 1 becomes 0 and skipped (what is below it keeps its values). Then 0 if any critical child is
+        below 1; else the mean over the children that are not critical; else 1. With ``mutate=False`` nothing is
+        written and sequential nodes skip nothing, so the number can be higher: it is for comparison with the
+        published engine alone.
+        """
+        if not self.children:
+            return self.score
+        scores = [child.compute_score(mutate=mutate) for child in self.children]
+        if mutate:
+            if self.strategy is AggregationStrategy.SEQUENTIAL:
+                scores = self._stopped(scores)
+            self.score = _together(self.children, scores)
+            self.status = self._status()
+            return self.score
+        return _together(self.children, scores)
+
+    def _stopped(self, scores: Sequence[float]) -> list[float]:
+        first = next((at for at, score in enumerate(scores) if score < 1.0), len(scores))
+        for child in self.children[first + 1 :]:
+            child.skip()
+        return [child.score for child in self.children]
+
+    def _status(self) -> str:
+        if self.score >= 1.0:
+            return PASSED
+        if self.score > 0.0:
+            return PARTIAL
+        return FAILED if any(child.status == FAILED for child in self.children) else SKIPPED
+
+    def as_json(self) -> dict[str, Any]:
+        """The tree as the published summary has it."""
+        return self._shown(self.desc, [child.as_json() for child in self.children])
+
+    def _shown(self, desc: str, children: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "desc": desc,
+            "critical": self.critical,
+            "score": self.score,
+            "status": self.status,
+            "strategy": str(self.strategy),
+            "children": children,
+        }
+
+    def details(self) -> dict[str, Any]:
+        """The tree with what was checked at each node, every text cut to `LONGEST_TEXT` characters."""
+        shown = self._shown(bounded(self.desc), [child.details() for child in self.children])
+        if self.checked is None:
+            return shown
+        checked = self.checked
+        return shown | {
+            "claim": bounded(checked.claim),
+            "instruction": bounded(checked.instruction),
+            "sources": [bounded(one) for one in checked.sources],
+            "steps": list(checked.steps),
+            "reasoning": bounded(checked.reasoning),
+            "votes": [
+                {"result": vote.result, "reasoning": bounded(vote.reasoning), "source": bounded(vote.source)}
+                for vote in checked.votes
+            ],
+            "error": bounded(checked.error),
+            "missing": [bounded(one) for one in checked.missing],
+            "blocked_by": list(checked.blocked_by),
+        }
+
+
+def bounded(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def _agree(status: str, score: float) -> bool:
+    if status == PASSED:
+        return score == 1.0
+    if status == PARTIAL:
+        return 0.0 < score < 1.0
+    return status == INITIALIZED or score == 0.0
+
+
+def _together(children: Sequence[VerificationNode], scores: Sequence[float]) -> float:
+    """The scores of children as their parent's; critical ones are a gate and take no part in the mean."""
+    if any(child.critical and score < 1.0 for child, score in zip(children, scores, strict=True)):
+        return 0.0
+    counted = [score for child, score in zip(children, scores, strict=True) if not child.critical]
+    return sum(counted) / len(counted) if counted else 1.0
+
+
+def path_to(root: VerificationNode, node: VerificationNode) -> list[VerificationNode]:
+    """From ``root`` down to ``node``, both included; empty when the node is not below it."""
+    parents: dict[int, VerificationNode] = {}
+    for one in root.walk():
+        if one is node:
+            path = [node]
+            while id(path[-1]) in parents:
+                path.append(parents[id(path[-1])])
+            return path[::-1]
+        parents.update((id(child), one) for child in one.children)
+    return []
+
+
+def prerequisites(
+    root: VerificationNode, node: VerificationNode, extra: Sequence[VerificationNode] = ()
+) -> list[VerificationNode]:
+    """The leaves on which checking ``node`` rests, each once.
+
+    All below each extra prerequisite; and, at every level from the node up to the root, all below every critical
+    sibling, before or after it, and below every earlier sibling where the parent is sequential. ValueError for a node
+    that would rest on itself.
+    """
+    found = [leaf for one in extra for leaf in one.leaves()]
+    path = path_to(root, node)
+    for parent, child in pairwise(path):
+        earlier = parent.strategy is AggregationStrategy.SEQUENTIAL
+        for sibling in parent.children:
+            if sibling is child:
+                earlier = False
+            elif sibling.critical or earlier:
+                found += sibling.leaves()
+    if any(leaf is node for leaf in found) or any(one is node for one in extra):
+        raise ValueError(f"Node {node.id} is a prerequisite of itself.")
+    return list({id(leaf): leaf for leaf in found}.values())
+
+
+def blocking(
+    root: VerificationNode, node: VerificationNode, extra: Sequence[VerificationNode] = ()
+) -> list[VerificationNode]:
+    """The prerequisites that are failed or skipped at this moment; one that was never checked blocks nothing."""
+    return [leaf for leaf in prerequisites(root, node, extra) if leaf.status in BLOCKING]
+
+
+def statistics(root: VerificationNode) -> dict[str, int]:
+    """``depth`` (0 for a root alone), ``total_nodes`` and ``leaf_nodes``."""
+    depth, level, total, leaves = -1, [root], 0, 0
+    while level:
+        depth += 1
+        total += len(level)
+        leaves += sum(not node.children for node in level)
+        level = [child for node in level for child in node.children]
+    return {"depth": depth, "total_nodes": total, "leaf_nodes": leaves}

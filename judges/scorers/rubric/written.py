@@ -1,0 +1,365 @@
+"""A rubric without code: a tree of claims over the answer, cited pages, or the steps of a trajectory, as YAML.
+
+pass_score: 1.0             # optional: from which score it is a success
+about: screenshots          # optional: what claims are about that do not say it themselves
+nodes:
+  - claim: The list is sorted by price, lowest first.
+    critical: true
+    steps: 3-7
+    key_point: Sorted by lowest price
+  - group: The lamp that was chosen
+    strategy: sequential    # a child is judged only when the one before it holds
+    children:
+      - claim: The answer names a lamp and its price.
+        about: answer
+      - claim: The page that is cited shows this lamp at this price.
+        about: pages
+        sources: cited
+        note: Prices may differ by rounding.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from annotation.formats.documents import MOST_PROBLEMS, FormatError, kind_of
+from annotation.formats.printable import printable
+from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant, parse_yaml
+from annotation.records import Problem
+from judges.scorers.rubric.written_steps import ALL, Steps, parse_steps
+
+LONGEST_CLAIM = 2_000  # characters
+LONGEST_NOTE = 2_000
+LONGEST_KEY_POINT = 1_000
+LONGEST_URL = 2_000
+MOST_NODES = 200
+DEEPEST = 8  # levels of nodes
+MOST_SOURCES = 20
+
+About = Literal["answer", "pages", "steps", "screenshots"]
+Strategy = Literal["parallel", "sequential"]
+
+RUBRIC_KEYS = ("pass_score", "strategy", "about", "nodes")
+GROUP_KEYS = ("id", "group", "critical", "strategy", "about", "children")
+CLAIM_KEYS = ("id", "claim", "critical", "about", "sources", "steps", "note", "key_point")
+ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
+URL = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
+WITHOUT_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A claim, which has ``about`` and no children, or a group, which has children and is about nothing itself.
+
+    ``sources`` () of a claim about pages are all addresses that the answer cites. A claim that is ``critical`` and not
+    true makes its parent 0. ``key_point`` is a key point's text, its number from 1, or "".
+    """
+
+    id: str
+    text: str
+    critical: bool = False
+    strategy: Strategy = "parallel"
+    children: tuple[Node, ...] = ()
+    about: About | None = None
+    sources: tuple[str, ...] = ()
+    steps: Steps = ALL
+    note: str = ""
+    key_point: str | int = ""
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def tree(self) -> dict[str, Any]:
+        """The node as JSON, as a judgment has it, before anything is judged."""
+        found: dict[str, Any] = {
+            "id": self.id,
+            "desc": self.text,
+            "critical": self.critical,
+            "score": 0.0,
+            "status": "initialized",
+            "strategy": self.strategy,
+            "children": [child.tree() for child in self.children],
+        }
+        if self.about is None:
+            return found
+        return found | {
+            "claim": self.text,
+            "about": self.about,
+            "sources": list(self.sources) if self.about == "pages" else [],
+            "chosen_steps": str(self.steps) if self.about in ("steps", "screenshots") else "",
+            "note": self.note,
+            "key_point": str(self.key_point),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """``pass_score`` None leaves it to the judge from which score it is a success."""
+
+    nodes: tuple[Node, ...]
+    strategy: Strategy = "parallel"
+    pass_score: float | None = None
+
+    def walk(self) -> Iterator[Node]:
+        for node in self.nodes:
+            yield from node.walk()
+
+    def claims(self) -> list[Node]:
+        """Every claim, in order."""
+        return [node for node in self.walk() if node.about is not None]
+
+    def tree(self) -> dict[str, Any]:
+        """The root as JSON, for a preview: what a judgment's tree looks like before anything is judged."""
+        return Node("root", "The whole rubric", False, self.strategy, self.nodes).tree()
+
+
+def parse(text: str) -> Rubric:
+    """The rubric that ``text`` (YAML, or JSON) describes.
+
+    Raises FormatError with every problem that was found, its line in ``where``.
+    """
+    document = parse_yaml(text, "rubric")
+    reading = _Reading(document)
+    rubric = reading.rubric()
+    if reading.problems or rubric is None:
+        raise FormatError(*reading.problems[:MOST_PROBLEMS])
+    return rubric
+
+
+class _Reading:
+    """Collects problems instead of stopping at the first."""
+
+    def __init__(self, document: YamlDocument) -> None:
+        self.document = document
+        self.problems: list[Problem] = []
+        self.ids: set[str] = set()
+        self.misspelt: set[tuple[Place, str]] = set()  # keys that are probably meant, each with where it is missing
+        self.nodes = 0
+
+    def rubric(self) -> Rubric | None:
+        whole = self._mapping((), self.document.value, RUBRIC_KEYS)
+        if whole is None:
+            return None
+        about = self._about((), whole, None)
+        nodes = self._nodes(("nodes",), whole.get("nodes"), (), about, critical=False)
+        return Rubric(nodes, self._strategy((), whole), self._pass_score(whole))
+
+    def _pass_score(self, whole: Mapping[str, Any]) -> float | None:
+        value = whole.get("pass_score")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            self._refuse(("pass_score",), "pass_score", "pass_score must be a number above 0, and at most 1")
+            return None
+        return float(value)
+
+    def _nodes(
+        self, place: Place, value: Any, path: tuple[int, ...], about: About | None, *, critical: bool
+    ) -> tuple[Node, ...]:
+        """The nodes of a list; ``path`` are the numbers of the parents, ``critical`` is that of the parent."""
+        if not isinstance(value, list) or not value:
+            self._refuse(place, "nodes_missing", f"{place[-1]} must be a list of at least one claim or group")
+            return ()
+        if len(path) >= DEEPEST:
+            self._refuse(place, "too_deep", f"groups may be {DEEPEST} levels deep, and no deeper")
+            return ()
+        self.nodes += len(value)
+        if self.nodes > MOST_NODES:
+            if self.nodes - len(value) <= MOST_NODES:
+                self._refuse(place, "too_many_nodes", f"a rubric may have {MOST_NODES} claims and groups, and no more")
+            return ()
+        made = [self._node((*place, at), one, (*path, at + 1), about, critical) for at, one in enumerate(value)]
+        return tuple(node for node in made if node is not None)
+
+    def _node(
+        self, place: Place, value: Any, path: tuple[int, ...], about: About | None, parent_critical: bool
+    ) -> Node | None:
+        group = isinstance(value, dict) and ("group" in value or ("children" in value and "claim" not in value))
+        given = self._mapping(place, value, GROUP_KEYS if group else CLAIM_KEYS)
+        if given is None:
+            return None
+        if "claim" in given and group:
+            self._refuse(place, "claim_and_group", "a node is either a claim or a group, not both")
+            return None
+        identity = self._id(place, given) or ".".join(map(str, path))
+        critical = self._critical(place, given, parent_critical)
+        about = self._about(place, given, about)
+        if group:
+            text = self._text(place, given, "group", LONGEST_CLAIM, required=True)
+            children = self._nodes((*place, "children"), given.get("children"), path, about, critical=critical)
+            return Node(identity, text, critical, self._strategy(place, given), children)
+        return self._claim(place, given, identity, critical, about)
+
+    def _claim(
+        self, place: Place, given: Mapping[str, Any], identity: str, critical: bool, about: About | None
+    ) -> Node:
+        text = self._text(place, given, "claim", LONGEST_CLAIM, required=True)
+        if about is None and not any(name == "about" for _, name in self.misspelt):
+            known = ", ".join(get_args(About))
+            self._refuse(place, "about_missing", f"it is not said what the claim is about; about is one of {known}")
+        if about != "pages" and "sources" in given:
+            self._refuse((*place, "sources"), "sources_unused", "sources are for claims about pages")
+        if about not in ("steps", "screenshots") and "steps" in given:
+            self._refuse((*place, "steps"), "steps_unused", "steps are for claims about steps or screenshots")
+        return Node(
+            identity,
+            text,
+            critical,
+            about=about or "answer",
+            sources=self._sources((*place, "sources"), given.get("sources", "cited")),
+            steps=self._steps((*place, "steps"), given.get("steps", "all")),
+            note=self._text(place, given, "note", LONGEST_NOTE),
+            key_point=self._key_point(place, given),
+        )
+
+    # --- single values ---------------------------------------------------------------------------------------------
+
+    def _mapping(self, place: Place, value: Any, known: tuple[str, ...]) -> Mapping[str, Any] | None:
+        if not isinstance(value, dict):
+            what = "the rubric" if not place else "a node"
+            self._refuse(place, "not_an_object", f"{what} must be made of keys and values, and is {kind_of(value)}")
+            return None
+        for key in value:
+            if key not in known:
+                near = difflib.get_close_matches(
+                    key.lower(), [one for one in known if one not in value], n=1, cutoff=0.5
+                )
+                self.misspelt |= {(place, one) for one in near}
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+                self._refuse((*place, key), "unknown_key", f"there is no key {printable(key, 40)} here; {hint}")
+        return value
+
+    def _text(self, place: Place, given: Mapping[str, Any], name: str, longest: int, *, required: bool = False) -> str:
+        value = given.get(name)
+        if value is None and (not required or (place, name) in self.misspelt):
+            return ""
+        if not isinstance(value, str) or not value.strip():
+            found = "missing" if value is None else "empty" if isinstance(value, str) else kind_of(value)
+            advice = "; put it in quotation marks" if found not in ("missing", "empty") else ""
+            self._refuse((*place, name), "not_a_text", f"{name} must be a text, and is {found}{advice}")
+            return ""
+        if len(value) > longest:
+            self._refuse((*place, name), "text_too_long", f"{name} may have {longest:,} characters, and no more")
+        return value.strip()
+
+    def _key_point(self, place: Place, given: Mapping[str, Any]) -> str | int:
+        value = given.get("key_point")
+        if isinstance(value, bool) or not isinstance(value, int):
+            return self._text(place, given, "key_point", LONGEST_KEY_POINT)
+        if value < 1:
+            says = "key_point must be a key point's text, or its number from 1"
+            self._refuse((*place, "key_point"), "key_point", says)
+        return value
+
+    def _id(self, place: Place, given: Mapping[str, Any]) -> str:
+        value = given.get("id")
+        if value is None:
+            return ""
+        if not isinstance(value, str) or not ID.fullmatch(value) or value == "root":
+            says = "an id begins with a letter, has at most 60 letters, digits, - and _, and is not root"
+            self._refuse((*place, "id"), "id", says)
+            return ""
+        if value in self.ids:
+            self._refuse((*place, "id"), "id_twice", f"the id {value} is there twice")
+        self.ids.add(value)
+        return value
+
+    def _critical(self, place: Place, given: Mapping[str, Any], parent: bool) -> bool:
+        """What is below a critical group is critical, as the published engine demands it."""
+        value = given.get("critical", parent)
+        if not isinstance(value, bool):
+            meant = flag_meant(value)
+            says = f"critical must be true or false{f'; write {meant}' if meant else ''}"
+            self._refuse((*place, "critical"), "not_a_flag", says)
+            return parent
+        if parent and not value:
+            self._refuse((*place, "critical"), "critical", "what is below a critical group is critical too")
+        return value
+
+    def _strategy(self, place: Place, given: Mapping[str, Any]) -> Strategy:
+        return cast(Strategy, self._one_of(place, given, "strategy", get_args(Strategy)) or "parallel")
+
+    def _about(self, place: Place, given: Mapping[str, Any], inherited: About | None) -> About | None:
+        return cast("About | None", self._one_of(place, given, "about", get_args(About)) or inherited)
+
+    def _one_of(self, place: Place, given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+        value = given.get(name)
+        if value is None:
+            return ""
+        if value not in known:
+            says = f"{name} must be one of {', '.join(known)}, not {printable(str(value), 40)}"
+            says += did_you_mean(str(value), known)
+            self.misspelt.add((place, name))
+            self._refuse((*place, name), name, says)
+            return ""
+        return str(value)
+
+    def _sources(self, place: Place, value: Any) -> tuple[str, ...]:
+        if value == "cited":
+            return ()
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, list) or not 0 < len(listed) <= MOST_SOURCES:
+            self._refuse(place, "sources", f"sources is the word cited, or a list of up to {MOST_SOURCES} addresses")
+            return ()
+        for at, one in enumerate(listed):
+            if not isinstance(one, str) or len(one) > LONGEST_URL or not URL.fullmatch(one):
+                says = "an address begins with http:// or https:// and has no spaces"
+                self._refuse((*place, at), "address", says)
+        return tuple(map(str, listed))
+
+    def _steps(self, place: Place, value: Any) -> Steps:
+        found = parse_steps(value)
+        if found is None:
+            says = "steps is all, last, a number, a range such as 3-7, or a list of numbers; steps are counted from 0"
+            self._refuse(place, "steps", says)
+        return found or ALL
+
+    def _refuse(self, place: Place, code: str, says: str) -> None:
+        line = self.document.line(place)
+        end = "" if says.endswith("?") else "."
+        self.problems.append(Problem(f"rubric_{code}", f"rubric, line {line:,}: {says}{end}", f"line {line}"))
+
+
+HEAD = """\
+# A first draft from the key points of the task: one critical claim for each, over all screenshots.
+# Make it sharper before you use it: narrow the steps, say what counts as proof in a note, put claims that
+# need one another into a group with strategy: sequential, and take critical away where a miss may cost
+# a part of the score only. Below the editor stands what else there is.
+"""
+
+
+def from_key_points(task_text: str, key_points: tuple[str, ...] | list[str]) -> str:
+    """A first rubric, as YAML that `parse` takes: a critical claim for each key point; one of the task without any."""
+    points = [found for point in key_points if (found := _cut(point, LONGEST_KEY_POINT))][:MOST_NODES]
+    lines = [f"# The task: {_one_line(task_text)}", HEAD + "pass_score: 1.0", "about: screenshots", "nodes:"]
+    for point in points:
+        claim = f"The screenshots show that this requirement of the task was met: {point}"
+        lines += [f"  - claim: {_scalar(claim)}", "    critical: true", f"    key_point: {_scalar(point)}"]
+    if not points:
+        task = _cut(task_text, LONGEST_CLAIM // 2)
+        claim = f"The screenshots show that the task was done completely: {task}"
+        lines += [f"  - claim: {_scalar(claim)}", "    critical: true"]
+    return "\n".join(lines) + "\n"
+
+
+def _cut(text: str, longest: int) -> str:
+    return UNSTORABLE.sub("\ufffd", text).strip()[:longest].strip()
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(_cut(text, 300).split()), 300)
+
+
+def _scalar(text: str) -> str:
+    """A text in quotation marks, as YAML and JSON both read it."""
+    written = json.dumps(text, ensure_ascii=False)
+    return WITHOUT_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

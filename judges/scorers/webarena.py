@@ -1,0 +1,188 @@
+"""The 812 tasks of WebArena-Verified, judged by its own package where that is installed."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from annotation.formats.documents import FormatError
+from annotation.formats.har import REDACTED
+from annotation.records import AttachmentKind
+from judges.llm import Asker
+from judges.scorer import Kind, ParameterError, Prompts, Score, Subject, register
+from judges.scorers.network_trace.json_paths import PathError, parse_path
+from judges.scorers.network_trace.judge import NAME as NETWORK_TRACE
+from judges.scorers.network_trace.judge import answer_text, scored, several_traces, sites_of, trace_of
+from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, NetworkCheck
+from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result
+
+PACKAGE = "webarena_verified"
+NOT_INSTALLED = (
+    "The package webarena-verified is not installed here. It is an optional extra: config/install.sh parity makes "
+    ".venv-webarena, from which web server and workers of the judges are to be run (docs/judges-network-trace.md)."
+)
+OUTCOMES = {"success": PASS, "failure": FAIL}
+COMPARED = ("headers", "query_params", "post_data", "response_content", "response_cookies")
+BLANKED = "what it compares was blanked on import as a secret"
+
+
+@dataclass(frozen=True, slots=True)
+class WebarenaParameters:
+    """``environments`` is JSON. Where a site has no address the package guesses it from the first request."""
+
+    environments: str = field(
+        default="",
+        metadata={
+            "help": 'Addresses of the sites, as JSON: {"shopping": ["http://shop.local:7770"], "gitlab": [...]}.'
+        },
+    )
+
+    def __post_init__(self) -> None:
+        try:
+            sites_of(self.environments)
+        except ParameterError as error:
+            raise ParameterError("environments", str(error).replace("sites", "environments", 1)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The package is imported, and its tasks are read, when the first trajectory is judged: that takes a second."""
+
+    environments: str
+
+    async def score(self, subject: Subject, model: Asker) -> Score:
+        task_id = subject.record.task_id
+        if not task_id.isascii() or not task_id.isdecimal() or len(task_id) > 9:
+            return Score(None, unscored="The task is none of WebArena-Verified: their ids are numbers.")
+        if not subject.files_of(AttachmentKind.NETWORK_TRACE):
+            return Score(None, unscored="The trajectory has no network trace.")
+        if too_many := several_traces(subject):
+            return Score(None, unscored=too_many)
+        return await asyncio.to_thread(self._judged, subject, int(task_id))
+
+    def _judged(self, subject: Subject, task_id: int) -> Score:
+        facade = _facade(self.environments)
+        try:
+            task = facade.get_task(task_id)
+        except ValueError:
+            return Score(None, unscored=f"WebArena-Verified has no task {task_id}.")
+        try:
+            _, about = trace_of(subject)
+        except FormatError as error:
+            return Score(None, unscored=f"The network trace cannot be read: {error}")
+        answer = answer_text(subject)
+        with tempfile.TemporaryDirectory(prefix="webverdict-webarena-") as folder:
+            trace = _copied(subject, Path(folder))
+            found = facade.evaluate_task(
+                task_id=task_id,
+                agent_response=answer if answer is not None else subject.record.final_answer,
+                network_trace=trace,
+            )
+        if not found.evaluators_results:
+            return Score(None, unscored=f"WebArena-Verified could not judge it: {found.error_msg}")
+        results = list(_results(task, found.evaluators_results))
+        details = {
+            "kind": NETWORK_TRACE, "compat": WEBARENA, "trace": about, "expectation": None,
+            "package": {"version": found.webarena_verified_version, "data": found.webarena_verified_data_checksum},
+            "checks": [one.as_json() for one in results],
+        }  # fmt: skip
+        return scored(results, subject, details)
+
+
+@lru_cache(maxsize=8)
+def _facade(environments: str) -> Any:
+    from webarena_verified.api import WebArenaVerified  # noqa: PLC0415 - optional, and slow to import
+    from webarena_verified.types.config import WebArenaVerifiedConfig  # noqa: PLC0415
+
+    sites = {f"__{name.upper()}__": {"urls": list(urls)} for name, urls in sites_of(environments).items()}
+    return WebArenaVerified(config=WebArenaVerifiedConfig(environments=sites or None))
+
+
+def _copied(subject: Subject, folder: Path) -> Path:
+    """The trace as a file: the package reads paths. Import has made JSON of it, whatever it was."""
+    path = folder / "network.har"
+    with subject.files_of(AttachmentKind.NETWORK_TRACE)[0].open() as stream, path.open("wb") as target:
+        shutil.copyfileobj(stream, target)
+    return path
+
+
+def _results(task: Any, evaluated: Any) -> Iterator[Result]:
+    """What each evaluator of the package found; one that failed on what import has blanked cannot be told."""
+    for number, (config, one) in enumerate(zip(task.eval, evaluated, strict=True), 1):
+        is_network = one.evaluator_name == "NetworkEventEvaluator"
+        assertions = [json.loads(assertion.model_dump_json()) for assertion in one.assertions or ()]
+        messages = [text for assertion in assertions for text in assertion.get("assertion_msgs") or ()]
+        outcome = OUTCOMES.get(str(one.status), ERROR)
+        message = " ".join(messages) or str(one.error_msg or "It is as expected.")
+        if outcome == FAIL and is_network and not config.should_not_exist and _is_blanked(config.expected, one.actual):
+            outcome, message = ERROR, f"It cannot be told: {BLANKED}."
+        yield Result(
+            _named(f"{number}. {one.evaluator_name}", is_network, bool(one.should_not_exist)),
+            outcome,
+            message,
+            candidates=len(one.actual) if is_network and isinstance(one.actual, list | tuple) else 0,
+            differences=tuple(_difference(assertion) for assertion in assertions),
+        )
+
+
+def _named(name: str, is_network: bool, should_not_exist: bool) -> NetworkCheck | AnswerCheck:
+    if is_network:
+        return NetworkCheck(name=name, urls=(), should_not_exist=should_not_exist)
+    return AnswerCheck(name=name)
+
+
+def _difference(assertion: Mapping[str, Any]) -> Difference:
+    return Difference(
+        str(assertion["assertion_name"]), None, None, assertion["status"] == "success",
+        " ".join(assertion.get("assertion_msgs") or ()),
+    )  # fmt: skip
+
+
+def _is_blanked(expected: Any, actual: Any) -> bool:
+    """Whether a value that is compared is one that import has blanked, in any of the events."""
+    for event in actual or ():
+        for part in COMPARED:
+            wanted, had = getattr(expected, part) or {}, getattr(event, part) or {}
+            if part == "response_cookies" and wanted and not had:
+                return True
+            if any(REDACTED in str(_at(key, had)) for key in wanted):
+                return True
+    return False
+
+
+def _at(key: str, had: Mapping[str, Any]) -> Any:
+    """What the package compares under a key: a name or a path; all there is where the key is read in another way."""
+    if not key.startswith("$"):
+        return had.get(key, "")
+    try:
+        return parse_path(key).find(had)
+    except PathError:
+        return had
+
+
+def build(parameters: WebarenaParameters, prompts: Prompts) -> Judge:
+    if importlib.util.find_spec(PACKAGE) is None:
+        raise LookupError(NOT_INSTALLED)
+    return Judge(parameters.environments)
+
+
+KIND = register(
+    Kind(
+        name=WEBARENA,
+        version=1,
+        title="WebArena-Verified",
+        description="The 812 tasks of WebArena-Verified, judged by its own package; asks no model.",
+        parameters=WebarenaParameters,
+        prompts="",
+        build=build,
+        asks=False,
+    )
+)

@@ -1,0 +1,119 @@
+"""What is made ready for a script's process, and removed after it: folders, documents, and the places it runs in."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from judges.prompts import builtin
+from judges.scorers.rubric import pages_of, pdf
+from judges.scorers.rubric.folders import own_folder, remove
+from judges.scorers.rubric.judge import Judge, Parameters
+from judges.scorers.rubric.process import AT_ONCE, running
+from judges.scorers.rubric.scripts import Script
+from judges.tests.test_rubric_pdf import document
+
+
+def test_a_folder_is_removed_whatever_was_left_in_it(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept.txt").write_text("kept")
+
+    async def used() -> Path:
+        async with own_folder() as folder:
+            (folder / "link").symlink_to(outside)
+            (folder / "nothing").symlink_to(folder / "gone")
+            os.mkfifo(folder / "pipe")
+            (folder / "moved-0").mkdir()
+            (folder / "closed" / "below").mkdir(parents=True)
+            (folder / "closed" / "below" / "file").write_text("x")
+            (folder / "closed" / "below").chmod(0)
+            (folder / "closed").chmod(0)
+            here = os.open(folder, os.O_RDONLY)
+            for _ in range(3_000):
+                os.mkdir("d", dir_fd=here)
+                below = os.open("d", os.O_RDONLY, dir_fd=here)
+                os.close(here)
+                here = below
+            os.close(here)
+        return folder
+
+    folder = asyncio.run(used())
+    assert not folder.parent.exists()
+    assert (outside / "kept.txt").read_text() == "kept"
+
+
+def test_a_folder_that_cannot_be_removed_is_said_and_nothing_more(tmp_path, caplog):
+    remove(tmp_path / "nothing")
+    assert "could not be removed" in caplog.text
+
+
+def subject_of(*files: tuple[str, Any]) -> Any:
+    made = [SimpleNamespace(name=name, size=1, open=opened) for name, opened in files]
+    return SimpleNamespace(files_of=lambda kind: made, record=SimpleNamespace(final_answer=""))
+
+
+def test_who_is_cancelled_leaves_no_reading_and_no_folder_behind(tmp_path):
+    """The reader of the second document sets off the end: what is read then is not written any more."""
+    begun = asyncio.Event()
+    home = tmp_path / "home"
+    home.mkdir()
+    data = document(*["page"] * 60)
+
+    async def cancelled() -> None:
+        loop = asyncio.get_running_loop()
+
+        def opened() -> Any:
+            loop.call_soon_threadsafe(begun.set)
+            return io.BytesIO(data)
+
+        task = asyncio.ensure_future(pages_of.copied(subject_of(("a.pdf", opened), ("b.pdf", opened)), home))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(remove, tmp_path / "home")
+
+    asyncio.run(cancelled())  # which waits for the threads
+    assert not home.exists()
+
+
+def test_reading_that_nobody_wants_any_more_stops():
+    reading = pdf.Reading()
+    reading.stop.set()
+    with pytest.raises(pdf.Stopped):
+        reading.read(document("x"))
+
+
+def test_all_documents_of_an_answer_have_one_time_together():
+    text, pictures = pdf.Reading(0).read(document("x"))
+    assert ("took too long" in text, pictures) == (True, [])
+
+
+def test_only_so_many_scripts_run_at_once():
+    class Opened(Exception):
+        pass
+
+    def opened() -> Any:
+        raise Opened
+
+    judge = Judge(Parameters(), builtin("rubric/1").texts)
+    script = Script("t.py", b"", "0")
+
+    async def full() -> None:
+        for _ in range(AT_ONCE):
+            await running().acquire()
+        waiting = asyncio.ensure_future(judge._by_script(script, subject_of(("a.txt", opened)), None))  # type: ignore[arg-type]
+        done, _ = await asyncio.wait({waiting}, timeout=0.5)
+        assert not done
+        running().release()
+        with pytest.raises(Opened):
+            await waiting
+
+    asyncio.run(full())
