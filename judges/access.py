@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.http import Http404
 
 from annotation import access
 from annotation.access import Role
-from annotation.models import Benchmark, InformedRevision, Submission, Trajectory
+from annotation.models import Benchmark, InformedRevision, Submission, Task, Trajectory
 from judges.models import Judge, JudgeRun, Judgment
+from judges.scorers.action_selection.judge import KIND_NAME
+
+TELLING = ("network-trace", "webarena-verified", "rubric")  # scorers whose judgments say what was expected of a task
 
 
 def judges_for(person: Any) -> QuerySet[Judge]:
@@ -43,6 +46,12 @@ def runs_of(person: Any, submission: Submission) -> QuerySet[JudgeRun]:
     return JudgeRun.objects.filter(submission=submission).select_related("judge")
 
 
+def predicting(person: Any, submission: Submission) -> QuerySet[Judge]:
+    """The judges of actions that were run over a submission, the newest run first; for its maintainers."""
+    runs = runs_of(person, submission).filter(test=False, judge__scorer=KIND_NAME)
+    return Judge.objects.filter(pk__in=runs.values("judge")).annotate(last=Max("runs")).order_by("-last")
+
+
 def run_for(person: Any, pk: int) -> JudgeRun:
     """A run, for the maintainers of its submission; unknown to all others, who may not even learn that there is one."""
     found = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark").filter(pk=pk).first()
@@ -56,17 +65,37 @@ def judgments_for(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
     made = Judgment.objects.filter(trajectory=trajectory).exclude(item__run__test=True).select_related("judge", "item")
     role = access.role_in(person, trajectory.submission)
     if role is Role.MAINTAINER:
-        return made
+        return _without_expected(person, trajectory.submission.benchmark, made)
     decided = trajectory.adjudications.filter(adjudicator=person, decided_at__isnull=False)
     if role is Role.ADJUDICATOR and decided.exists() and not _open_again(trajectory):
         return made
     return made.none()
 
 
+def _without_expected(person: Any, benchmark: Benchmark, made: QuerySet[Judgment]) -> QuerySet[Judgment]:
+    """Without what tells the checks or the rubric of a task to somebody who decides blind in the same benchmark."""
+    return made.exclude(judge__scorer__in=TELLING) if _decides_in(person, benchmark) else made
+
+
+def _decides_in(person: Any, benchmark: Benchmark) -> bool:
+    """Whether the person annotates or adjudicates in a submission of the benchmark that is not frozen."""
+    return access.annotates(person, benchmark) or access.reviews(person, benchmark, Role.ADJUDICATOR)
+
+
 def _open_again(trajectory: Trajectory) -> bool:
     """Whether a new decision was asked for that is not made yet."""
     decided = trajectory.adjudications.filter(decided_at__isnull=False).count()
     return trajectory.reopenings.filter(revision__gt=decided).exists()
+
+
+def judgments_of(person: Any, run: JudgeRun) -> QuerySet[Judgment]:
+    """The judgments of a run of `run_for` that the person may see."""
+    return _without_expected(person, run.submission.benchmark, Judgment.objects.filter(item__run=run))
+
+
+def tells(person: Any, judge: Judge, submission: Submission) -> bool:
+    """Whether what the judge says of the submission's trajectories must be kept from the person."""
+    return judge.scorer in TELLING and _decides_in(person, submission.benchmark)
 
 
 def judgment_for(person: Any, pk: int) -> Judgment:
@@ -87,7 +116,7 @@ def judgment_for(person: Any, pk: int) -> Judgment:
     seen = judgments_for(person, found.trajectory).filter(pk=pk).exists()
     test = found.item is not None and found.item.run.test
     own = access.role_in(person, found.trajectory.submission) is Role.MAINTAINER
-    if not seen and not (test and own):
+    if not seen and not (test and own and not tells(person, found.judge, found.trajectory.submission)):
         raise Http404("No such judgment.")
     return found
 
@@ -113,4 +142,31 @@ def judged_benchmark_for(person: Any, slug: str) -> Benchmark:
         raise PermissionDenied("You annotate a submission of this benchmark: its judgments are not yours to see yet.")
     if access.reviews(person, found, Role.ADJUDICATOR):
         raise PermissionDenied("You decide in a submission of this benchmark: its judgments are not yours to see yet.")
+    return found
+
+
+def expected_task_for(person: Any, pk: int) -> Task:
+    """A task whose checks and rubric the person may see and write; see `judged_benchmark_for`."""
+    found = access.task_for(person, pk)
+    judged_benchmark_for(person, found.benchmark.slug)
+    return found
+
+
+def trajectories_of_task(person: Any, task: Task) -> QuerySet[Trajectory]:
+    """The trajectories of a task, of any version of it, that the person maintains: what is written is tried on them."""
+    own = access.submissions_maintained_by(person).filter(benchmark=task.benchmark)
+    found = Trajectory.objects.filter(submission__in=own.values("pk"), task__external_id=task.external_id)
+    return found.select_related("submission__agent", "submission__benchmark", "task").order_by(
+        "submission__practice", "-submission_id"
+    )
+
+
+def network_evidence_for(person: Any, pk: int) -> Trajectory:
+    """A trajectory whose network evidence the person may look at: an adjudicator who no longer judges it blind.
+
+    That is when they may see its labels: a dispute once they have opened it, anything else once it was decided.
+    """
+    found = access.trajectory_for(person, pk, Role.ADJUDICATOR)
+    if not access.may_see_labels(person, found):
+        raise Http404("There is no network evidence of this trajectory for you yet.")
     return found

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from judges.api import imports, judges, runs
+from judges.api import expectations, imports, judges, predictions, runs
 
 urlpatterns = [
     path("judges", judges.Judges.as_view(), name="api-judges"),
@@ -11,8 +11,20 @@ urlpatterns = [
     path("prompt-sets", judges.PromptSets.as_view(), name="api-prompt-sets"),
     path("prompt-sets/<str:digest>", judges.PromptSetDetail.as_view(), name="api-prompt-set"),
     path("benchmarks/<slug:slug>/judgments", imports.ImportedJudgments.as_view(), name="api-imported-judgments"),
+    path("benchmarks/<slug:slug>/expectations", expectations.Expectations.as_view(), name="api-expectations"),
+    path(
+        "benchmarks/<slug:slug>/expectations/import",
+        expectations.ExpectationsImport.as_view(),
+        name="api-import-expectations",
+    ),
+    path(
+        "benchmarks/<slug:slug>/tasks/<str:external_id>/expectations/<str:expected>",
+        expectations.ExpectationDetail.as_view(),
+        name="api-expectation",
+    ),
     path("submissions/<int:pk>/judge-runs", runs.Runs.as_view(), name="api-judge-runs"),
     path("submissions/<int:pk>/judge-runs/plan", runs.RunPlan.as_view(), name="api-judge-run-plan"),
+    path("submissions/<int:pk>/predictions", predictions.Predictions.as_view(), name="api-predictions"),
     path("judge-runs/<int:pk>", runs.RunDetail.as_view(), name="api-judge-run"),
     path("judge-runs/<int:pk>/pause", runs.RunPause.as_view(), name="api-judge-run-pause"),
     path("judge-runs/<int:pk>/resume", runs.RunResume.as_view(), name="api-judge-run-resume"),

@@ -66,6 +66,23 @@ def built(judge: Judge) -> tuple[Kind, Any, Scorer]:
     return kind, parameters, kind.build(parameters, prompts_of(judge))
 
 
+def missing(kind: Kind) -> str:
+    """Why no judge of this kind can judge here, "" where it can: an optional package is not installed."""
+    if kind.prompts:
+        return ""
+    try:
+        kind.build(kind.parameters(), Prompts("", "", {}))
+    except LookupError as error:
+        return str(error.args[0])
+    return ""
+
+
+def asks(judge: Judge) -> bool:
+    """Whether judging asks a model; a judge that only computes needs no endpoint."""
+    kind = REGISTRY.get(judge.scorer)
+    return kind is None or kind.asks
+
+
 def judge_named(name: str) -> Judge:
     """The newest version of a name, or ``name@version``; LookupError names what there is instead."""
     bare, _, version = name.partition("@")
@@ -84,7 +101,7 @@ def define(
     *,
     name: str,
     scorer: str,
-    model: str,
+    model: str = "",
     endpoint: str = "default",
     prompts: str = "",
     parameters: Mapping[str, Any] | None = None,
@@ -175,7 +192,7 @@ def set_terms(
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,
     }
-    if problems := [*_name_of_endpoint(endpoint), *_texts({"model": model})]:
+    if problems := [*_name_of_endpoint(endpoint), *_texts({"model": model}), *_model(None, model)]:
         raise Incomplete(problems)
     with _settled("Somebody else has just changed the terms of this model; look at them first."):
         found = ModelTerms.objects.select_for_update().filter(endpoint=endpoint, model=model.strip()).first()
@@ -252,6 +269,7 @@ def _checked(**given: Any) -> dict[str, Any]:
         *_patience(given),
     ]
     kind = REGISTRY.get(given["scorer"])
+    problems += _model(kind, given["model"])
     generation = _parsed(Generation, given["generation"], "generation", problems)
     parameters = _parsed(kind.parameters, given["parameters"], "parameters", problems) if kind else None
     prompts = Prompts("", "", {})
@@ -262,6 +280,8 @@ def _checked(**given: Any) -> dict[str, Any]:
         prompts = _fitting(kind, parameters, given["prompts"] or kind.prompts, problems)
     if kind is None or parameters is None or problems:
         raise Incomplete(problems)
+    if not kind.asks:
+        generation = Generation()  # nothing is asked, so nothing of it may tell two judges apart
     return {name: given[name] for name in BOUNDS} | {
         "name": given["name"],
         "description": given["description"].strip(),
@@ -284,9 +304,17 @@ def _texts(given: Mapping[str, Any]) -> list[Problem]:
             problems.append(Problem("malformed", "This must be a text on one line.", field))
         elif len(text) > LONGEST[field]:
             problems.append(Problem("too_long", f"This has at most {LONGEST[field]} characters.", field))
-        elif field == "model" and not text.strip():
-            problems.append(Problem("model_missing", "Name the model, as its endpoint calls it.", "model"))
     return problems
+
+
+def _model(kind: Kind | None, model: Any) -> list[Problem]:
+    """A judge names the model that it asks, and none where it asks none."""
+    named = bool(isinstance(model, str) and model.strip())
+    if kind is not None and not kind.asks and named:
+        return [Problem("model_unused", f"{kind.title} asks no model; leave this empty.", "model")]
+    if (kind is None or kind.asks) and not named and isinstance(model, str):
+        return [Problem("model_missing", "Name the model, as its endpoint calls it.", "model")]
+    return []
 
 
 def _name_of_judge(name: Any) -> list[Problem]:

@@ -19,8 +19,42 @@ VERDICTS = [(v.value, v.name.lower().replace("_", " ")) for v in Verdict]
 
 annotation_triggers.APPEND_ONLY |= {
     "judges_judgment": "",
+    "judges_expectation": "",
     "judges_judge": "OLD.frozen_at IS NOT NULL",  # until its first run it may still be changed, or deleted
 }
+
+
+class Expectation(models.Model):
+    """What a trajectory of a task is held against by a judge: network checks, or a rubric, as YAML.
+
+    The newest version holds; an empty ``text`` withdraws what there was. Versions are never changed, since judgments
+    name the ``digest`` (SHA-256 of the text) that they were made with. ``why`` says what the change was for.
+    """
+
+    class Kind(models.TextChoices):
+        NETWORK_CHECKS = "network_checks", "network checks"
+        RUBRIC = "rubric", "rubric"
+
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="expectations")
+    kind = models.CharField(max_length=20, choices=Kind)
+    version = models.PositiveIntegerField()
+    text = models.TextField(blank=True)
+    digest = models.CharField(max_length=64)
+    why = models.CharField(max_length=500, blank=True)
+    written_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    written_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["task", "kind", "-version"]
+        constraints = [
+            models.UniqueConstraint(fields=["task", "kind", "version"], name="expectation_version_once"),
+            models.CheckConstraint(condition=Q(kind__in=["network_checks", "rubric"]), name="expectation_kind_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.task.external_id}, version {self.version}"
 
 
 class PromptSet(models.Model):

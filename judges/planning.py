@@ -8,16 +8,21 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
-from annotation.models import Submission, Trajectory
+from django.db.models.functions import Length
+
+from annotation.models import Attachment, Submission, Trajectory
 from annotation.models.states import State, with_state
+from annotation.records import AttachmentKind
 from annotation.workflow import Conflict
 from judges import defining
-from judges.llm import Usage
-from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms
-from judges.scorer import Prompts, Subject
+from judges.llm import NotConfigured, Usage
+from judges.models import Expectation, Judge, JudgeRun, Judgment, ModelCall, ModelTerms
+from judges.scorer import REGISTRY, Prompts, Subject
+from judges.scorers.rubric import scripts
 from judges.working.ledger import price
 from judges.working.subjects import subjects_of
 
+ACTIONS, RUBRICS = "action-selection", "rubric"  # scorers that go by something which no `Kind.expects` names
 SELECTION = ("state", "level", "task_ids", "limit", "unjudged")
 MOST_REPETITIONS = 100
 MOST_ITEMS = 100_000
@@ -79,6 +84,60 @@ def choose(submission: Submission, selection: Mapping[str, Any]) -> list[Traject
         rows = rows.exclude(pk__in=_judged(judge, submission))
     limit = _number(selection, "limit")
     return list(rows if limit is None else rows[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Expects:
+    """What a judge goes by, in words, and how many of the chosen trajectories have it; the rest will be unscored.
+
+    ``of_task`` where it is written for a task, and does not come with the trajectory.
+    """
+
+    what: str
+    present: int
+    chosen: int
+    of_task: bool = True
+
+
+def expected(judge: Judge, submission: Submission, selection: Mapping[str, Any]) -> Expects | None:
+    """How many of the trajectories have what the judge goes by; None for a judge that needs nothing of the kind."""
+    kind = REGISTRY.get(judge.scorer)
+    if judge.scorer == ACTIONS:
+        return _with_reference(submission, choose(submission, selection))
+    if judge.scorer == RUBRICS:
+        return _with_rubric(submission, choose(submission, selection), str(judge.parameters.get("source", "auto")))
+    if kind is None or not kind.expects:
+        return None
+    chosen, holds = choose(submission, selection), _written(submission, kind.expects)
+    what = Expectation.Kind(kind.expects).label
+    return Expects(what, sum(one.task_id in holds for one in chosen), len(chosen))
+
+
+def _with_reference(submission: Submission, chosen: list[Trajectory]) -> Expects:
+    found = Attachment.objects.filter(trajectory__submission=submission, kind=AttachmentKind.REFERENCE_STEP)
+    having = set(found.order_by().values_list("trajectory", flat=True).distinct())
+    return Expects("reference steps", sum(one.pk in having for one in chosen), len(chosen), of_task=False)
+
+
+def _with_rubric(submission: Submission, chosen: list[Trajectory], source: str) -> Expects:
+    holds = _written(submission, Expectation.Kind.RUBRIC) if source != "script" else set()
+    present = sum(one.task_id in holds or (source != "written" and _has_script(one.task.external_id)) for one in chosen)
+    what = {"written": "a rubric", "script": "a rubric script"}.get(source, "a rubric or a rubric script")
+    return Expects(what, present, len(chosen))
+
+
+def _has_script(task_id: str) -> bool:
+    try:
+        return scripts.installed(task_id) is not None
+    except NotConfigured:  # there is one; that it cannot be used is an error of the item
+        return True
+
+
+def _written(submission: Submission, kind: str) -> set[int]:
+    """The keys of tasks of which something is expected now: what was withdrawn is empty."""
+    written = Expectation.objects.filter(task__trajectories__submission=submission, kind=kind)
+    sizes = dict(written.annotate(size=Length("text")).order_by("version").values_list("task", "size"))
+    return {task for task, size in sizes.items() if size}
 
 
 def _texts(selection: Mapping[str, Any], name: str) -> list[str]:
@@ -144,7 +203,7 @@ def plan_of(judge: Judge, submission: Submission, chosen: list[Trajectory], repe
         pictures=pictures,
         prompt_tokens=prompt,
         completion_tokens=completion,
-        cost=_cost(terms, prompt, completion),
+        cost=_cost(terms, prompt, completion) if defining.asks(judge) else Decimal(0),
         seconds=_seconds(judge, calls),
         already_judged=len(judged.intersection(pks)),
     )

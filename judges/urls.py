@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from judges.views import imports, judges, judgments, prompts, runs, second_stage, terms
+from judges.views import (
+    expectations,
+    imports,
+    judges,
+    judgments,
+    network_evidence,
+    predictions,
+    previews,
+    prompts,
+    runs,
+    second_stage,
+    terms,
+)
 
 urlpatterns = [
     path("judges", judges.judges, name="judges"),
@@ -21,12 +33,23 @@ urlpatterns = [
     path("judges/models/<int:pk>/remove", terms.remove, name="remove-terms"),
     path("benchmarks/<slug:slug>/judgments", imports.imported_judgments, name="imported-judgments"),
     path("benchmarks/<slug:slug>/judgments/import", imports.import_judgments, name="import-judgments"),
+    path("benchmarks/<slug:slug>/expectations", expectations.listed, name="expectations"),
+    path("benchmarks/<slug:slug>/expectations/import", expectations.import_expectations, name="import-expectations"),
+    path("tasks/<int:pk>/expectations/<str:expected>", expectations.expectation, name="expectation"),
+    path("tasks/<int:pk>/expectations/<str:expected>/write", expectations.write, name="write-expectation"),
+    path("tasks/<int:pk>/expectations/<str:expected>/versions", expectations.versions, name="expectation-versions"),
+    path("tasks/<int:pk>/expectations/<str:expected>/preview", previews.preview, name="preview-expectation"),
+    path("tasks/<int:pk>/expectations/<str:expected>/events", previews.events, name="expectation-events"),
+    path("tasks/<int:pk>/expectations/<str:expected>/try", previews.try_out, name="try-expectation"),
+    path("trajectories/<int:pk>/network-evidence", network_evidence.evidence, name="network-evidence"),
+    path("trajectories/<int:pk>/network-evidence/look", network_evidence.look, name="look-network-evidence"),
     path("trajectories/<int:pk>/second-stage", second_stage.stage, name="second-stage"),
     path("trajectories/<int:pk>/second-stage/look", second_stage.look, name="look-second-stage"),
     path("trajectories/<int:pk>/second-stage/decide", second_stage.decide, name="decide-second-stage"),
     path("submissions/<int:pk>/judges", runs.judge_runs, name="judge-runs"),
     path("submissions/<int:pk>/judges/plan", runs.plan, name="plan-judge-run"),
     path("submissions/<int:pk>/judges/start", runs.start, name="start-judge-run"),
+    path("submissions/<int:pk>/predictions", predictions.predicted, name="predictions"),
     path("judge-runs/<int:pk>", runs.judge_run, name="judge-run"),
     path("judge-runs/<int:pk>/standing", runs.standing, name="judge-run-standing"),
     path("judge-runs/<int:pk>/pause", runs.pause, name="pause-judge-run"),
@@ -35,6 +58,7 @@ urlpatterns = [
     path("judge-runs/<int:pk>/retry", runs.retry, name="retry-judge-run"),
     path("judgments/<int:pk>", judgments.judgment, name="judgment"),
     path("judgments/<int:pk>/calls", judgments.judgment_trace, name="judgment-trace"),
+    path("judgments/<int:pk>/predictions/<int:step>", predictions.prediction, name="prediction"),
     path("judgments/<int:pk>/trace.json", judgments.trace_file, name="judgment-trace-file"),
     path("trajectories/<int:pk>/judgments", judgments.trajectory_judgments, name="trajectory-judgments"),
 ]

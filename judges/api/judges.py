@@ -38,7 +38,9 @@ class NewJudgeSerializer(serializers.Serializer):
 
     name = serializers.CharField(max_length=64, help_text="A name that exists gets its next version.")
     scorer = serializers.CharField(max_length=40)
-    model = serializers.CharField(max_length=200, help_text="As its endpoint calls it.")
+    model = serializers.CharField(
+        max_length=200, default="", allow_blank=True, help_text="As its endpoint calls it; empty where none is asked."
+    )
     endpoint = serializers.CharField(max_length=40, default="default")
     prompts = serializers.CharField(
         max_length=100, default="", allow_blank=True, help_text="A prompt set; empty: the scorer's own."

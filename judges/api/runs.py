@@ -286,7 +286,7 @@ class Judgments(Listing):
     def get_queryset(self) -> QuerySet[Judgment]:
         run = access.run_for(self.request.user, self.kwargs["pk"])
         chosen = self.chosen()
-        found = Judgment.objects.filter(item__run=run).select_related("judge", "item", "task", "agent")
+        found = access.judgments_of(self.request.user, run).select_related("judge", "item", "task", "agent")
         if "unscored" in chosen:
             found = found.filter(verdict__isnull=chosen["unscored"])
         names = {"task_id": "task__external_id", "verdict": "verdict", "repetition": "repetition"}

@@ -18,6 +18,7 @@ from judges.prompt_sets import LOADED
 from judges.scorer import Kind, defaults
 
 PREFIXES = {"parameters": "parameter_", "generation": "generation_"}
+ASKING = ("model", "endpoint", "prompts", "timeout", "attempts")  # what only a judge that asks a model has
 LONG = 60  # characters of a text from which on it gets more than one line
 LARGEST_UPLOAD = 8 * 2**20  # bytes of all files of a prompt set together
 MOST_FILES = 200
@@ -33,21 +34,28 @@ class Prose(forms.CharField):
 
 
 def fields_of(kind: type, where: str) -> dict[str, forms.Field]:
-    """A field for each parameter of a parameter class, named ``<prefix><parameter>``."""
+    """A field for each parameter of a parameter class, named ``<prefix><parameter>``.
+
+    Of the parameter's metadata: ``help``, ``label``, and ``unsaid``, what its choice "" is called.
+    """
     hints = get_type_hints(kind)
     values = defaults(kind)
-    helps = {one.name: one.metadata.get("help", "") for one in fields(kind)}
+    said = {one.name: one.metadata for one in fields(kind)}
     return {
         f"{PREFIXES[where]}{name}": _field(
-            hints[name], value, label=name.replace("_", " ").capitalize(), help_text=helps[name]
+            hints[name],
+            value,
+            said[name].get("unsaid", "not sent"),
+            label=said[name].get("label", name.replace("_", " ").capitalize()),
+            help_text=said[name].get("help", ""),
         )
         for name, value in values.items()
     }
 
 
-def _field(hint: Any, value: Any, **shown: Any) -> forms.Field:
+def _field(hint: Any, value: Any, unsaid: str, **shown: Any) -> forms.Field:
     if get_origin(hint) is Literal:
-        choices = [(choice, choice or "not sent") for choice in get_args(hint)]
+        choices = [(choice, choice or unsaid) for choice in get_args(hint)]
         return forms.ChoiceField(choices=choices, required="" not in get_args(hint), initial=value, **shown)
     if hint is bool:
         return forms.BooleanField(required=False, initial=value, **shown)
@@ -86,8 +94,12 @@ class JudgeForm(forms.Form):
         super().__init__(data, label_suffix="")
         self.kind = kind
         self.fields |= fields_of(kind.parameters, "parameters") | fields_of(Generation, "generation")
+        if not kind.asks:
+            for name in [one for one in self.fields if one in ASKING or one.startswith(PREFIXES["generation"])]:
+                del self.fields[name]
         for name, (low, high) in BOUNDS.items():
-            self.fields[name].widget.attrs |= {"min": low, "max": high}
+            if name in self.fields:
+                self.fields[name].widget.attrs |= {"min": low, "max": high}
         now = now or {}
         if "version" in now:
             del self.fields["name"]
@@ -99,6 +111,8 @@ class JudgeForm(forms.Form):
 
     def _choose(self, field: str, names: Iterable[str]) -> None:
         """The names that a field offers, each once; the first is chosen to begin with."""
+        if field not in self.fields:
+            return
         choices = [(name, name or "none") for name in dict.fromkeys(names)]
         self.fields[field].choices = choices  # type: ignore[attr-defined]
         self.fields[field].initial = choices[0][0]

@@ -32,7 +32,7 @@ SHOWN = {
 
 class JudgeChoice(forms.ModelChoiceField):
     def label_from_instance(self, obj: Any) -> str:
-        return f"{obj} · {obj.scorer} · {obj.model}"
+        return " · ".join(filter(None, (str(obj), obj.scorer, obj.model)))
 
 
 class TaskIds(forms.CharField):

@@ -1,9 +1,10 @@
-"""The demo shows what judges say without any endpoint: judgments written by hand of two agents."""
+"""The demo shows what judges say without any endpoint: some was written by hand, some needs nobody to ask."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,17 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.demo import load
+from annotation.demo.answers import QUESTIONS
+from annotation.demo.tasks import TASKS, TASKS_BY_NAME
 from annotation.formats.labels_csv import read_labels
 from annotation.models import Person, Submission
-from judges import demo
+from judges import demo, expectations
+from judges.demo import machines
 from judges.judgment_files import read_judgments
 from judges.judgment_rows import JudgmentRecord
-from judges.models import Judge, Judgment
+from judges.models import Expectation, Judge, Judgment
+
+AGENTS = ("Careful", "Hasty")
 
 
 def written(file: Path = demo.FILE) -> list[JudgmentRecord]:
@@ -62,25 +68,63 @@ def test_every_screenshot_is_spoken_of_and_no_step_is_cited_that_does_not_exist(
         assert {step for point in one.score.key_points for step in point.steps} <= set(steps)
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_they_join_an_earlier_demo_say_what_they_are_and_are_loaded_once(
     tmp_path: Path, settings: Any, client: Client
 ) -> None:
     settings.MEDIA_ROOT = tmp_path / "images"
     list(load.everything())
     call_command("load_demo", "--anyway", stdout=(said := io.StringIO()))
-    made = list(Judgment.objects.order_by("pk").values())
+    every = list(Judgment.objects.order_by("pk").values())
     call_command("load_demo", "--anyway", stdout=(again := io.StringIO()))
 
     assert said.getvalue() == again.getvalue()
-    assert list(Judgment.objects.order_by("pk").values()) == made
+    assert list(Judgment.objects.order_by("pk").values()) == every
+    made = [one for one in every if one["imported"] is not None]
     careful = Submission.objects.get(agent__name="Careful")
     judged = [one["trajectory_id"] for one in made if one["trajectory_id"]]
     assert len(made) == len(judged) + 11
     assert sorted(judged) == sorted(careful.trajectories.values_list("pk", flat=True))
     assert {(one["model"], one["tokens"], one["cost"]) for one in made} == {(demo.MODEL, None, None)}
-    assert Judge.objects.get().description == demo.DESCRIPTION
+    assert Judge.objects.get(name=demo.NAME).description == demo.DESCRIPTION
     client.force_login(Person.objects.get(username="mira"))
     page = client.get(reverse("judgment", args=[made[0]["id"]])).content.decode()
     assert "imported" in page
     assert demo.DESCRIPTION in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_network_checks_have_judged_both_agents_before_anybody_asks(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    settings.JUDGE_ENDPOINTS = {}
+    call_command("load_demo", "--anyway", stdout=io.StringIO())
+
+    rows = Judgment.objects.filter(judge__name=machines.NETWORK).select_related("task", "agent")
+    said = {agent: {one.task.external_id: one.verdict for one in rows if one.agent.name == agent} for agent in AGENTS}
+    assert {agent: len(verdicts) for agent, verdicts in said.items()} == {"Careful": 12, "Hasty": 12}
+    assert not rows.filter(verdict__isnull=True).exists()
+    reviews = json.loads((load.DATA / "reviews.json").read_text(encoding="utf-8"))
+    people = {task: review["adjudication"]["verdict"] for task, review in reviews["careful"].items()}
+    decided = {task: verdict for task, verdict in people.items() if verdict != 2}
+    differ = {task for task, verdict in decided.items() if said["Careful"][task] != verdict}
+    # Two are stricter than the people, and say so in their first lines: a way to a page, and a filter nobody needs.
+    assert differ == {TASKS_BY_NAME["house_rules"].task_id, TASKS_BY_NAME["free_shipping"].task_id}
+    labelled = {
+        task: {one["verdict"] for one in review["labels"].values()} for task, review in reviews["hasty"].items()
+    }
+    failed = [task for task, verdicts in labelled.items() if verdicts == {0}]
+    assert len(failed) == 5
+    assert {said["Hasty"][task] for task in failed} == {0}
+
+
+@pytest.mark.parametrize("kind", list(machines.FOLDERS))
+def test_every_expectation_of_the_demo_can_be_read_and_names_key_points_that_its_task_has(kind: str) -> None:
+    known = {task.task_id: set(task.key_points) for task in (*TASKS, *(each.task for each in QUESTIONS))}
+    files = sorted(machines.FOLDERS[kind].glob("*.yaml"))
+    assert len(files) >= 4
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert expectations.problems_of(Expectation.Kind(kind), text) == []
+        named = set(re.findall(r"key_point: (.*)", text))
+        assert named
+        assert named <= known[file.stem], file.name

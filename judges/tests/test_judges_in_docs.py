@@ -1,4 +1,4 @@
-"""docs/judges.md names every scorer, parameter and limit that there is."""
+"""docs/judges.md, with the pages of single judges, names every scorer, parameter and limit that there is."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from judges.scorers.web_voyager import METHOD as WEBVOYAGER
 from judges.scorers.web_voyager import MOST_PICTURES
 
 PAGE = (settings.BASE_DIR / "docs" / "judges.md").read_text(encoding="utf-8")
+PAGES = "".join(page.read_text(encoding="utf-8") for page in (settings.BASE_DIR / "docs").glob("judges*.md"))
 FLAT = " ".join(PAGE.split())
 
 
@@ -31,7 +32,7 @@ def test_every_scorer_has_a_line_and_no_other_has():
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_parameter_is_explained(name):
-    assert [one.name for one in fields(REGISTRY[name].parameters) if f"`{one.name}`" not in PAGE] == []
+    assert [one.name for one in fields(REGISTRY[name].parameters) if f"`{one.name}`" not in PAGES] == []
 
 
 @pytest.mark.parametrize("kind", [Generation, Patience])

@@ -16,7 +16,7 @@ from annotation.workflow import Incomplete
 from judges import access, defining, endpoints, prompt_sets, runs
 from judges.forms.defining import JudgeForm, TestForm
 from judges.llm import NotConfigured
-from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.models import Expectation, Judge, JudgeRun, Judgment, ModelTerms
 from judges.runs import RunRefused
 from judges.scorer import REGISTRY, Kind
 from judges.views.terms import prices_of
@@ -55,7 +55,10 @@ def _facts(person: Any, shown: list[Judge]) -> Any:
 
 @page
 def judge(request: Request, pk: int) -> HttpResponse:
-    return _judge(request, access.judge_for(request.user, pk), TestForm(None, _own(request)))
+    """?task= is the task id that the form for a test begins with."""
+    form = TestForm(None, _own(request))
+    form.initial = {"task_id": request.GET.get("task", "")[:200]}
+    return _judge(request, access.judge_for(request.user, pk), form)
 
 
 @act
@@ -95,6 +98,7 @@ def _judge(request: Request, found: Judge, form: TestForm, status: int = 200) ->
     context = {
         "judge": found,
         "kind": kind,
+        "expects": Expectation.Kind(kind.expects).label if kind and kind.expects else "",
         "parameters": _explained(kind.parameters if kind else None, found.parameters),
         "generation": _explained(defining.Generation, found.generation),
         "texts": texts,
@@ -134,7 +138,9 @@ def _prompts(found: Judge) -> tuple[list[tuple[str, str]], str]:
 
 
 def unasked(found: Judge) -> str:
-    """Why nothing can be asked at the judge's endpoint, "" when it can."""
+    """Why nothing can be asked at the judge's endpoint, "" when it can, or need not be."""
+    if not defining.asks(found):
+        return ""
     try:
         endpoints.endpoint_for(found.endpoint)
     except NotConfigured as error:
@@ -154,7 +160,8 @@ def define(request: Request) -> HttpResponse:
         kind = _kind(found.scorer)
         return _form(request, kind, _empty(kind, values_of(found) | {"name": found.name}), of=found)
     if "scorer" not in request.GET:
-        context = {"kinds": REGISTRY.values(), "configured": endpoints.configured()}
+        kinds = [(kind, defining.missing(kind)) for kind in REGISTRY.values()]
+        context = {"kinds": kinds, "configured": endpoints.configured()}
         return render(request, "judges/scorers.html", context)
     kind = _kind(request.GET["scorer"])
     return _form(request, kind, _empty(kind, {}))
@@ -245,5 +252,6 @@ def _form(
         "of": of,
         "models": sorted(models - {""})[:100],
         "configured": endpoints.configured(),
+        "missing": defining.missing(kind),
     }
     return render(request, "judges/define.html", context, status=status)

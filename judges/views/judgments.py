@@ -19,6 +19,7 @@ from annotation.views.answers import Request, page, paged
 from annotation.views.viewer import viewer
 from judges import access, trace
 from judges.models import Judgment
+from judges.views.details import details_of
 from judges.views.evidence import LONGEST, evidence_of, shown_call, steps_by_digest, verdict_text
 
 MOST_LISTED = 200  # judgments of one trajectory on a page
@@ -38,6 +39,7 @@ def judgment(request: Request, pk: int) -> HttpResponse:
         "verdict": verdict_text(found.verdict),
         "imported": json.dumps(found.imported, indent=1, ensure_ascii=False)[:LONGEST] if found.imported else "",
         "evidence": evidence_of(found),
+        "details": details_of(found),
         "viewer": viewer(request, found.trajectory),
         "calls": _counted(found),
         "decided": _decided(request.user, found.trajectory),

@@ -16,7 +16,7 @@ from annotation import access as people_access
 from annotation.access import Role
 from annotation.models import Submission
 from annotation.views.answers import Request, act, act_from, page, paged
-from judges import access, endpoints, imports, run_table, runs
+from judges import access, defining, endpoints, imports, planning, run_table, runs
 from judges.forms.running import BudgetForm, JudgmentsFilter, RunForm
 from judges.models import Judge, JudgeRun, Judgment
 from judges.runs import Plan, RunRefused
@@ -53,6 +53,8 @@ def plan(request: Request, pk: int) -> HttpResponse:
         "form": form,
         "judge": given["judge"],
         "unasked": unasked(given["judge"]),
+        "asks": defining.asks(given["judge"]),
+        "expects": planning.expected(given["judge"], found, form.selection()),
         "time": duration(foreseen.seconds),
         "tokens": (f"{foreseen.prompt_tokens:,}", f"{foreseen.completion_tokens:,}"),
         "given": [(name, value) for name, value in request.POST.items() if name in form.fields],
@@ -96,6 +98,7 @@ def _runs(request: Request, found: Submission, form: RunForm, status: int = 200)
         "page": shown,
         "rows": run_table.summaries(shown),
         "elsewhere": _imported_judges(found),
+        "predicting": access.predicting(request.user, found),
         "configured": endpoints.configured(),
         "may_define": access.may_define_judges(request.user),
     }
@@ -134,6 +137,7 @@ def judge_run(request: Request, pk: int) -> HttpResponse:
         "repetitions": range(1, found.repetitions + 1),
         "flips": run_table.flips(found) if found.repetitions > 1 else 0,
         "budget": BudgetForm(),
+        "withheld": access.tells(request.user, found.judge, found.submission),
     }
     return render(request, "judges/run.html", context)
 

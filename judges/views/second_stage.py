@@ -18,6 +18,7 @@ from annotation.views.viewer import number, viewer
 from judges import second_stage
 from judges.models import Judgment
 from judges.second_stage import Stage
+from judges.views.details import details_of
 from judges.views.evidence import evidence_of, verdict_text
 
 
@@ -67,6 +68,7 @@ def _stage(request: Request, found: Stage, form: InformedForm, status: int = 200
     }
     if chosen is not None:
         context |= {"verdict": verdict_text(chosen.verdict), "evidence": evidence_of(chosen)}
+        context["details"] = details_of(chosen)
     context |= desk.rules(found.trajectory.task.text)
     return render(request, "judges/second_stage.html", context, status=status)
 

@@ -36,6 +36,7 @@ from judges.working.subjects import subjects_of
 
 LOOK = 2.0  # seconds between two looks at whether the run is still wanted
 LONGEST_BEAT = 10.0  # seconds between two reports that this worker lives
+NOWHERE = Endpoint("none", "http://no-endpoint.invalid/v1")  # of judges that ask no model
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ def _ground(run_pk: int) -> _Ground:
         run=run,
         scorer=defining.built(judge)[2],
         generation=parameters_from(Generation, judge.generation),
-        endpoint=endpoints.endpoint_for(judge.endpoint),
+        endpoint=endpoints.endpoint_for(judge.endpoint) if defining.asks(judge) else NOWHERE,
         terms=ModelTerms.objects.filter(endpoint=judge.endpoint, model=judge.model).first(),
         fingerprint=judge.fingerprint,
     )

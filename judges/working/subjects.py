@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
 
 from django.db.models import Prefetch
 
+from annotation import screenshots
 from annotation.models import Attachment, KeyPoint, Step, Trajectory
 from annotation.records import (
     ActionStatus,
@@ -16,19 +18,20 @@ from annotation.records import (
     StepRecord,
     TrajectoryRecord,
 )
-from judges.llm import ImageRef
-from judges.scorer import Subject
+from judges.llm import CallFailed, ImageRef
+from judges.models import Expectation
+from judges.scorer import Expected, StoredFile, Subject
 
 AT_ONCE = 500  # trajectories that are held in memory together where many are read
 
 
 def subject_of(trajectory: Trajectory) -> Subject:
-    """What a scorer is given of a trajectory; four queries."""
+    """What a scorer is given of a trajectory; five queries."""
     return next(subjects_of([trajectory.pk]))[1]
 
 
 def subjects_of(trajectory_pks: Sequence[int]) -> Iterator[tuple[int, Subject]]:
-    """Pairs of a trajectory's key and its subject, in the order given; four queries for each `AT_ONCE`.
+    """Pairs of a trajectory's key and its subject, in the order given; five queries for each `AT_ONCE`.
 
     A trajectory that is not there is left out.
     """
@@ -47,6 +50,7 @@ def _rows(pks: Sequence[int]) -> list[Trajectory]:
             Prefetch("steps", Step.objects.select_related("screenshot")),
             Prefetch("attachments", Attachment.objects.order_by("pk")),
             Prefetch("task__key_points", accepted),
+            Prefetch("task__expectations", Expectation.objects.order_by("kind", "version")),
         )
     )
 
@@ -60,7 +64,32 @@ def _subject(trajectory: Trajectory) -> Subject:
         screenshots=tuple(ImageRef(step.screenshot.sha256) if step.screenshot else None for step in steps),
         input_images=tuple(ImageRef(a.sha256) for a in attachments if a.kind == AttachmentKind.INPUT_IMAGE),
         key_points=tuple(point.text for point in trajectory.task.key_points.all()),
+        files=tuple(_file(one) for one in sorted(attachments, key=lambda one: one.name)),
+        expectations=_expectations(trajectory),
     )
+
+
+def _expectations(trajectory: Trajectory) -> dict[str, Expected]:
+    """The newest version of each kind; one that was withdrawn is none."""
+    newest = {row.kind: row for row in trajectory.task.expectations.all()}
+    return {kind: Expected(kind, row.version, row.digest, row.text) for kind, row in newest.items() if row.text}
+
+
+def _file(attachment: Attachment) -> StoredFile:
+    return StoredFile(
+        AttachmentKind(attachment.kind), attachment.name, attachment.sha256, attachment.size, _opener(attachment)
+    )
+
+
+def _opener(attachment: Attachment) -> Callable[[], BinaryIO]:
+    def opened() -> BinaryIO:
+        try:
+            return screenshots.open_original(attachment.sha256)
+        except screenshots.STORE_ERRORS as error:
+            says = " ".join(str(error).split())
+            raise CallFailed(f"The file {attachment.name} could not be read from the store: {says}") from error
+
+    return opened
 
 
 def _record(trajectory: Trajectory, steps: list[Step], attachments: list[Attachment]) -> TrajectoryRecord:

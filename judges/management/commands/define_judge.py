@@ -1,4 +1,4 @@
-"""define_judge NAME --scorer S --model M"""
+"""define_judge NAME --scorer S [--model M]"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME")
         parser.add_argument("--scorer", required=True, help=f"one of {', '.join(sorted(REGISTRY))}")
-        parser.add_argument("--model", required=True, help="as its endpoint calls it")
+        parser.add_argument("--model", default="", help="as its endpoint calls it; for scorers that ask one")
         parser.add_argument("--endpoint", default="default", help="its name in JUDGE_ENDPOINTS")
         parser.add_argument("--prompts", default="", help="a prompt set; the scorer's own without it")
         parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the scorer")

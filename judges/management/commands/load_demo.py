@@ -1,4 +1,7 @@
-"""load_demo: people, submissions with reviews, labels made elsewhere, and judgments; a second run changes nothing."""
+"""load_demo: people, submissions with reviews, labels made elsewhere, judgments, and what judges expect.
+
+A second run changes nothing. The judge of the network checks works here and now, since it asks nobody.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.demo import load
+from annotation.models import Person
 from judges import demo
+from judges.demo import machines
 
 
 class Command(BaseCommand):
@@ -23,3 +28,6 @@ class Command(BaseCommand):
         for line in load.everything():
             self.stdout.write(line)
         self.stdout.write(demo.judgments(load.SLUG))
+        mira = Person.objects.get(username="mira")
+        self.stdout.write(machines.expected(mira))
+        self.stdout.write(machines.judged(mira))

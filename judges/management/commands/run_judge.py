@@ -19,8 +19,9 @@ from annotation.management.reports import find_person
 from annotation.models import Person, Submission
 from annotation.models.states import State
 from annotation.workflow import Conflict
-from judges import defining, runs
+from judges import defining, planning, runs
 from judges.models import Judge, JudgeRun
+from judges.planning import Expects
 from judges.runs import Plan, Standing
 from judges.working.database import AWAY
 
@@ -52,7 +53,8 @@ class Command(BaseCommand):
         person = _in_the_name_of(submission, options["person"])
         selection = _selection(options, judge)
         try:
-            self._tell(judge, runs.plan(judge, submission, selection, options["repeat"]))
+            expects = planning.expected(judge, submission, selection)
+            self._tell(judge, runs.plan(judge, submission, selection, options["repeat"]), expects)
             if options["plan"]:
                 return
             terms = {"repetitions": options["repeat"], "max_cost": options["max_cost"], "fresh": options["fresh"]}
@@ -64,7 +66,7 @@ class Command(BaseCommand):
             self._work(run)
             self._finish(run)
 
-    def _tell(self, judge: Judge, plan: Plan) -> None:
+    def _tell(self, judge: Judge, plan: Plan, expects: Expects | None) -> None:
         times = f", {plan.repetitions} times each" if plan.repetitions > 1 else ""
         cost = "unknown: the model has no price" if plan.cost is None else f"about {plan.cost:.4f} USD"
         self.stdout.write(
@@ -74,6 +76,10 @@ class Command(BaseCommand):
             f"cost:     {cost}\n"
             f"time:     about {plan.seconds:.0f} s of one worker"
         )
+        if expects is not None:
+            rest = expects.chosen - expects.present
+            unscored = f"; {rest} will be unscored" if rest else ""
+            self.stdout.write(f"needs:    {expects.what}: {expects.present} of {expects.chosen} have it{unscored}")
 
     # --- with --wait ---------------------------------------------------------------------------------------------
 

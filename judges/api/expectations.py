@@ -1,0 +1,185 @@
+"""What tasks are held against: network checks and rubrics, read, written, withdrawn and imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import Http404
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access as people_access
+from annotation.api.ground import Listing, View
+from annotation.api.serializers import ReportSerializer
+from annotation.models import Task
+from annotation.problem_details import Refused
+from judges import access, expectations
+from judges.expectations import Kind
+from judges.expectations.files import LARGEST_FILE
+from judges.expectations.writing import LONGEST_WHY
+from judges.models import Expectation
+
+
+class ExpectationSerializer(serializers.ModelSerializer):
+    """A version of what a task is held against. An empty ``text`` withdraws; ``written_by`` is null for a command."""
+
+    task_id = serializers.CharField(source="task.external_id", read_only=True)
+    task_version = serializers.IntegerField(source="task.version", read_only=True)
+    written_by = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Expectation
+        fields = ["task_id", "task_version", "kind", "version", "text", "digest", "why", "written_by", "written_at"]
+
+    @extend_schema_field(serializers.CharField(allow_null=True))
+    def get_written_by(self, row: Expectation) -> str | None:
+        return row.written_by.get_username() if row.written_by is not None else None
+
+
+class NewTextSerializer(serializers.Serializer):
+    """A new version. ``after`` is the version that it was made from, 0 for none: 409 when there is a newer one."""
+
+    text = serializers.CharField(trim_whitespace=False, help_text="YAML, or JSON.")
+    why = serializers.CharField(required=False, default="", allow_blank=True, max_length=LONGEST_WHY)
+    after = serializers.IntegerField(required=False, min_value=0, default=None, allow_null=True)
+
+    def validate_text(self, text: str) -> str:
+        if not text.strip():
+            raise serializers.ValidationError("There is no text. To expect nothing any more, DELETE it.")
+        return text
+
+
+class ExpectationFilters(serializers.Serializer):
+    kind = serializers.ChoiceField(choices=Kind.choices, required=False)
+    task_id = serializers.CharField(required=False)
+
+
+class WhichVersion(serializers.Serializer):
+    version = serializers.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+
+
+class WithdrawnVersion(serializers.Serializer):
+    after = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        default=None,
+        help_text="The version that was looked at; 409 for an older one.",
+    )
+
+
+class Expectations(Listing):
+    """The newest versions of what the tasks of a benchmark are held against, those that withdraw left out."""
+
+    serializer_class = ExpectationSerializer
+    filters = ExpectationFilters
+
+    def get_queryset(self) -> QuerySet[Expectation]:
+        if getattr(self, "swagger_fake_view", False):
+            return Expectation.objects.none()
+        people_access.require_maintainer(self.request.user)
+        benchmark = access.judged_benchmark_for(self.request.user, self.kwargs["slug"])
+        chosen = self.chosen()
+        same = Expectation.objects.filter(task=OuterRef("task"), kind=OuterRef("kind")).order_by("-version")
+        found = Expectation.objects.filter(task__benchmark=benchmark, version=Subquery(same.values("version")[:1]))
+        if "kind" in chosen:
+            found = found.filter(kind=chosen["kind"])
+        if "task_id" in chosen:
+            found = found.filter(task__external_id=chosen["task_id"])
+        return found.exclude(text="").select_related("task", "written_by").order_by("task_id", "kind")
+
+
+class ExpectationDetail(View):
+    """What one task is held against: the newest version of the task."""
+
+    serializer_class = ExpectationSerializer
+    filters: type[serializers.Serializer] = WhichVersion
+
+    def get(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
+        """The version that holds, or the one that ``version`` names."""
+        task, kind = self._task(slug, external_id), _kind(expected)
+        wanted = self.chosen().get("version")
+        if wanted is None:
+            found = expectations.current(task, kind)
+        else:
+            found = expectations.history(task, kind).filter(version=wanted).first()
+        if found is None:
+            raise Http404("Nothing is expected of this task.")
+        return Response(ExpectationSerializer(found).data)
+
+    @extend_schema(request=NewTextSerializer, responses={200: ExpectationSerializer})
+    def put(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
+        """Write a new version; the text that is there already makes none. 400 names every problem with its line."""
+        task, kind = self._task(slug, external_id), _kind(expected)
+        given = NewTextSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        values = given.validated_data
+        made = expectations.write(request.user, task, kind, values["text"], values["why"], after=values["after"])
+        return Response(ExpectationSerializer(made).data)
+
+    @extend_schema(parameters=[WithdrawnVersion], responses={200: ExpectationSerializer})
+    def delete(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
+        """Withdraw it; answers with the version that says so. The versions stay."""
+        task, kind = self._task(slug, external_id), _kind(expected)
+        self.filters = WithdrawnVersion
+        made = expectations.withdraw(request.user, task, kind, after=self.chosen()["after"])
+        return Response(ExpectationSerializer(made).data)
+
+    def _task(self, slug: str, external_id: str) -> Task:
+        people_access.require_maintainer(self.request.user)
+        benchmark = access.judged_benchmark_for(self.request.user, slug)
+        found = benchmark.tasks.filter(external_id=external_id).order_by("-version").first()
+        if found is None:
+            raise Http404("No such task.")
+        return found
+
+
+def _kind(expected: str) -> Kind:
+    if expected not in Kind.values:
+        raise Http404(f"There is no such kind of expectation; known are {', '.join(Kind.values)}.")
+    return Kind(expected)
+
+
+class ExpectationsFile(serializers.Serializer):
+    kind = serializers.ChoiceField(choices=Kind.choices)
+    file = serializers.FileField(
+        help_text="A zip with one <task_id>.yaml for each task, or YAML, JSON or JSON Lines of entries with task_id "
+        "and checks, or rubric."
+    )
+    dry_run = serializers.BooleanField(required=False, default=False, help_text="Only check the file.")
+
+    def validate_file(self, file: Any) -> Any:
+        if file.size > LARGEST_FILE:
+            raise serializers.ValidationError(f"The file has more than {LARGEST_FILE:,} bytes.")
+        return file
+
+
+class ExpectationsImport(View):
+    """Checks or rubrics of many tasks."""
+
+    serializer_class = ExpectationsFile
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(request={"multipart/form-data": ExpectationsFile}, responses={200: ReportSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Load a file: all of it or nothing."""
+        people_access.require_maintainer(request.user)
+        benchmark = access.judged_benchmark_for(request.user, slug)
+        given = ExpectationsFile(data=request.data)
+        given.is_valid(raise_exception=True)
+        values = given.validated_data
+        report = expectations.import_file(
+            request.user,
+            benchmark,
+            values["kind"],
+            values["file"].read(),
+            values["file"].name,
+            dry_run=values["dry_run"],
+        )
+        problems = [problem for found in report.rejected.values() for problem in found]
+        if problems:
+            raise Refused("The file was refused; nothing was imported.", problems)
+        return Response(report.as_json())

@@ -1,0 +1,72 @@
+"""Pages into a cache, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from annotation.formats.printable import printable
+from judges.capturing.fetching import GONE, CaptureError, Dial, Fetched, Limits, dialled, fetch
+from judges.capturing.rendering import picture_of, text_of
+from judges.capturing.targets import Refused, Resolve, resolved
+from judges.scorers.rubric.cache import CacheFileSys
+from judges.scorers.rubric.pictures import PictureError
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What became of one address. ``stored``: web, pdf, or "" where nothing was; ``says`` is a remark, or why."""
+
+    url: str
+    stored: str
+    says: str = ""
+
+
+def capture(
+    urls: Iterable[str],
+    cache: CacheFileSys,
+    *,
+    program: str | None,
+    limits: Limits | None = None,
+    resolve: Resolve = resolved,
+    dial: Dial = dialled,
+) -> Iterator[Captured]:
+    """Capture what the cache does not have yet; its index is written after each page, so that it may be stopped.
+
+    ``program`` is the browser that takes pictures (`rendering.browser`), None for none.
+    """
+    for url in dict.fromkeys(urls):
+        kind = cache.has(url)
+        if kind is not None:
+            yield Captured(url, kind, "It was there already.")
+        else:
+            yield _captured(url, cache, program, limits or Limits(), resolve, dial)
+
+
+def _captured(
+    url: str, cache: CacheFileSys, program: str | None, limits: Limits, resolve: Resolve, dial: Dial
+) -> Captured:
+    try:
+        found = fetch(url, resolve, limits, dial)
+        kept = _pdf(url, found, cache) if found.is_pdf else _page(url, found, cache, program)
+    except (Refused, CaptureError, PictureError) as why:
+        return Captured(url, "", printable(str(why), 500))
+    cache.save()
+    return kept
+
+
+def _pdf(url: str, found: Fetched, cache: CacheFileSys) -> Captured:
+    if found.status in GONE:
+        raise CaptureError(f"The server answered {found.status}.")
+    cache.put_pdf(url, found.body)
+    return Captured(url, "pdf")
+
+
+def _page(url: str, found: Fetched, cache: CacheFileSys, program: str | None) -> Captured:
+    """A page that does not exist is kept as what it is: that supports nothing, and says so."""
+    text = text_of(found.body, found.charset)
+    if found.status in GONE:
+        text = f"(The server answered {found.status}: there is no such page.)\n{text}"
+    picture, real = picture_of(found.target, program)
+    cache.put_web(url, text or "(The page has no text.)", picture)
+    return Captured(url, "web", "" if real else "There is no picture of it.")

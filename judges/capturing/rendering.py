@@ -1,0 +1,130 @@
+"""Text and picture of a page. The picture is taken by a browser that is let to the checked address and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from lxml import etree, html
+from PIL import Image, ImageDraw
+
+from judges.capturing.targets import Target
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDTH, HEIGHT = 1100, 4000  # pixels of a picture; what is below is not taken
+SECONDS = 60
+SETTLING = 8_000  # milliseconds of the page's own time
+LEFT_OUT = ("script", "style", "noscript", "template", "svg", "iframe", "object", "head")
+BLOCKS = frozenset(
+    {"address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure"}
+    | {"footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "option", "p"}
+    | {"pre", "section", "table", "td", "th", "tr", "ul"}
+)
+
+
+def text_of(body: bytes, charset: str) -> str:
+    """Title and visible text of an HTML page, a line for each block; "" where there is nothing to read."""
+    known = charset or None
+    try:
+        parser = html.HTMLParser(encoding=known, remove_comments=True, remove_pis=True)
+    except LookupError:
+        parser = html.HTMLParser(remove_comments=True, remove_pis=True)
+    try:
+        root = html.document_fromstring(body, parser=parser)
+    except (etree.LxmlError, ValueError, AssertionError):
+        return ""
+    title = " ".join((root.findtext(".//title") or "").split())
+    etree.strip_elements(root, *LEFT_OUT, with_tail=False)
+    pieces: list[str] = []
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        pieces.append("\n" if element.tag in BLOCKS else "")
+        pieces.append((element.text if event == "start" else element.tail) or "")
+    lines = (" ".join(line.split()) for line in "".join(pieces).split("\n"))
+    return "\n".join(line for line in (title, *lines) if line)
+
+
+def browser() -> str | None:
+    """A browser of this machine that can take pictures, None where there is none."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+def picture_of(target: Target, program: str | None, seconds: float = SECONDS) -> tuple[bytes, bool]:
+    """A picture of the page (PNG), and whether it is one: without a browser, or where it fails, it is a sheet of
+    paper that says so.
+
+    The browser resolves no name but the page's own, which is at the checked address. So what a page loads from other
+    hosts (pictures, styles and scripts from a delivery network) is missing in its picture.
+    """
+    if program is None:
+        return sheet("No picture: there is no browser on this machine."), False
+    with tempfile.TemporaryDirectory(prefix="capture-", ignore_cleanup_errors=True) as name:
+        file = Path(name) / "page.png"
+        if _ran(_command(program, target, file), seconds, Path(name)) and file.is_file() and file.stat().st_size:
+            return file.read_bytes(), True
+    return sheet("No picture: the browser could not take one."), False
+
+
+def _command(program: str, target: Target, file: Path) -> list[str]:
+    place = f"[{target.ip}]" if ":" in target.ip else target.ip
+    rules = f"MAP {target.host}:{target.port} {place}:{target.port}, MAP * ~NOTFOUND"
+    return [
+        program,
+        "--headless",
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),  # Chromium has none for this user
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-extensions",
+        "--disable-background-networking",
+        "--disable-sync",
+        "--disable-quic",
+        "--no-first-run",
+        "--no-proxy-server",
+        "--hide-scrollbars",
+        "--mute-audio",
+        "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+        "--disable-features=DnsOverHttps,AsyncDns,WebRtcHideLocalIpsWithMdns,NetworkPrediction",
+        "--dns-prefetch-disable",
+        f"--host-resolver-rules={rules}",
+        f"--user-data-dir={file.parent / 'profile'}",
+        f"--window-size={WIDTH},{HEIGHT}",
+        f"--virtual-time-budget={SETTLING}",
+        f"--screenshot={file}",
+        target.url,
+    ]
+
+
+def _ran(command: list[str], seconds: float, folder: Path) -> bool:
+    """Whether the browser came to its end; it is ended with all of its processes in any case."""
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    process = subprocess.Popen(  # noqa: S603 - the address is one argument, and was checked
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(seconds) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def sheet(says: str) -> bytes:
+    """A white picture with a line of text, where there is none of the page."""
+    made = Image.new("RGB", (WIDTH, 200), "white")
+    ImageDraw.Draw(made).text((40, 90), says, fill="black")
+    written = io.BytesIO()
+    made.save(written, "PNG")
+    return written.getvalue()

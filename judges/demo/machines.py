@@ -1,0 +1,57 @@
+"""Judges that need no one to ask: what the demo's tasks expect of the network, and what came of it at first start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from annotation.models import Person, Submission, Task
+from judges import defining, expectations, runs
+from judges.models import Judge, JudgeRun
+from judges.scorers.network_trace.judge import NAME as SCORER
+
+HERE = Path(__file__).parent
+FOLDERS = {"network_checks": HERE / "checks", "rubric": HERE / "rubrics"}
+NETWORK = "demo-network"
+DESCRIPTION = "Network checks of the demo's tasks against what the agents' browsers sent. No model is asked."
+AGENTS = ("Careful", "Hasty")
+WHY = "Written for the demo."
+SLICE = 60.0  # seconds of work between two looks at the run
+
+
+def expected(maintainer: Person) -> str:
+    """What each task is held against, where nobody has written anything yet; says how much there is."""
+    counts = {kind: sum(_write(maintainer, file, kind) for file in _files(kind)) for kind in FOLDERS}
+    return f"expectations: network checks of {counts['network_checks']} tasks, rubrics of {counts['rubric']}"
+
+
+def _files(kind: str) -> Iterator[Path]:
+    yield from sorted(FOLDERS[kind].glob("*.yaml"))
+
+
+def _write(maintainer: Person, file: Path, kind: str) -> int:
+    task = Task.objects.filter(external_id=file.stem, benchmark__slug__startswith="demo").order_by("-version").first()
+    if task is None:
+        return 0
+    if not task.expectations.filter(kind=kind).exists():
+        expectations.write(maintainer, task, kind, file.read_text(encoding="utf-8"), WHY)
+    return 1
+
+
+def judged(maintainer: Person) -> str:
+    """Define the judge and let it judge here and now, beside any workers; a run that is there is brought to its end."""
+    judge = Judge.objects.filter(name=NETWORK).first()
+    if judge is None:
+        judge = defining.define(None, name=NETWORK, scorer=SCORER, description=DESCRIPTION)
+    made = sum(_run(maintainer, judge, agent) for agent in AGENTS)
+    return f"judge {NETWORK}: {made} judgments of {' and '.join(AGENTS)}, without any model"
+
+
+def _run(maintainer: Person, judge: Judge, agent: str) -> int:
+    submission = Submission.objects.get(benchmark__slug="demo", agent__name=agent)
+    run = JudgeRun.objects.filter(judge=judge, submission=submission, test=False).order_by("pk").first()
+    if run is None:
+        run = runs.start(maintainer, judge, submission, {})
+    while run.state in ("waiting", "running") and runs.work(run.pk, "load_demo", seconds=SLICE):
+        run.refresh_from_db()
+    return run.items.filter(done_at__isnull=False).count()

@@ -1,0 +1,76 @@
+"""capture_pages URL... --output FOLDER, or capture_pages --answers FOLDER"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.formats.answer_text import read_answer
+from annotation.formats.answers import ANSWER, CACHE
+from annotation.formats.printable import printable
+from judges.capturing import Limits, capture
+from judges.capturing.rendering import browser
+from judges.scorers.rubric.cache import CacheFileSys
+
+MOST_ANSWER = 4 * 1024 * 1024  # bytes
+WEB = re.compile(r"https?://", re.IGNORECASE)
+
+
+class Command(BaseCommand):
+    help = "Capture pages as they are now, so that a rubric can be checked against them. Private addresses are refused."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("urls", nargs="*", metavar="URL")
+        parser.add_argument("--output", metavar="FOLDER", help="the cache folder that the pages of URL... go into")
+        parser.add_argument(
+            "--answers",
+            metavar="FOLDER",
+            help="capture what the answers in FOLDER ([agent/]task/answer_1.md) cite, into its folder cache",
+        )
+        parser.add_argument("--seconds", type=float, default=30.0, help="for one page (30)")
+        parser.add_argument("--no-pictures", action="store_true", help="take no pictures, even with a browser")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if bool(options["urls"]) == bool(options["answers"]) or bool(options["urls"]) != bool(options["output"]):
+            raise CommandError("Give either addresses and --output FOLDER, or --answers FOLDER.", returncode=2)
+        wanted = _of_answers(Path(options["answers"])) if options["answers"] else {options["output"]: options["urls"]}
+        program = None if options["no_pictures"] else browser()
+        if program is None:
+            self.stderr.write("Pages are captured without pictures: there is no Chromium, or you asked for none.")
+        failed = sum(self._captured(folder, urls, program, options["seconds"]) for folder, urls in wanted.items())
+        if failed:
+            raise CommandError(f"{failed} pages were not captured; the reasons are above.")
+
+    def _captured(self, folder: str, urls: Iterable[str], program: str | None, seconds: float) -> int:
+        """How many were not."""
+        failed = 0
+        try:
+            cache = CacheFileSys(folder)
+            for page in capture(urls, cache, program=program, limits=Limits(seconds=seconds)):
+                failed += not page.stored
+                line = f"{page.stored or 'refused'}  {printable(page.url, 300)}  {page.says}".rstrip()
+                (self.stdout if page.stored else self.stderr).write(line)
+        except OSError as error:
+            raise CommandError(f"{folder} cannot be written: {error.strerror or error}.") from error
+        return failed
+
+
+def _of_answers(home: Path) -> dict[str, list[str]]:
+    """What the answers of each task cite, by the folder of its cache."""
+    if not home.is_dir():
+        raise CommandError(f"{home} is no folder.", returncode=2)
+    wanted: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(home.rglob("answer_*.md")):
+        name = file.relative_to(home)
+        if file.is_symlink() or not ANSWER.fullmatch(name.as_posix()) or file.stat().st_size > MOST_ANSWER:
+            continue
+        cited = read_answer(file.read_text(encoding="utf-8", errors="replace")).citations
+        wanted[str(home / CACHE / name.parent)] += [one.address for one in cited if WEB.match(one.address)]
+    if not wanted:
+        raise CommandError(f"There is no [agent/]task/answer_1.md in {home}.")
+    return dict(wanted)

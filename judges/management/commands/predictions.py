@@ -1,0 +1,59 @@
+"""predictions --submission ID --judge NAME [--by website|domain|operation|position|mode] [--json]"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.models import Submission
+from judges import defining, prediction_tables, predictions
+from judges.models import Judge
+
+
+class Command(BaseCommand):
+    help = (
+        "What a judge of actions predicted in a submission: its numbers and groups, and with --json every prediction."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--submission", required=True, type=int, metavar="ID")
+        parser.add_argument("--judge", required=True, metavar="NAME[@VERSION]")
+        parser.add_argument(
+            "--by", default="", choices=list(prediction_tables.GROUPS), help="only this table of groups"
+        )
+        parser.add_argument("--json", action="store_true", help="JSON instead of tables, with every prediction")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        judge, submission = _judge(options["judge"]), _submission(options["submission"])
+        found = predictions.results(predictions.judgments_of(judge, submission))
+        if not found.judgments:
+            raise CommandError(f"{judge} has judged nothing of submission {submission.pk}; run_judge makes it do so.")
+        if options["json"]:
+            self.stdout.write(json.dumps(_json(found, options["by"]), ensure_ascii=False, indent=2, allow_nan=False))
+        else:
+            self.stdout.write(f"{judge} on submission {submission.pk}: {submission}")
+            self.stdout.write(prediction_tables.as_text(found, options["by"]), ending="")
+
+
+def _json(found: predictions.Results, by: str) -> dict[str, Any]:
+    told = found.as_json()
+    return told | ({"groups": {by: told["groups"].get(by, {})}} if by else {})
+
+
+def _submission(pk: int) -> Submission:
+    found = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
+    if found is None:
+        raise CommandError(f"There is no submission {pk}; list_submissions shows them.", returncode=2)
+    return found
+
+
+def _judge(name: str) -> Judge:
+    try:
+        found = defining.judge_named(name)
+    except LookupError as error:
+        raise CommandError(str(error.args[0]), returncode=2) from error
+    if found.scorer != predictions.KIND:
+        raise CommandError(f"{found} predicts no actions: its scorer is {found.scorer}.", returncode=2)
+    return found

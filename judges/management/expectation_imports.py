@@ -1,0 +1,38 @@
+"""What the two commands that load expectations have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.management.reports import find_benchmark, finish, read_input
+from judges import expectations
+from judges.expectations import Kind
+
+
+class ExpectationsCommand(BaseCommand):
+    """Loads a file or folder of one ``kind``; ``what`` names it in the last line."""
+
+    kind: Kind
+    what: str
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("path", type=Path)
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--dry-run", action="store_true", help="check everything, and keep nothing")
+        parser.add_argument("--report", type=Path, metavar="FILE.json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path, benchmark, dry_run = options["path"], find_benchmark(options["benchmark"]), options["dry_run"]
+        if not path.exists():
+            raise CommandError(f"There is no {path}.", returncode=2)
+        if path.is_dir():
+            report = expectations.import_path(None, benchmark, self.kind, path, dry_run=dry_run)
+        else:
+            data = read_input(path)
+            report = expectations.import_file(None, benchmark, self.kind, data, path.name, dry_run=dry_run)
+        finish(self, report, options["report"], self.what, kept=False)
+        if dry_run:
+            self.stdout.write("Nothing was kept (--dry-run).")

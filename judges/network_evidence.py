@@ -1,0 +1,79 @@
+"""The network trace of a trajectory and its checks, shown to an adjudicator as evidence.
+
+Nothing is kept but that an adjudicator has looked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from annotation import access as people_access
+from annotation.access import Role
+from annotation.models import Trajectory
+from annotation.models.events import Event
+from annotation.records import AttachmentKind
+from annotation.workflow import Conflict
+from annotation.workflow.ground import active_member, locked, record_for
+from judges import access
+from judges.models import Expectation
+from judges.scorer import Expected, Subject
+from judges.working.subjects import subject_of
+
+CHECKS = Expectation.Kind.NETWORK_CHECKS.value
+SEEN = "network_evidence_seen"  # the kind of event
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A trajectory with what its checks are held against. ``seen`` says whether this person has opened it before."""
+
+    trajectory: Trajectory
+    subject: Subject
+    seen: bool
+
+    @property
+    def checks(self) -> Expected:
+        return self.subject.expectations[CHECKS]
+
+    @property
+    def trace(self) -> str:
+        """SHA-256 of the trace that is read: the first, where there are several."""
+        return self.subject.files_of(AttachmentKind.NETWORK_TRACE)[0].digest
+
+
+def evidence_for(person: Any, pk: int) -> Evidence | None:
+    """The network evidence of a trajectory for an adjudicator who no longer judges it blind; None where there is none.
+
+    Http404 to everybody else, whether there is any or not.
+    """
+    trajectory = access.network_evidence_for(person, pk)
+    subject = subject_of(trajectory)
+    if CHECKS not in subject.expectations or not subject.files_of(AttachmentKind.NETWORK_TRACE):
+        return None
+    found = Evidence(trajectory, subject, False)
+    return replace(found, seen=_looks(person, found).exists())
+
+
+def look(person: Any, evidence: Evidence) -> None:
+    """Record that the person has opened the evidence, once for each version of checks and trace.
+
+    A decision that is made afterwards is not independent of the judge that has the same checks: comparisons count it.
+    """
+    with locked(evidence.trajectory) as (row, submission):
+        member = active_member(person, submission, Role.ADJUDICATOR)
+        if not people_access.may_see_labels(person, row):
+            raise Conflict("This trajectory is judged blind: its network evidence is shown after the decision.")
+        if not _looks(person, evidence).exists():
+            record_for(member, SEEN, row, trajectory=row.pk, checks=evidence.checks.digest, trace=evidence.trace)
+
+
+def _looks(person: Any, evidence: Evidence) -> Any:
+    return Event.objects.filter(
+        submission=evidence.trajectory.submission_id,
+        kind=SEEN,
+        actor=person,
+        payload__trajectory=evidence.trajectory.pk,
+        payload__checks=evidence.checks.digest,
+        payload__trace=evidence.trace,
+    )

@@ -1,0 +1,468 @@
+"""Pages are captured from the public internet only; everything else is refused, however it is written."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from PIL import Image
+
+from judges.capturing import Captured, CaptureError, Limits, Refused, capture
+from judges.capturing.fetching import fetch
+from judges.capturing.rendering import browser, picture_of, text_of
+from judges.capturing.targets import Target, checked, is_public
+from judges.scorers.rubric.cache import CacheFileSys
+from judges.tests.test_rubric_pdf import document
+
+PUBLIC = "93.184.215.14"
+QUICK = Limits(seconds=5.0, size=100_000, redirects=3)
+PAGE = b"<html><head><title>Lamps</title></head><body><h1>All lamps</h1><p>From <b>20</b> dollars</p></body></html>"
+
+
+def names(**known: str) -> Any:
+    """A resolver that knows these hosts, by their first label, and no others."""
+
+    def resolve(host: str, port: int) -> list[str]:
+        found = known.get(host.split(".", maxsplit=1)[0])
+        if found is None:
+            raise socket.gaierror(-2, "Name or service not known")
+        return found.split()
+
+    return resolve
+
+
+class Site:
+    """A server on this machine, which stands for the public address: ``answers`` by path, ``asked`` paths and hosts."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.dialled: list[tuple[str, int]] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.asked.append((self.headers.get("Host", ""), self.path))
+                status, headers, body = site.answers.get(
+                    self.path, (404, {"Content-Type": "text/html"}, b"<p>None</p>")
+                )
+                self.send_response(status)
+                for name, value in ({"Content-Type": "text/html"} | headers).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                try:
+                    self.wfile.write(body)
+                    if "X-Hang" in headers:
+                        site.released.wait(20)
+                except OSError:
+                    pass
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.released = threading.Event()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+
+    def dial(self, place: tuple[str, int], seconds: float) -> socket.socket:
+        """As the internet would: who connects to the public address comes here."""
+        self.dialled.append(place)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
+
+    def fetch(self, url: str, limits: Limits = QUICK, **known: str) -> Any:
+        return fetch(url, names(**({"shop": PUBLIC} | known)), limits, self.dial)
+
+
+@contextmanager
+def served() -> Iterator[Site]:
+    site = Site()
+    thread = threading.Thread(target=site.server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.released.set()
+        site.server.shutdown()
+        thread.join()
+        site.server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with served() as found:
+        yield found
+
+
+# --- what is opened --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://0x7f.0.0.1/",
+        "http://0177.0.0.1/",
+        "http://017700000001/",
+        "http://127.0.0.1./",
+        "http://127.0.0.256/",
+        "http://10.1.2.3/",
+        "http://172.16.0.1/",
+        "http://192.168.1.1/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://100.64.0.1/",
+        "http://0.0.0.0/",
+        "http://255.255.255.255/",
+        "http://224.0.0.1/",
+        "http://240.0.0.1/",
+        "http://192.0.2.1/",
+        "http://[::1]/",
+        "http://[::]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[::ffff:7f00:1]/",
+        "http://[64:ff9b::7f00:1]/",
+        "http://[64:ff9b:1::1]/",
+        "http://[2002:7f00:1::]/",
+        "http://[2001:0:7f00:1::]/",
+        "http://[fe80::1]/",
+        "http://[fe80::1%25eth0]/",
+        "http://[fc00::1]/",
+        "http://[fec0::1]/",
+        "http://[ff02::1]/",
+        "http://[fd00:ec2::254]/",
+        "http://localhost/",
+        "http://inside.example/",
+        "http://mixed.example/",
+        "http://six.example/",
+        "http://mapped.example/",
+        "http://nobody.example/",
+        "http://１２７.０.０.１/",
+        "http://①②⑦.⓪.⓪.①/",
+        "ftp://shop.example/",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//shop.example/",
+        "shop.example",
+        "",
+        "http://",
+        "http:///x",
+        "http://user:password@shop.example/",
+        "http://shop.example:22/",
+        "http://shop.example:6379/",
+        "http://shop.example:99999/",
+        "http://shop.example:x/",
+        "http://shop.example\\@127.0.0.1/",
+        "http://shop.example/\r\nHost: inside",
+        "http://shop.example/ x",
+        "http://" + "a" * 9_000,
+        "http://[::1",
+    ],
+)
+def test_what_is_not_public_is_refused(url):
+    resolve = names(
+        shop=PUBLIC,
+        localhost="127.0.0.1",
+        inside="10.0.0.5",
+        mixed=f"{PUBLIC} 127.0.0.1",
+        six="::1",
+        mapped="::ffff:10.0.0.1",
+    )
+    with pytest.raises(Refused):
+        checked(url, resolve)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "ip", "path"),
+    [
+        ("http://shop.example", "shop.example", 80, PUBLIC, "/"),
+        ("HTTPS://Shop.Example./a?b=c#d", "shop.example", 443, PUBLIC, "/a?b=c"),
+        ("http://shop.example:8080/ä", "shop.example", 8080, PUBLIC, "/%C3%A4"),
+        (f"http://{PUBLIC}/%20", PUBLIC, 80, PUBLIC, "/%20"),
+        ("http://[2606:4700::1111]/", "2606:4700::1111", 80, "2606:4700::1111", "/"),
+        ("http://shöp.example/", "xn--shp-tna.example", 80, PUBLIC, "/"),
+        ("http://1shop.example/", "1shop.example", 80, PUBLIC, "/"),
+    ],
+)
+def test_what_is_public_is_opened_at_the_checked_address(url, host, port, ip, path):
+    resolve = names(**{"shop": PUBLIC, "xn--shp-tna": PUBLIC, "1shop": PUBLIC})
+
+    target = checked(url, resolve)
+
+    assert (target.host, target.port, target.ip, target.path) == (host, port, ip, path)
+
+
+def test_no_address_within_a_private_network_is_public():
+    for network in (
+        "10.0.0.0/8",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "fc00::/7",
+        "fe80::/10",
+    ):
+        found = ipaddress.ip_network(network)
+        for address in (found.network_address, found.broadcast_address, found[12345]):
+            assert not is_public(address)
+            if address.version == 4:
+                assert not is_public(ipaddress.ip_address(f"::ffff:{address}"))
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "017700000001", "127.1", "0x5d.0xb8.0xd7.0xe", "a.b.1"])
+def test_a_host_that_is_written_as_a_number_is_refused_whatever_it_resolves_to(host):
+    with pytest.raises(Refused, match="unusual way"):
+        checked(f"http://{host}/", lambda host, port: [PUBLIC])
+
+
+@pytest.mark.parametrize("host", ["a,exclude\u00a0*,b.evil.example", "a*b.example", "a'b.example", "a;b.example"])
+def test_a_host_that_would_mean_more_to_a_browser_is_refused(host):
+    with pytest.raises(Refused, match="characters that no host has"):
+        checked(f"http://{host}/", lambda host, port: [PUBLIC])
+
+
+@pytest.mark.parametrize("address", [f"::ffff:{PUBLIC}", f"64:ff9b::{PUBLIC}", "2606:4700::1111", PUBLIC])
+def test_a_public_address_is_public_in_every_form(address):
+    assert is_public(ipaddress.ip_address(address))
+
+
+# --- what is fetched -------------------------------------------------------------------------------------------------
+
+
+def test_the_connection_goes_to_the_checked_address_and_the_name_is_told(site: Site):
+    site.answers["/lamps?x=1"] = (200, {}, PAGE)
+
+    found = site.fetch("http://shop.example/lamps?x=1#here")
+
+    assert found.body == PAGE
+    assert site.dialled == [(PUBLIC, 80)]
+    assert site.asked == [("shop.example", "/lamps?x=1")]
+
+
+def test_a_name_is_resolved_once_so_that_it_cannot_change_its_address(site: Site):
+    site.answers["/"] = (200, {}, PAGE)
+    said = iter([[PUBLIC], ["127.0.0.1"]])
+
+    fetch("http://shop.example/", lambda host, port: next(said), QUICK, site.dial)
+
+    assert site.dialled == [(PUBLIC, 80)]
+    assert next(said) == ["127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "http://127.0.0.1/",
+        "http://inside.example/",
+        "//169.254.169.254/",
+        "file:///etc/passwd",
+        "http://[::1]/",
+        "http://2130706433/",
+        "gopher://shop.example/",
+    ],
+)
+def test_a_redirect_to_what_is_not_public_is_refused(site: Site, place):
+    site.answers["/"] = (302, {"Location": place}, b"")
+
+    with pytest.raises(Refused):
+        site.fetch("http://shop.example/", inside="10.0.0.5")
+    assert len(site.asked) == 1
+
+
+def test_a_redirect_within_the_public_internet_is_followed_and_a_ring_is_not(site: Site):
+    site.answers["/"] = (301, {"Location": "/next"}, b"")
+    site.answers["/next"] = (200, {}, PAGE)
+    site.answers["/ring"] = (302, {"Location": "/ring"}, b"")
+
+    assert site.fetch("http://shop.example/").target.path == "/next"
+    with pytest.raises(CaptureError, match="more than 3 times"):
+        site.fetch("http://shop.example/ring")
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ((200, {"Content-Type": "image/png"}, b"x"), "image/png"),
+        ((200, {"Content-Type": "application/octet-stream"}, b"MZ"), "neither"),
+        ((200, {}, b"x" * 100_001), "more than 100,000 bytes"),
+        ((200, {"Content-Encoding": "gzip"}, b"not packed"), "failed: error"),
+        ((503, {}, b"later"), "answered 503"),
+        ((403, {}, b"no"), "answered 403"),
+        ((200, {"Content-Length": "50"}, b"short"), "ended before the page did"),
+        ((200, {f"X-{n}": "y" for n in range(200)}, b""), "failed"),
+    ],
+)
+def test_what_is_no_page_is_not_kept(site: Site, answer, says):
+    site.answers["/"] = answer
+
+    with pytest.raises(CaptureError, match=says):
+        site.fetch("http://shop.example/")
+
+
+def test_a_packed_page_is_unpacked_so_far_and_no_further(site: Site):
+    import gzip
+
+    site.answers["/"] = (200, {"Content-Encoding": "gzip"}, gzip.compress(PAGE))
+    site.answers["/bomb"] = (200, {"Content-Encoding": "gzip"}, gzip.compress(bytes(10_000_000)))
+
+    assert site.fetch("http://shop.example/").body == PAGE
+    with pytest.raises(CaptureError, match="more than 100,000 bytes"):
+        site.fetch("http://shop.example/bomb")
+
+
+def test_a_server_that_never_ends_is_left(site: Site):
+    site.answers["/"] = (200, {"X-Hang": "yes", "Content-Length": "100"}, b"<p>")
+
+    with pytest.raises(CaptureError, match=r"within 0\.3 seconds"):
+        site.fetch("http://shop.example/", Limits(seconds=0.3))
+
+
+# --- text and picture ------------------------------------------------------------------------------------------------
+
+
+def test_text_is_what_is_seen():
+    page = b"""<html><head><title> The
+    shop </title><style>p {}</style></head><body><script>let x = 1</script><h1>Lamps</h1><p>From <b>20</b> dollars
+    <br>and more</p><ul><li>One<li>Two</ul><!-- not this --><noscript>nor this</noscript></body></html>"""
+
+    assert text_of(page, "").split("\n") == ["The shop", "Lamps", "From 20 dollars", "and more", "One", "Two"]
+
+
+@pytest.mark.parametrize("body", [b"", b"   ", b"\0\0", b"<", b"<!--", b"<p>" * 20_000])
+def test_text_of_anything_is_a_text(body):
+    assert isinstance(text_of(body, "no-such-charset"), str)
+
+
+def test_text_is_read_in_the_charset_that_the_server_named():
+    assert text_of("<p>Größe</p>".encode("latin-1"), "latin-1") == "Größe"
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(browser() is None, reason="there is no Chromium")
+def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_path):
+    with served() as other:
+        inner = b"".join(
+            b'<img src="http://%s:%d/%s.png">'
+            % (host.encode(), other.port, host.encode().replace(b"[", b"").replace(b"]", b""))
+            for host in ("127.0.0.1", "localhost", "inside.example", "2130706433", "[::ffff:127.0.0.1]", "site.test")
+        )
+        script = b"<script>fetch('http://127.0.0.1:%d/script', {mode: 'no-cors'})</script>" % other.port
+        site.answers["/"] = (200, {}, b"<body style='background: red'>" + inner + script)
+        target = Target(f"http://site.test:{site.port}/", "http", "site.test", site.port, "127.0.0.1", "/")
+
+        data, real = picture_of(target, browser())
+
+        assert real
+        assert ("site.test:" + str(site.port), "/") in site.asked
+        assert other.asked == []
+        file = tmp_path / "page.png"
+        file.write_bytes(data)
+        with Image.open(file) as picture:
+            assert picture.convert("RGB").getpixel((500, 500)) == (255, 0, 0)
+
+
+def test_without_a_browser_the_picture_says_that_there_is_none(site: Site):
+    data, real = picture_of(Target("http://x/", "http", "x", 80, PUBLIC, "/"), None)
+
+    assert not real
+    assert data.startswith(b"\x89PNG")
+    assert picture_of(Target("http://x/", "http", "x", 80, PUBLIC, "/"), "/bin/false")[1] is False
+
+
+# --- into a cache ----------------------------------------------------------------------------------------------------
+
+
+def test_pages_are_kept_in_a_cache(site: Site, tmp_path: Path):
+    site.answers["/lamps"] = (200, {}, PAGE)
+    site.answers["/list"] = (200, {"Content-Type": "application/pdf"}, document("List"))
+    site.answers["/busy"] = (503, {}, b"")
+    urls = [f"http://shop.example/{name}" for name in ("lamps", "list", "gone", "busy", "lamps")] + [
+        "http://127.0.0.1/"
+    ]
+    cache = CacheFileSys(tmp_path)
+
+    found = list(capture(urls, cache, program=None, limits=QUICK, resolve=names(shop=PUBLIC), dial=site.dial))
+
+    assert [page.stored for page in found] == ["web", "pdf", "web", "", ""]
+    kept = CacheFileSys(tmp_path)
+    assert kept.get_web(urls[0])[0] == "Lamps\nAll lamps\nFrom 20 dollars"
+    assert kept.get_web(urls[2])[0].startswith("(The server answered 404")
+    assert kept.get_pdf(urls[1]).startswith(b"%PDF-")
+    assert kept.summary() == {"total_urls": 3, "web_pages": 2, "pdf_pages": 1}
+
+
+def test_what_is_there_is_not_captured_again(site: Site, tmp_path: Path):
+    site.answers["/lamps"] = (200, {}, PAGE)
+    cache = CacheFileSys(tmp_path)
+    options: Any = {"program": None, "resolve": names(shop=PUBLIC), "dial": site.dial}
+    list(capture(["http://shop.example/lamps"], cache, **options))
+
+    again = list(capture(["https://www.shop.example/lamps/"], CacheFileSys(tmp_path), **options))
+
+    assert again == [Captured("https://www.shop.example/lamps/", "web", "It was there already.")]
+    assert len(site.asked) == 1
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_refuses_and_says_why(tmp_path: Path):
+    said, wrong = StringIO(), StringIO()
+
+    with pytest.raises(CommandError, match="2 pages were not captured"):
+        call_command(
+            "capture_pages",
+            "http://127.0.0.1/",
+            "http://[::1]/",
+            output=str(tmp_path),
+            no_pictures=True,
+            stdout=said,
+            stderr=wrong,
+        )
+    assert "127.0.0.1 is at 127.0.0.1, which is not a public address" in wrong.getvalue()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"urls": ["http://shop.example"]},
+        {"urls": ["http://x.example"], "output": "x", "answers": "y"},
+        {"output": "x"},
+    ],
+)
+def test_the_command_wants_addresses_or_answers(options):
+    with pytest.raises(CommandError) as error:
+        call_command("capture_pages", *options.pop("urls", []), **options)
+    assert error.value.returncode == 2
+
+
+def test_the_command_captures_what_answers_cite(tmp_path: Path):
+    for agent in ("ann", "bob"):
+        (tmp_path / agent / "task_1").mkdir(parents=True)
+        text = "See [this](http://127.0.0.1/a), http://10.0.0.1/b, and [that](mailto:x@y.z)."
+        (tmp_path / agent / "task_1" / "answer_1.md").write_text(text, encoding="utf-8")
+    wrong = StringIO()
+
+    with pytest.raises(CommandError, match="4 pages were not captured"):
+        call_command("capture_pages", answers=str(tmp_path), no_pictures=True, stdout=StringIO(), stderr=wrong)
+
+    assert wrong.getvalue().count("http://10.0.0.1/b") == 2
+    assert (tmp_path / "cache" / "ann" / "task_1").is_dir()
+
+
+def test_the_command_says_when_there_are_no_answers(tmp_path: Path):
+    with pytest.raises(CommandError, match="There is no"):
+        call_command("capture_pages", answers=str(tmp_path), no_pictures=True, stderr=StringIO())

@@ -1,0 +1,145 @@
+"""The predictions of a model, step by step, beside what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from judges.scorers.action_selection.judge import KIND_NAME
+from judges.views.details.shapes import dicts, mapping, number, text, whole
+
+KIND = KIND_NAME
+MOST_STEPS = 500
+MARKS = {1.0: ("✓", "yes", "met"), 0.0: ("✗", "no", "unmet")}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A measure of one step: a sign, and in words for who cannot see it."""
+
+    sign: str
+    word: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    operation: str
+    value: str
+    element: str
+    original: str = ""
+    option: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """``predicted`` is None where no action could be read out of the reply; ``unparsed`` then says why.
+
+    ``target`` says in words whether the right element, and the right entry of its list, was in the page summary that
+    the model was shown.
+    """
+
+    step: int
+    mode: str
+    gold: Action
+    predicted: Action | None
+    unparsed: str
+    target: str
+    element: Mark
+    operation_f1: Mark
+    success: Mark
+    option: Mark
+    correct: Mark
+    value_by_model: bool
+    summary: str
+    reply: str
+
+    @property
+    def marks(self) -> tuple[Mark, Mark, Mark]:
+        """Of the columns of the table."""
+        return self.element, self.operation_f1, self.success
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    style: str
+    own_grader: bool
+    task: list[tuple[str, str]]
+    steps: list[Predicted]
+    metrics: list[tuple[str, str]]
+
+
+def read(details: Mapping[str, Any]) -> Predictions:
+    task = mapping(details.get("task"))
+    return Predictions(
+        style=text(details.get("style"), 40),
+        own_grader=details.get("style") == "cookbook",
+        task=[(name, text(task[name], 200)) for name in ("website", "domain", "subdomain", "split") if task.get(name)],
+        steps=[one for given in dicts(details.get("steps"), MOST_STEPS) if (one := _step(given)) is not None],
+        metrics=_metrics(mapping(details.get("metrics"))),
+    )
+
+
+def _step(given: Mapping[str, Any]) -> Predicted | None:
+    step = whole(given.get("step"))
+    if step is None or step < 0:
+        return None
+    predicted = given.get("predicted")
+    return Predicted(
+        step=step,
+        mode=text(given.get("mode"), 40),
+        gold=_action(mapping(given.get("gold"))),
+        predicted=_action(predicted) if isinstance(predicted, dict) else None,
+        unparsed=text(given.get("unparsed"), 2000),
+        target=_target(given),
+        element=_mark(given.get("element_accuracy")),
+        operation_f1=_mark(given.get("operation_f1")),
+        success=_mark(given.get("step_success")),
+        option=_mark(given.get("option_selection")),
+        correct=_mark(given.get("action_correctness")),
+        value_by_model=given.get("value_by_model") is True,
+        summary=text(given.get("summary")),
+        reply=text(given.get("reply")),
+    )
+
+
+def _action(given: Mapping[str, Any]) -> Action:
+    operation, original = text(given.get("operation"), 40), text(given.get("original_operation"), 40)
+    return Action(
+        operation=operation,
+        value=text(given.get("value"), 2000),
+        element=text(given.get("element"), 2000),
+        original=original if original != operation else "",
+        option=text(given.get("option"), 10),
+    )
+
+
+def _target(given: Mapping[str, Any]) -> str:
+    listed, rank = whole(given.get("listed")), whole(given.get("target_rank"))
+    if given.get("target_present") is not True:
+        return f"not among the {listed} that were listed" if listed is not None else "not listed"
+    number = whole(given.get("target_number"))
+    said = "listed" if number is None else f"listed as [{number}]"
+    of = "" if listed is None else f" of {listed}"
+    ranked = "" if rank is None else f", in rank {rank}{of}"
+    missing = given.get("option_present") is False
+    return f"{said}{ranked}" + (", without the right entry of its list" if missing else "")
+
+
+def _mark(value: Any) -> Mark:
+    found = number(value)
+    if found is None:
+        return Mark("–", "not known", "")
+    if found in MARKS:
+        return Mark(*MARKS[found])
+    return Mark(f"{found:.2f}", f"{found:.2f}", "")
+
+
+def _metrics(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found = []
+    for name, value in list(given.items())[:60]:
+        figure = number(value)
+        shown = text(value, 300) if figure is None else f"{figure:.3f}".rstrip("0").rstrip(".")
+        found.append((str(name)[:80].replace("_", " "), shown or "undefined"))
+    return found

@@ -1,0 +1,50 @@
+"""What the network trace of a trajectory shows an adjudicator: computed when it is opened, and the opening recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from annotation.views.answers import Request, act_from, page
+from judges import network_evidence, trying
+from judges.network_evidence import Evidence
+from judges.views.details import drawn
+from judges.views.evidence import verdict_text
+
+
+@page
+def evidence(request: Request, pk: int) -> HttpResponse:
+    """Asked for by the desk, the folded panel, or nothing where there is no evidence; else a page of its own.
+
+    What the checks found is in neither before the person has opened it (`look`).
+    """
+    found = network_evidence.evidence_for(request.user, pk)
+    if found is None and request.htmx:
+        return HttpResponse()
+    if found is None:
+        raise Http404("The trajectory has no network trace, or its task has no checks.")
+    return _shown(request, found, found.seen)
+
+
+@act_from("network-evidence")
+def look(request: Request, pk: int) -> HttpResponse:
+    """Open it: that is recorded, once, and then it is shown."""
+    found = network_evidence.evidence_for(request.user, pk)
+    if found is None:
+        raise Http404("The trajectory has no network trace, or its task has no checks.")
+    network_evidence.look(request.user, found)
+    return _shown(request, found, True) if request.htmx else redirect("network-evidence", pk)
+
+
+def _shown(request: Request, found: Evidence, opened: bool) -> HttpResponse:
+    trajectory = found.trajectory
+    context: dict[str, Any] = {"trajectory": trajectory, "submission": trajectory.submission, "opened": opened}
+    context["viewer"] = {"address": reverse("adjudication", args=[trajectory.pk]) + "?"}
+    if opened:
+        score = trying.checked(found.subject)
+        context |= {"score": score, "verdict": verdict_text(score.verdict), "details": drawn(dict(score.details))}
+    template = "judges/_network_evidence.html" if request.htmx else "judges/network_evidence.html"
+    return render(request, template, context)

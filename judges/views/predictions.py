@@ -1,0 +1,109 @@
+"""What a judge of actions predicted in a submission: the numbers, the groups, and every prediction behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils.http import content_disposition_header
+
+from annotation import access as people_access
+from annotation.access import Role
+from annotation.formats.spreadsheets import file_name
+from annotation.models import Submission
+from annotation.views.answers import Request, page, paged
+from judges import access, prediction_tables, predictions
+from judges.forms.predictions import PredictionsFilter
+from judges.models import Judge, Judgment
+from judges.predictions import Prediction, Results
+from judges.views.details import action_selection
+
+SHOWN = 50  # predictions on a page
+
+
+@page
+def predicted(request: Request, pk: int) -> HttpResponse:
+    """The judge that ?judge= names (its key) over a submission; ?csv= is one of its tables as a file."""
+    submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
+    judges = access.predicting(request.user, submission)
+    judge = _judge(request, judges)
+    context: dict[str, Any] = {"submission": submission, "judges": judges, "judge": judge}
+    if judge is None:
+        return render(request, "judges/predictions.html", context)
+    found = predictions.results(predictions.judgments_of(judge, submission))
+    form = PredictionsFilter(request.GET, found)
+    if wanted := request.GET.get("csv"):
+        return _file(wanted, found, submission, judge, form.applied())
+    shown = paged(request, form.applied(), SHOWN)
+    context |= _numbers(found) | {"form": form, "page": shown, "all": len(found.predictions)}
+    return render(request, "judges/predictions.html", context)
+
+
+def _judge(request: Request, judges: QuerySet[Judge]) -> Judge | None:
+    """The judge asked for, or the newest; Http404 for one that has predicted nothing here."""
+    asked = request.GET.get("judge", "")
+    if not asked:
+        return judges.first()
+    found = next((judge for judge in judges if asked in (str(judge.pk), str(judge))), None)
+    if found is None:
+        raise Http404("No such judge has predicted anything here.")
+    return found
+
+
+def _numbers(found: Results) -> dict[str, Any]:
+    return {
+        "results": found,
+        "figures": prediction_tables.figures(found.overall),
+        "recall": prediction_tables.recall(found.overall),
+        "graded": prediction_tables.graded(found),
+        "tables": [table for table in prediction_tables.tables(found) if table.rows],
+        "columns": prediction_tables.COLUMNS,
+        "said": ", ".join(f"{name} {count}" for name, count in found.overall.said.items()),
+    }
+
+
+def _file(
+    wanted: str, found: Results, submission: Submission, judge: Judge, chosen: Iterable[Prediction]
+) -> HttpResponse:
+    if wanted == "predictions":
+        text = prediction_tables.predictions_csv(list(chosen))
+    elif wanted in prediction_tables.GROUPS:
+        text = prediction_tables.groups_csv(prediction_tables.tables(found, wanted)[0])
+    else:
+        raise Http404("This page has no such table.")
+    name = file_name(submission.benchmark.slug, str(submission), str(judge), wanted)
+    response = HttpResponse(text, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = str(content_disposition_header(True, name))
+    return response
+
+
+@page
+def prediction(request: Request, pk: int, step: int) -> HttpResponse:
+    """One prediction: the page summary and the picture that it was made from, what was right, and the reply."""
+    found = access.judgment_for(request.user, pk)
+    steps = _steps(found)
+    place = next((number for number, one in enumerate(steps) if one.step == step), None)
+    if place is None:
+        raise Http404("This judgment has no prediction of that step.")
+    assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
+    context = {
+        "judgment": found,
+        "trajectory": found.trajectory,
+        "submission": found.trajectory.submission,
+        "maintains": people_access.role_in(request.user, found.trajectory.submission) is Role.MAINTAINER,
+        "one": steps[place],
+        "earlier": steps[place - 1] if place else None,
+        "later": steps[place + 1] if place + 1 < len(steps) else None,
+        "picture": found.trajectory.steps.filter(index=step, screenshot__isnull=False).first(),
+    }
+    return render(request, "judges/prediction.html", context)
+
+
+def _steps(found: Judgment) -> list[action_selection.Predicted]:
+    details = found.evidence.get("details") if isinstance(found.evidence, dict) else None
+    if not isinstance(details, dict) or details.get("kind") != predictions.KIND:
+        return []
+    return action_selection.read(details).steps
