@@ -137,10 +137,11 @@ def reported_submissions(benchmark: Benchmark) -> QuerySet[Submission]:
 
 
 def lengths(cases: Iterable[Case]) -> dict[int, tuple[int, int]]:
-    """Steps, and different screenshots, of the cases that have a trajectory, by its primary key."""
+    """Steps, and different screenshots, of the cases that have a trajectory, by its primary key; answers have none."""
+    cases = [case for case in cases if case.trajectory is not None]
     submissions = {case.submission for case in cases if case.submission is not None}
     rows = Step.objects.filter(trajectory__submission__in=submissions).order_by().values_list("trajectory")
-    return {
+    return {case.trajectory: (0, 0) for case in cases if case.trajectory is not None} | {
         pk: (steps, shown)
         for pk, steps, shown in rows.annotate(steps=Count("pk"), shown=Count("screenshot", distinct=True))
     }

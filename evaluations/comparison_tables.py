@@ -81,7 +81,19 @@ def agents(comparison: Comparison) -> Table:
 
 def overall(comparison: Comparison) -> Table:
     rows = [_row(row, OVERALL) for row in comparison.overall]
-    return Table("overall", "All agents together", _columns("Agents", comparison.rules), rows, OVER_TASKS)
+    note = f"{OVER_TASKS} {looked(comparison)}".strip()
+    return Table("overall", "All agents together", _columns("Agents", comparison.rules), rows, note)
+
+
+def looked(comparison: Comparison) -> str:
+    """What to say where people had seen what the judge goes by before they decided; "" where nobody had."""
+    if not (number := comparison.after_evidence):
+        return ""
+    were = "case was" if number == 1 else "cases were"
+    return (
+        f"{number} {were} decided after the adjudicator had opened the network evidence, which shows what this judge "
+        "says: there the two are not independent."
+    )
 
 
 def average(comparison: Comparison) -> Table:

@@ -60,10 +60,13 @@ def convert(trajectory: Trajectory) -> Conversion:
     """The result.json of a trajectory, what makes it unusable, and what is doubtful; see the module."""
     steps = list(trajectory.steps.all())
     task_id = trajectory.task.external_id
+    if not steps:
+        says = f"{task_id}: it is an answer without steps, which an Online-Mind2Web trajectory cannot be."
+        return {}, [Problem("no_steps", says, task_id)], []
     problems = [_problem("screenshot_missing", task_id, s, "has no screenshot") for s in steps if not s.screenshot]
     warnings: list[Problem] = []
     actions = [step.action for step in steps]
-    if trajectory.source_format != V2 and steps:
+    if trajectory.source_format != V2:
         actions[-1] = _last_action(trajectory, steps[-1], problems, warnings)
         problems += [
             _problem("action_missing", task_id, step, "has no action") for step in steps[:-1] if not step.action.strip()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 import unicodedata
@@ -11,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from annotation.formats.spreadsheets import UNSEEN, csv_text
 from evaluations.statistics import Measure
 
 Value = Measure | float | int | str | None
@@ -20,15 +19,7 @@ UNKNOWN = "not known"
 LONGEST = 40  # columns of a terminal that one cell may take
 
 _BREAK = re.compile(r"[\t\r\n\u2028\u2029]+")
-# Control characters, half surrogates, what has no width (soft hyphens, joiners of words, tags) and marks that reorder
-# the text around them; XML refuses some of them too. U+200C and U+200D stay: scripts need them to join letters.
-_UNSEEN = (
-    r"\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
-    r"\ufffe\uffff\U000e0000-\U000e007f"
-)
-_INVISIBLE = re.compile(f"[{_UNSEEN}]")
-# What a spreadsheet takes for the start of a formula, also behind what cannot be seen and in its full-width forms.
-_FORMULA = re.compile(rf"[\s\u200c\u200d{_UNSEEN}]*[=+\-@＝＋－＠|%]|[\t\r\n]")
+_INVISIBLE = re.compile(f"[{UNSEEN}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +117,6 @@ class Table:
         body = self.body
         for place, column in enumerate(self.columns):
             yield column, [row[place] for row in body]
-
-
-def csv_text(rows: Sequence[Sequence[object]]) -> str:
-    """RFC 4180, with a leading apostrophe where a spreadsheet would take a text for a formula."""
-    stream = io.StringIO(newline="")
-    csv.writer(stream).writerows([_plain(value) for value in row] for row in rows)
-    return stream.getvalue()
 
 
 # --- how a value is written ------------------------------------------------------------------------------------------
@@ -256,19 +240,6 @@ def _csv_parts(value: Value, wide: bool) -> list[object]:
     if isinstance(value, Measure):
         return [value.value, value.low, value.high, value.n, value.undefined]
     return [value, "", "", "", ""] if wide else [value]
-
-
-def _plain(value: object) -> str:
-    """A number in ASCII and in full, nothing for what is unknown, and a text that stays a text."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return f"'{value}" if _FORMULA.match(value) else value
-    if isinstance(value, float):
-        return repr(float(value)) if math.isfinite(value) else ""
-    return str(value)
 
 
 # --- terminal --------------------------------------------------------------------------------------------------------

@@ -277,6 +277,10 @@ class ComparisonSerializer(serializers.Serializer):
     fingerprint = serializers.CharField()
     rules = serializers.ChoiceField(choices=RULES)
     undecided = Count(help_text="Cases with labels and without a final verdict.")
+    decided_after_network_evidence = Count(
+        help_text="Cases that an adjudicator decided after opening the network evidence, which is what judges of the "
+        "scorer network-trace say: there the two are not independent. 0 for judges of other scorers."
+    )
     rows = AgentRowSerializer(many=True)
     overall = AgentRowSerializer(many=True, help_text="All agents pooled.")
     average = AverageSerializer()

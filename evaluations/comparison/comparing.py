@@ -9,6 +9,7 @@ from evaluations.comparison import breakdowns, published
 from evaluations.comparison.clusters import by_task, several_agents
 from evaluations.comparison.evidence import key_points
 from evaluations.comparison.judged import judged
+from evaluations.comparison.looking import decided_after_looking
 from evaluations.comparison.results import Comparison, Difference, Judged, Key, KeyPoints, Row
 from evaluations.comparison.rows import ALL_AGENTS, averages, both, by, paired, pooled
 from evaluations.naming import natural
@@ -56,6 +57,7 @@ def compare(
         key_points=key_points(cases, said) if details else none,
         calibration=breakdowns.calibration(pairs, said) if details else [],
         differences=breakdowns.differences(pairs, said) if details else [],
+        after_evidence=decided_after_looking(judge, cases, said),
     )
 
 

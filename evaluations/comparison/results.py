@@ -224,6 +224,7 @@ class Comparison:
     agents, by the names of GROUPS, under both rules. ``benchmark`` is a slug. Under `Rules.PUBLISHED` the rates of rows
     and averages are rounded as in published tables, have no interval, and are 0 where their denominator is; still they
     are fractions. ``flips``, ``key_points`` and ``calibration`` are neither rounded nor without intervals.
+    ``after_evidence`` counts cases that were decided by somebody who had opened what the judge goes by.
     """
 
     scope: str
@@ -241,6 +242,7 @@ class Comparison:
     key_points: KeyPoints
     calibration: list[Bin]
     differences: list[Difference]
+    after_evidence: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """As `compare --json` prints it and the API answers."""
@@ -252,6 +254,7 @@ class Comparison:
             "fingerprint": self.fingerprint,
             "rules": rules.value,
             "undecided": self.undecided,
+            "decided_after_network_evidence": self.after_evidence,
             "rows": [each.as_json("agent", rules) for each in self.rows],
             "overall": [each.as_json("agent", rules) for each in self.overall],
             "average": _averages(self.averages, rules),

@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from annotation.models import ApiToken, Person, Submission
-from judges import defining
+from judges import defining, expectations
 from judges.prompts import builtin
+from judges.scorers import action_selection
 from judges.tests import rows as judged
 
 People = dict[str, Person]
@@ -98,9 +99,14 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
         made = judged.judgment_row(item)
         known["id"] = item.run_id if "/judge-runs/{" in operation.path else made.pk
     known["digest"] = builtin("webjudge/1").digest
+    if "{expected}" in operation.path:
+        known |= {"external_id": trajectory.task.external_id, "expected": expectations.Kind.NETWORK_CHECKS.value}
+        expectations.write(None, trajectory.task, known["expected"], "checks:\n  - url: http://shop.example/\n")
     query = {}
     if asks_for_a_judge(operation):
-        for number, item in enumerate(judged.run_row(frozen, judged.judge_row("strict")).items.order_by("pk")):
+        scorer = action_selection.KIND.name if operation.path.endswith("/predictions") else "webjudge"
+        strict = judged.judge_row("strict", scorer=scorer)
+        for number, item in enumerate(judged.run_row(frozen, strict).items.order_by("pk")):
             judged.judgment_row(item, number % 2)  # one of them is not what the people say
         query["judge"] = "strict"
     names = {parameter.name for parameter in operation.path_parameters}

@@ -156,7 +156,8 @@ def test_what_is_no_ordinary_file_is_never_replaced(frozen: Submission, tmp_path
 
 def test_list_submissions_gives_one_object_a_submission(submission: Submission, people: People, tmp_path: Path) -> None:
     testing.label_all(people, submission, {"task_0000": [1, 0, 1], "task_0001": [0, 1, 1]})
-    base = {"id": submission.pk, "benchmark": "shops", "agent": "Careful Agent", "trajectories": 2, "labels": 6}
+    base = {"id": submission.pk, "benchmark": "shops", "agent": "Careful Agent", "attempt": 1}
+    base |= {"trajectories": 2, "labels": 6}
     assert json.loads(run("list_submissions", "--json")[0]) == [base | {"complete": False, "frozen": False}]
     testing.adjudicate_all(people["carol"], submission)
     assert json.loads(run("list_submissions", "--json")[0]) == [base | {"complete": True, "frozen": False}]
@@ -166,5 +167,5 @@ def test_list_submissions_gives_one_object_a_submission(submission: Submission, 
 
 def test_list_submissions_is_a_table_for_people(submission: Submission) -> None:
     lines = run("list_submissions")[0].splitlines()
-    assert lines[0].split() == ["id", "benchmark", "agent", "trajectories", "labels", "complete", "frozen"]
-    assert lines[1].split()[1:] == ["shops", "Careful", "Agent", "2", "0", "no", "no"]
+    assert lines[0].split() == ["id", "benchmark", "agent", "attempt", "trajectories", "labels", "complete", "frozen"]
+    assert lines[1].split()[1:] == ["shops", "Careful", "Agent", "1", "2", "0", "no", "no"]

@@ -9,8 +9,9 @@ import pytest
 from django.template.loader import render_to_string
 from lxml import html
 
+from annotation.formats.spreadsheets import csv_text
 from evaluations.statistics import Measure
-from evaluations.tables import MINUS, Column, Table, cell, columns_of, csv_text, written
+from evaluations.tables import MINUS, Column, Table, cell, columns_of, written
 
 RATE = Measure(0.8333333333333334, 1302, 1085, 0.81, 0.8524)
 SAME = Measure.missing("all labels are the same", 12)

@@ -124,6 +124,7 @@ def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
 def _shown(request: Request, found: Comparison, people: Sequence[Row], filters: Filters) -> dict[str, Any]:
     return {
         "comparison": found,
+        "looked": comparison_tables.looked(found),
         "figures": comparison_parts.figures(found),
         "parts": list(comparison_parts.parts(found, people, filters.label2)),
         **_listed(paged(request, found.differences, SHOWN)),

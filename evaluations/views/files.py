@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from django.http import Http404, HttpResponse
 from django.utils.http import content_disposition_header
 
+from annotation.formats.spreadsheets import file_name
 from evaluations.tables import Table
 
 
@@ -22,9 +22,3 @@ def csv_file(tables: Iterable[Table], name: str, *about: str) -> HttpResponse:
     response = HttpResponse(table.as_csv(), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = str(content_disposition_header(True, file_name(*about, table.name)))
     return response
-
-
-def file_name(*parts: str) -> str:
-    """A name of letters, digits, dots and dashes, such as ``shops.Agent-1.agreement.pairs.csv``."""
-    plain = (re.sub(r"[^A-Za-z0-9_]+", "-", part).strip("-")[:80] for part in parts)
-    return ".".join(part for part in plain if part) + ".csv"

@@ -12,7 +12,7 @@ from annotation.models import Submission
 from annotation.models.states import current_labels
 from evaluations.exports import missing_for_export
 
-COLUMNS = ("id", "benchmark", "agent", "trajectories", "labels", "complete", "frozen")
+COLUMNS = ("id", "benchmark", "agent", "attempt", "trajectories", "labels", "complete", "frozen")
 
 
 class Command(BaseCommand):
@@ -46,6 +46,7 @@ def _row(submission: Any) -> dict[str, Any]:
         "id": submission.pk,
         "benchmark": submission.benchmark.slug,
         "agent": submission.agent.name,
+        "attempt": submission.attempt,
         "trajectories": submission.trajectory_count,
         "labels": current_labels().filter(assignment__trajectory__submission=submission.pk).count(),
         "complete": all(problem.code == "not_frozen" for problem in missing_for_export(submission)),
