@@ -18,13 +18,15 @@ test:
 	@exec $(PY) -m config.checks
 
 # Measures queries, times and memory, the desk in a browser, coefficients over a million labels, the pages of results,
-# judge runs against a fake endpoint; prints tables.
+# network traces, rows of Multimodal-Mind2Web, judge runs against a fake endpoint; prints tables.
 bench:
 	@config/install.sh test
 	@$(PY) manage.py bench
 	@$(PY) -m config.desk_bench
 	@$(PY) -m config.statistics_bench
 	@$(PY) -m config.results_bench
+	@$(PY) -m config.har_bench
+	@$(PY) -m config.rows_bench
 	@exec $(PY) -m config.judge_bench
 
 # Drives the demo shop in Chromium again and rewrites the recordings.
@@ -32,13 +34,16 @@ demo-data:
 	@config/install.sh test
 	@exec $(PY) -m annotation.demo.record
 
-COMPILE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
-	--custom-compile-command "make requirements" pyproject.toml
+COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
+	--custom-compile-command "make requirements"
+COMPILE := $(COMPILE_ALONE) pyproject.toml
 
 requirements:
 	$(COMPILE) -o requirements.txt
 	$(COMPILE) --extra dev -c requirements.txt -o requirements-dev.txt
+	$(PY) -c 'import tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*extras["webarena"], sep="\n")' \
+		| $(COMPILE_ALONE) - -o requirements-webarena.txt
 
 # The environment and what the checks leave behind; var/ holds your data and stays.
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .cache
+	rm -rf .venv .venv-webarena .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .cache

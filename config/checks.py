@@ -28,16 +28,21 @@ PROFILE_VARIABLES = re.compile(
 EXAMPLE_KEY = "an example key of the checks, never used to serve: 0123456789 abcdefghijklmnopqrstuvwxyz"
 PRODUCTION = {"SECRET_KEY": EXAMPLE_KEY, "ALLOWED_HOSTS": "webverdict.example.org"}
 TESTS = ["-m", "pytest", "--numprocesses", "2"]
+WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
 
 
 @dataclass
 class Step:
-    """A program of the environment's bin folder, or of Python when it starts with `-m` or a .py file."""
+    """A program of the environment's bin folder, or of Python when it starts with `-m` or a .py file.
+
+    ``python`` is that of another environment, where the step belongs to one.
+    """
 
     name: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
     needs_servers: bool = False
+    python: Path | None = None
 
 
 @dataclass
@@ -76,6 +81,8 @@ STEPS = [
         {**PRODUCTION, **SERVERS, "INSECURE_HTTP": "1"},
         needs_servers=True,
     ),
+    # The optional extra, in an environment of its own; elsewhere these tests are left out.
+    Step("parity with webarena-verified", ["-m", "pytest", "judges/tests/parity"], python=WEBARENA),
 ]
 
 
@@ -105,7 +112,7 @@ def _timed(step: Step, data: Path) -> Outcome:
 
 
 def _run(step: Step, data: Path) -> Outcome:
-    if step.needs_servers and (reason := _servers_missing()):
+    if reason := _missing(step):
         # A run that is meant to prove everything must not pass by leaving this out.
         return Outcome(failed=int(_in_ci()), skipped=reason)
     environment = {name: value for name, value in os.environ.items() if not PROFILE_VARIABLES.fullmatch(name)}
@@ -124,7 +131,7 @@ def _run(step: Step, data: Path) -> Outcome:
 
 def _command(step: Step) -> list[str]:
     if step.command[0] == "-m" or step.command[0].endswith(".py"):
-        return [sys.executable, *step.command]
+        return [str(step.python or sys.executable), *step.command]
     return [str(Path(sysconfig.get_path("scripts"), step.command[0])), *step.command[1:]]
 
 
@@ -139,6 +146,13 @@ def _show(lines: Iterable[str]) -> Outcome | None:
             skips = f"{counts['skipped']} tests, the reasons stand above" if "skipped" in counts else ""
             closing = Outcome(counts.get("passed", 0), failed, skips)
     return closing
+
+
+def _missing(step: Step) -> str:
+    """Why a step cannot be run here, "" where it can."""
+    if step.python and not step.python.exists():
+        return "the extra is not installed: config/install.sh parity does it"
+    return _servers_missing() if step.needs_servers else ""
 
 
 def _servers_missing() -> str:

@@ -247,6 +247,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    # Several things have a kind: without a name of its own the schema would number them.
+    "ENUM_NAME_OVERRIDES": {"ExpectationKind": "judges.models.Expectation.Kind"},
 }
 
 # --- Jobs ----------------------------------------------------------------------------------------------------
@@ -324,3 +326,5 @@ ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240)  # after 
 # Where models are asked, by name; nothing is asked, and no key is looked for, where none is set.
 JUDGE_ENDPOINTS = environment.endpoints("JUDGE_ENDPOINTS")
 JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)  # after that a worker counts as dead
+# Installed rubric scripts. Scorers know no settings: judges/scorers/rubric/scripts.py reads the same variable.
+RUBRIC_SCRIPTS = environment.text("RUBRIC_SCRIPTS")

@@ -7,8 +7,7 @@ from config.tests.test_settings import python
 SECONDS = 2.0  # an answer that a person takes for an answer
 SENDING = """
 import logging, time
-import django
-django.setup()
+import config.wsgi  # as a web process, which loads every page before its first request
 logging.disable(logging.CRITICAL)  # the failed message is logged with its traceback
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command

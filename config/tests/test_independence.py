@@ -96,6 +96,10 @@ def protocol(db, tmp_path, settings):
     Phrase.objects.create(person=people["bob"], text=mark("bob", "phrase"))
     screenshots.keep_bytes("0", b"{}")
     Attachment.objects.create(trajectory=rows[0], kind="agent_response", name="agent_response.json", sha256="0", size=2)
+    page = rows[0].steps.get(index=0).screenshot  # as the picture of a kept page
+    Attachment.objects.create(
+        trajectory=rows[0], kind="cached_page", name="pages/x.jpg", sha256=page.sha256, size=page.size
+    )
     workflow.configure(people["mira"], submission, second_stage=True)
     Upload.objects.create(
         uploaded_by=people["mira"],
@@ -139,11 +143,17 @@ def arguments(route, rows):
     """The values to walk an address with, by what its route says they are."""
     submission = rows[0].submission_id
     things = {
+        "trajectories/<int:pk>/pages/": [
+            {"pk": row.pk, "attachment_pk": Attachment.objects.get(kind="cached_page").pk} for row in rows
+        ],
         "trajectories/<int:pk>": [{"pk": row.pk} for row in rows],
         "submissions/<int:pk>": [{"pk": submission}],
         "work/<int:pk>": [{"pk": submission}],
         "adjudicate/<int:pk>": [{"pk": submission}],
         "practice/<int:pk>": [{"pk": submission}],
+        "tasks/<int:pk>/expectations": [
+            {"pk": Task.objects.first().pk, "expected": kind} for kind in ("network_checks", "rubric")
+        ],
         "tasks/<int:pk>": [{"pk": Task.objects.first().pk}],
         "key-points/<int:pk>": [{"pk": KeyPoint.objects.last().pk}],
         "phrases/<int:pk>": [{"pk": Phrase.objects.get().pk}],
@@ -154,6 +164,9 @@ def arguments(route, rows):
         "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:5]],
         "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
+        "<slug:slug>/tasks/<str:external_id>/expectations": [
+            {"slug": "shops", "external_id": rows[0].task.external_id, "expected": "network_checks"}
+        ],
         "<slug:slug>/tasks/<str:external_id>": [{"slug": "shops", "external_id": rows[0].task.external_id}],
         "<slug:slug>": [{"slug": "shops"}],
     }
@@ -161,7 +174,7 @@ def arguments(route, rows):
         "step": 0,
         "number": 0,
         "kind": "thumbnail",
-        "attachment_pk": Attachment.objects.get().pk,
+        "attachment_pk": Attachment.objects.get(kind="agent_response").pk,
         "trajectory_pk": Trajectory.objects.filter(submission__practice=True).earliest("pk").pk,
         "person_pk": Person.objects.get(username="bob").pk,
         "export_format": "labels",

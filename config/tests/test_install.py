@@ -86,11 +86,12 @@ def test_a_python_without_venv_is_named_with_the_remedy(checkout):
     assert "apt-get install python3-venv" in done.stderr
 
 
-def test_a_full_disk_is_named_in_one_line(checkout):
-    program(checkout / "bin", "df", 'echo header; echo "/dev/root 1 1 204800 99% /"')
-    done = install(checkout)
+@pytest.mark.parametrize(("purpose", "free", "needed"), [("run", 1023, 1024), ("test", 2047, 2048)])
+def test_a_full_disk_is_named_in_one_line(checkout, purpose, free, needed):
+    program(checkout / "bin", "df", f'echo header; echo "/dev/root 1 1 {free * 1024} 99% /"')
+    done = install(checkout, purpose)
     assert done.returncode == 1
-    assert done.stderr == "Only 200 MB of disk are free here; the environment needs 1024 MB.\n"
+    assert done.stderr == f"Only {free} MB of disk are free here; the environment needs {needed} MB.\n"
 
 
 def test_a_failed_installation_is_told_and_tried_again_the_next_time(checkout):
