@@ -20,6 +20,7 @@ from playwright.sync_api import expect
 from annotation.models import triggers
 
 NO_CHROMIUM = "no Chromium found: install one (Debian: apt-get install chromium) or name it in CHROMIUM"
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DATA = Path(tempfile.mkdtemp(prefix="webverdict-test-"))
 # The same for all processes of a run, another one for each run: people test at the same time on one server.
@@ -81,6 +82,7 @@ def _forget_redis_keys(url: str) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of PostgreSQL belong to the run on PostgreSQL (DATABASE_URL); elsewhere they are left out, and counted.
+    All that may touch the database are marked, so that this run can leave out those that it has no part in.
 
     A test in a browser that fails is tried once more: a loaded machine can be slower than any bound. Each second
     try is named in the last lines; one that comes up again and again is a fault to look for.
@@ -90,6 +92,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+        # pytest-django refuses every query of the others.
+        if item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.servers)
     if connection.vendor == "postgresql":
         return
     foreign = [item for item in items if item.get_closest_marker("postgresql")]

@@ -17,6 +17,8 @@ from config.filesystem_broker import return_taken
 from config.tests import probe
 from config.tests.waiting import wait_until
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture
 def queue(tmp_path):

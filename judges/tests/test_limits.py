@@ -16,6 +16,8 @@ from judges.models import ModelTerms, RateWindow
 from judges.working import limits
 from judges.working.limits import Budget, SharedGate
 
+pytestmark = pytest.mark.servers
+
 DATABASE = pytest.param("database", marks=pytest.mark.django_db(transaction=True))
 STORES = [DATABASE, "redis"] if project.REDIS_URL else [DATABASE]
 NAME = "default:careful-model"
