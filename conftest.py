@@ -93,7 +93,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
         # pytest-django refuses every query of the others.
-        if item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())):
+        queries = item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ()))
+        if queries or item.get_closest_marker("postgresql"):
             item.add_marker(pytest.mark.servers)
     if connection.vendor == "postgresql":
         return
