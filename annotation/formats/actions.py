@@ -48,7 +48,7 @@ POINTING_TARGET = re.compile(
     rf"coords\s*\({PAIR}\)\s*->\s*(?:(?:DOUBLE_|RIGHT_|MIDDLE_)?CLICK|TYPE|HOVER|SELECT)\b(?P<rest>.*)", re.DOTALL
 )
 SECOND_POINT = re.compile(
-    rf"(?:[\s,-]|->|(?:and|then|to|until)\b)*+(?:drag|(?:coords|coordinates?)?\s*[(\[]{PAIR}[)\]])", re.IGNORECASE
+    rf"(?:[\s,>-]++|(?:and|then|to|until)\b)*(?:drag|(?:coords|coordinates?)?\s*[(\[]{PAIR}[)\]])", re.IGNORECASE
 )
 STATUS = re.compile(r"\|\s*(SUCCESS|FAILED)\s*\Z")
 CALL = re.compile(r"(?P<name>[\w.]++)\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)\s*+(?:\|\s*+(?:SUCCESS|FAILED)\s*+)?")

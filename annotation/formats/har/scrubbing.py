@@ -50,15 +50,16 @@ SEPARATOR = re.compile(rf"""[:=]\s{{0,8}}+(?:(\[)\s{{0,8}}+)?((?:\\{{0,64}}+"){{
 NAME_BEFORE = re.compile(r"""\s{0,8}(?:\]?(?:["'`]\\{0,64}|;(?:touq|sopa|43#|93#|22x#|72x#)&))?([\w$.-]{1,100})""")
 LONGEST_BEFORE = 190
 DEEPEST_QUOTE = "\\" * 65  # JSON in a JSON text in a JSON text ..., seven levels of it: nothing of it is kept
+# What is repeated in ++ or *+ never fails once it has taken something: up to Python 3.11.4 that something stayed taken.
 VALUES = {
-    '"': re.compile(r'(?:[^"\\\r\n]|\\.)++'),
-    "'": re.compile(r"(?:[^'\\\r\n]|\\.)++"),
-    "`": re.compile(r"(?:[^`\\]|\\.)++"),
+    '"': re.compile(r'(?:[^"\\\r\n]|\\.?)++'),
+    "'": re.compile(r"(?:[^'\\\r\n]|\\.?)++"),
+    "`": re.compile(r"(?:[^`\\]|\\.?)++"),
     "": re.compile(r"-?[0-9][0-9.]{0,40}+(?!\w)"),
 }
 ESCAPED_VALUE = re.compile(r"""[^"'`\\\r\n]++""")
-ENTITY_VALUE = re.compile(r"""[^&"'<>\r\n]++(?:&(?!quot;|apos;|#34;|#39;|#x2[27];)[^&"'<>\r\n]*+)*+""")
-BLOCK_VALUE = re.compile(r"""(?:[^"\\]|\\(?!"))++""")
+ENTITY_VALUE = re.compile(r"""[^&"'<>\r\n][^"'<>\r\n]*?(?=&(?:quot|apos|#34|#39|#x2[27]);|["'<>\r\n]|\Z)""")
+BLOCK_VALUE = re.compile(r"""(?!\\")[^"]+?(?=\\?"|\Z)""")
 LIST_VALUE = re.compile(r"""[^\]\r\n]++""")
 # A line of a plain text: DB_PASSWORD=X, password: X, Authorization: Basic X.
 LINE = re.compile(
@@ -66,14 +67,15 @@ LINE = re.compile(
 )
 # Quotes count behind an equals sign alone, as in a browser, and a tag ends at the first `>` that is not in them.
 TAG = re.compile(
-    r"""<(input|meta|button|textarea)\b((?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+)(>[^<]*+)?""", re.IGNORECASE
+    r"""<(input|meta|button|textarea)\b((?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!"[^"]*+"|'[^']*+')))*+)(>[^<]*+)?""",
+    re.IGNORECASE,
 )
 TAG_BEGINS = re.compile(r"<(?:input|meta|button|textarea)\b", re.IGNORECASE)
 MOST_TAGS = 20_000  # of these, in one body
 ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]{1,50}+)\s{0,8}+=\s{0,8}+("[^"]*"|'[^']*'|[^\s"'<>]+)""")
 # <SecretAccessKey>X</SecretAccessKey>, <wsse:Password Type="x"><![CDATA[X]]></wsse:Password>
 ELEMENT = re.compile(
-    r"<((?:[\w.-]{1,100}+:)?([\w.-]{1,100}+)(?:\s[^<>]*+)?>)((?:<!\[CDATA\[(?:[^\]]++|\](?!\]>))*+|[^<]++))"
+    r"<((?:[\w.-]{1,100}+:)?([\w.-]{1,100}+)(?:\s[^<>]*+)?>)((?:<!\[CDATA\[[\s\S]*?(?=\]\]>|\Z)|[^<]++))"
 )
 
 
