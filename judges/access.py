@@ -14,7 +14,7 @@ from django.http import Http404
 
 from annotation import access
 from annotation.access import Role
-from annotation.models import Benchmark, InformedRevision, Submission, Task, Trajectory
+from annotation.models import Benchmark, InformedRevision, Membership, Submission, Task, Trajectory
 from judges.models import Judge, JudgeRun, Judgment
 from judges.scorers.action_selection.judge import KIND_NAME
 
@@ -68,8 +68,21 @@ def judgments_for(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
         return _without_expected(person, trajectory.submission.benchmark, made)
     decided = trajectory.adjudications.filter(adjudicator=person, decided_at__isnull=False)
     if role is Role.ADJUDICATOR and decided.exists() and not _open_again(trajectory):
-        return made
+        return made.exclude(judge__scorer__in=TELLING) if blind_beside(person, trajectory, Role.ANNOTATOR) else made
     return made.none()
+
+
+def blind_beside(person: Any, trajectory: Trajectory, *roles: Role) -> bool:
+    """Whether the person has, or had, one of ``roles`` in another open submission that has the same task.
+
+    What its checks or its rubric say is then nothing for them yet, whatever they have decided here.
+    """
+    same = {"submission__benchmark": trajectory.submission.benchmark_id, "submission__frozen_at": None}
+    beside = Membership.objects.filter(person=person, role__in=roles, **same).exclude(
+        submission=trajectory.submission_id
+    )
+    tasks = Trajectory.objects.filter(submission__in=beside.values("submission"))
+    return tasks.filter(task__external_id=trajectory.task.external_id).exists()
 
 
 def _without_expected(person: Any, benchmark: Benchmark, made: QuerySet[Judgment]) -> QuerySet[Judgment]:
@@ -164,9 +177,10 @@ def trajectories_of_task(person: Any, task: Task) -> QuerySet[Trajectory]:
 def network_evidence_for(person: Any, pk: int) -> Trajectory:
     """A trajectory whose network evidence the person may look at: an adjudicator who no longer judges it blind.
 
-    That is when they may see its labels: a dispute once they have opened it, anything else once it was decided.
+    That is when they may see its labels: a dispute once they have opened it, anything else once it was decided. Not
+    while they label the same task in another submission.
     """
     found = access.trajectory_for(person, pk, Role.ADJUDICATOR)
-    if not access.may_see_labels(person, found):
+    if not access.may_see_labels(person, found) or blind_beside(person, found, Role.ANNOTATOR):
         raise Http404("There is no network evidence of this trajectory for you yet.")
     return found

@@ -61,8 +61,11 @@ def look(person: Any, trajectory: Trajectory) -> InformedRevision:
     """Show the person all judgments of this submission's runs at this moment; raises what `workflow.look` raises.
 
     Imported ones are left out: whoever keeps the benchmark may import them, in whatever submission they have a part.
+    So are those that tell what is expected of the task, where the person has to judge it blind in another submission.
     """
     made = Judgment.objects.filter(trajectory=trajectory, item__run__test=False).select_related("judge")
+    if access.blind_beside(person, trajectory, Role.ANNOTATOR, Role.ADJUDICATOR):
+        made = made.exclude(judge__scorer__in=access.TELLING)
     ordered = made.order_by("judge__name", "judge__version", "repetition", "pk")
     return workflow.look(person, trajectory, [_shown(judgment) for judgment in ordered])
 

@@ -32,9 +32,11 @@ from annotation.models import (
 from annotation.records import Finding
 from annotation.workflow.ground import join
 from judges import defining, second_stage
+from judges.expectations import Kind
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms
 from judges.prompts import builtin
 from judges.tests import rows as judged
+from judges.tests.expecting import CHECKS, RUBRIC, expect, give_trace
 
 pytestmark = pytest.mark.django_db
 NAMES = ("alice", "bob", "chen", "carol", "mira")
@@ -100,6 +102,9 @@ def protocol(db, tmp_path, settings):
     Attachment.objects.create(
         trajectory=rows[0], kind="cached_page", name="pages/x.jpg", sha256=page.sha256, size=page.size
     )
+    give_trace(rows[0])
+    expect(rows[0].task, CHECKS.replace("The search", mark("expected", "check")))
+    expect(rows[0].task, RUBRIC.replace("The lamp", mark("expected", "claim")), Kind.RUBRIC)
     workflow.configure(people["mira"], submission, second_stage=True)
     Upload.objects.create(
         uploaded_by=people["mira"],
@@ -229,7 +234,9 @@ def walk(people, rows, name):
     for route, address in [pair for pair in addresses(rows) if "sign-out" not in pair[0]]:
         for method in ("get", "post"):
             with transaction.atomic():
-                response = getattr(client, method)(address)
+                # To htmx a look is answered by what is seen, to others by the way there, and it is undone here at once.
+                headers = {"HX-Request": "true"} if address.endswith("/look") else {}
+                response = getattr(client, method)(address, headers=headers)
                 said = f"{response.status_code} {dict(response.items())} {body(response)}"
                 transaction.set_rollback(True)
             client.cookies.pop("messages", None)  # the word of thanks for what was just rolled back
@@ -246,8 +253,8 @@ def forbidden_marks(name, said):
     if name == "carol":  # the dispute is hers to see; drafts, proposals, blind spot checks and judgments are not
         hidden = {m for m in marks if m[0] == "judge" or m[1] in ("draft", "proposal")}
         return hidden | {m for m in marks if m[0] != "carol" and m[2] != "0"}
-    if name == "mira":  # proposals, reports and judgments are for the maintainer; labels only when frozen
-        return {m for m in marks if m[1] not in ("proposal", "report") and m[0] not in ("known", "judge")}
+    if name == "mira":  # proposals, reports, judgments and what is expected are for the maintainer; labels when frozen
+        return {m for m in marks if m[1] not in ("proposal", "report") and m[0] not in ("known", "judge", "expected")}
     return {m for m in marks if m[0] != name}
 
 
@@ -329,7 +336,8 @@ def test_nothing_that_people_see_changes_when_a_judge_has_judged(protocol, name)
 def test_the_walk_would_notice_a_judgment(protocol):
     _, people, rows = protocol
     said = "".join(said for _, _, _, said in walk(people, rows, "mira"))
-    for words in ("MARK-judge-said-0-", "MARK-judge-imported--", "MARK-judge-name--"):
+    marks = ("MARK-judge-said-0-", "MARK-judge-imported--", "MARK-judge-name--")
+    for words in (*marks, "MARK-expected-check--", "MARK-expected-claim--"):
         assert words in said
         assert forbidden_marks("carol", words) != set()
         assert forbidden_marks("alice", words) != set()

@@ -11,10 +11,12 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotation import ingest, testing
-from annotation.models import ApiToken, Membership, Person, Submission
+from annotation import ingest, testing, workflow
+from annotation.models import ApiToken, InformedRevision, Membership, Person, Submission, Trajectory
+from annotation.models.events import Event
 from judges import access
 from judges.models import Judgment, RunItem
+from judges.network_evidence import SEEN
 from judges.scorer import REGISTRY
 from judges.tests import rows
 from judges.tests.expecting import CHECKS, expect, give_trace
@@ -89,3 +91,76 @@ def test_who_decides_in_another_submission_of_the_benchmark_is_not(judged, role)
 def test_every_scorer_that_expects_something_is_known_to_tell_it():
     assert {kind.name for kind in REGISTRY.values() if kind.expects} <= set(access.TELLING)
     assert set(access.TELLING) <= {*REGISTRY, "webarena-verified"}
+
+
+# --- who has decided here, and labels the same task there -------------------------------------------------------------
+
+
+def join(submission: Submission, person: Person, role: Membership.Role) -> None:
+    Membership.objects.create(submission=submission, person=person, role=role, pseudonym="X1")
+
+
+def decided(judgment: Judgment) -> Person:
+    """carol, who has decided the judged trajectory."""
+    trajectory = Trajectory.objects.get(pk=judgment.trajectory_id)
+    carol, ids = Person.objects.get(username="carol"), trajectory.task.external_id
+    people = {name: Person.objects.get(username=name) for name in ("alice", "bob", "chen")}
+    testing.label_all(people, trajectory.submission, {ids: [1, 0, 1]})
+    workflow.open_adjudication(carol, trajectory)
+    workflow.decide(carol, trajectory, testing.content(trajectory))
+    return carol
+
+
+def evidence(person: Person, judgment: Judgment) -> list[tuple[int, bool]]:
+    """What the network evidence answers when it is asked for, and when it is opened."""
+    client = Client()
+    client.force_login(person)
+    asked = client.get(reverse("network-evidence", args=[judgment.trajectory_id]))
+    opened = client.post(
+        reverse("look-network-evidence", args=[judgment.trajectory_id]), headers={"HX-Request": "true"}
+    )
+    return [(answer.status_code, SECRET in answer.content.decode()) for answer in (asked, opened)]
+
+
+def test_who_has_decided_a_task_and_labels_it_elsewhere_is_not_told_either(judged):
+    _, judgment, theirs = judged
+    carol = decided(judgment)
+    join(theirs, carol, Membership.Role.ANNOTATOR)
+    assert {name for name, (_, told) in answers(carol, judgment).items() if told} == set()
+    assert evidence(carol, judgment) == [(404, False), (404, False)]
+    assert not Event.objects.filter(kind=SEEN).exists()
+    Submission.objects.filter(pk=theirs.pk).update(frozen_at=timezone.now())
+    assert answers(carol, judgment)["judgment"] == (200, True)
+    assert evidence(carol, judgment) == [(200, False), (200, True)]
+
+
+def test_who_labels_other_tasks_of_the_benchmark_elsewhere_is_told(judged):
+    _, judgment, theirs = judged
+    carol = decided(judgment)
+    join(theirs, carol, Membership.Role.ANNOTATOR)
+    assert judgment.trajectory is not None
+    theirs.trajectories.filter(task__external_id=judgment.trajectory.task.external_id).delete()
+    assert answers(carol, judgment)["judgment"] == (200, True)
+    assert evidence(carol, judgment)[1] == (200, True)
+
+
+@pytest.mark.parametrize("role", [Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR])
+def test_the_second_stage_leaves_out_what_tells_the_task_to_who_judges_it_elsewhere(judged, role):
+    mira, judgment, theirs = judged
+    trajectory = Trajectory.objects.get(pk=judgment.trajectory_id)
+    workflow.configure(mira, trajectory.submission, second_stage=True)
+    other = rows.run_row(trajectory.submission, rows.judge_row("free"))
+    rows.judgment_row(RunItem.objects.get(run=other, trajectory=trajectory), 1)
+    shown = {}
+    for name in ("alice", "bob"):
+        person = Person.objects.get(username=name)
+        testing.label(person, trajectory)
+        if name == "alice":
+            join(theirs, person, role)
+        client = Client()
+        client.force_login(person)
+        client.post(reverse("look-second-stage", args=[trajectory.pk]))
+        page = client.get(reverse("second-stage", args=[trajectory.pk]), {"of": judgment.pk})
+        looked = InformedRevision.objects.get(label__assignment__annotator=person)
+        shown[name] = SECRET in page.content.decode(), {one["judge"] for one in looked.judgments}
+    assert shown == {"alice": (False, {"free"}), "bob": (True, {"free", "net"})}
