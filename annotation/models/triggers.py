@@ -1,5 +1,5 @@
 """The rules that only a trigger can hold, for PostgreSQL and SQLite: append-only rows, the number of slots, and that a
-failure names its step wherever there are steps.
+failure names its step wherever there are steps, and no step that there is not.
 
 A migration that rebuilds one of these tables on SQLite drops its triggers; it must end with `install`. A test
 compares the triggers of a migrated database with this list.
@@ -41,8 +41,10 @@ EXPLAINED = {
 }
 UNEXPLAINED = (
     "NEW.verdict = 0 AND NEW.failure_step IS NULL AND EXISTS (SELECT 1 FROM annotation_step WHERE trajectory_id = {of})"
+    " OR NEW.failure_step IS NOT NULL AND NOT EXISTS"
+    ' (SELECT 1 FROM annotation_step WHERE trajectory_id = {of} AND "index" = NEW.failure_step)'
 )
-MESSAGE = "a failure names the step where it failed"
+MESSAGE = "a failure names the step where it failed, one that there is"
 
 
 def names() -> list[str]:

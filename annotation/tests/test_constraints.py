@@ -87,6 +87,7 @@ def test_an_assignment_with_a_label_cannot_be_deleted(submission, people):
         {"reasoning": ""},
         {"verdict": 0, "failure_step": None, "failure_type": "other"},
         {"verdict": 0, "failure_step": 1, "failure_type": ""},
+        {"verdict": 0, "failure_step": 99, "failure_type": "other"},
         {"verdict": 2, "cause": ""},
         {"revision": 2, "revision_reason": ""},
     ],
@@ -160,6 +161,15 @@ def test_a_trajectory_is_given_back_once_until_that_is_lifted(submission, people
     assert refused(lambda: Release.objects.create(**given))
     Release.objects.filter(pk=first.pk).update(lifted_at=timezone.now())
     assert Release.objects.create(**given).pk != first.pk
+
+
+def test_a_decision_names_no_step_that_there_is_not(submission, people):
+    testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
+    trajectory = submission.trajectories.first()
+    workflow.open_adjudication(people["carol"], trajectory)
+    opened = Adjudication.objects.filter(trajectory=trajectory)
+    assert refused(lambda: opened.update(failure_step=trajectory.steps.count()))
+    assert opened.update(failure_step=trajectory.steps.count() - 1) == 1
 
 
 def test_a_decided_adjudication_never_changes_and_an_open_one_may_be_left(submission, people):
