@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,16 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation.formats import mind2web_rows
+from annotation.formats import mind2web_rows, scratch
 from annotation.formats.documents import FormatError
 from annotation.formats.labels_csv import read_labels
+from annotation.formats.printable import printable
 from annotation.formats.tasks import nearest, read_tasks
 from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Task
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
 
 LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
+LONGEST_FILE_NAME = 60  # characters: of four bytes each at most, and a folder takes names of 255
 MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 
 
@@ -54,12 +55,12 @@ def import_task_rows(path: Path, *, benchmark_slug: str, benchmark_name: str = "
 
 def import_task_file(file: Any, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
     """Load an uploaded file of tasks: a task list, or rows of Multimodal-Mind2Web, which are not read into memory."""
-    with tempfile.NamedTemporaryFile(prefix="webverdict-") as kept:
-        for chunk in file.chunks():
-            kept.write(chunk)
-        kept.flush()
-        if mind2web_rows.is_rows(Path(kept.name)):
-            return import_task_rows(Path(kept.name), benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
+    with scratch.folder("tasks") as folder:
+        kept = folder / printable(printable(Path(file.name).name), LONGEST_FILE_NAME)  # messages say it
+        with kept.open("wb") as stream:
+            stream.writelines(file.chunks())
+        if mind2web_rows.is_rows(kept):
+            return import_task_rows(kept, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
     file.seek(0)
     return import_tasks(file.read(), file.name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
 

@@ -276,14 +276,17 @@ class UploadForm(forms.Form):
     """A package for an existing benchmark, or for a new one whose task file comes along."""
 
     package = forms.FileField(
-        label="Package", help_text="A zip with one folder for every task id: a trajectory, or answers."
+        label="Package",
+        help_text="A zip of trajectories (TASK_ID/result.json and TASK_ID/trajectory/) or of answers as in Mind2Web-2 "
+        "(TASK_ID/answer_1.md, and pages in cache/), or rows of Multimodal-Mind2Web (.parquet, .jsonl, .jsonl.gz).",
     )
     agent_name = forms.CharField(label="Agent", max_length=200, help_text="As the exports shall name it.")
     benchmark = forms.ModelChoiceField(Benchmark.objects.order_by("name"), required=False, empty_label="Choose…")
     tasks = forms.FileField(
         label="Tasks of a new benchmark",
         required=False,
-        help_text="A JSON list of tasks; only when the benchmark is not in the list.",
+        help_text="Only when the benchmark is not in the list: a JSON list of objects with task_id and confirmed_task, "
+        "or the same rows (.parquet, .jsonl, .jsonl.gz). Answers need the JSON list: they do not say their task.",
     )
     benchmark_name = forms.CharField(label="Name of the new benchmark", max_length=64, required=False)
     keep_valid = forms.BooleanField(
@@ -312,7 +315,11 @@ class TasksForm(forms.Form):
     """A task file for a benchmark, new or known."""
 
     name = forms.CharField(label="Benchmark", max_length=64, help_text="An existing name adds to that benchmark.")
-    tasks = forms.FileField(label="Task file", help_text="A JSON list of objects with task_id and confirmed_task.")
+    tasks = forms.FileField(
+        label="Task file",
+        help_text="A JSON list of objects with task_id and confirmed_task, or rows of Multimodal-Mind2Web (.parquet, "
+        ".jsonl, .jsonl.gz), of which the tasks are taken.",
+    )
 
     def clean_name(self) -> str:
         if not slugify(self.cleaned_data["name"]):

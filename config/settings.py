@@ -326,5 +326,4 @@ ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240)  # after 
 # Where models are asked, by name; nothing is asked, and no key is looked for, where none is set.
 JUDGE_ENDPOINTS = environment.endpoints("JUDGE_ENDPOINTS")
 JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)  # after that a worker counts as dead
-# Installed rubric scripts. Scorers know no settings: judges/scorers/rubric/scripts.py reads the same variable.
-RUBRIC_SCRIPTS = environment.text("RUBRIC_SCRIPTS")
+RUBRIC_SCRIPTS = environment.text("RUBRIC_SCRIPTS")  # the folder of installed rubric scripts

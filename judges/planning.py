@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.db.models.functions import Length
 
 from annotation.models import Attachment, Submission, Trajectory
@@ -128,7 +129,7 @@ def _with_rubric(submission: Submission, chosen: list[Trajectory], source: str) 
 
 def _has_script(task_id: str) -> bool:
     try:
-        return scripts.installed(task_id) is not None
+        return scripts.installed(settings.RUBRIC_SCRIPTS, task_id) is not None
     except NotConfigured:  # there is one; that it cannot be used is an error of the item
         return True
 

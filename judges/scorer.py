@@ -43,7 +43,8 @@ class Subject:
     ``screenshots`` has one entry a step, None where the step has no picture; equal pictures have equal digests.
     ``input_images`` came with the task. ``key_points`` were accepted by people. The final answer is in ``record``;
     a scorer that must not show it to its model leaves it there. ``files`` came with the trajectory, in the order of
-    their names; ``expectations`` of the task by kind, the newest version of each.
+    their names; ``expectations`` of the task by kind, the newest version of each. ``rubric_scripts`` is the folder of
+    installed scripts, "" for none.
     """
 
     record: TrajectoryRecord
@@ -53,6 +54,7 @@ class Subject:
     key_points: tuple[str, ...] = ()
     files: tuple[StoredFile, ...] = ()
     expectations: Mapping[str, Expected] = field(default_factory=lambda: MappingProxyType({}))
+    rubric_scripts: str = ""
 
     def files_of(self, kind: AttachmentKind) -> tuple[StoredFile, ...]:
         return tuple(one for one in self.files if one.kind is kind)

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-LONGEST_SHOWN = 40_000  # characters; the worst Markdown of this length takes two seconds and makes 1.4 MB of HTML
+LONGEST_SHOWN = 40_000  # characters; the worst Markdown of this length takes four seconds and makes 1.4 MB of HTML
 LONGEST_ADDRESS = 8_000
 MOST_CITED = 500
 SCHEME = re.compile(r"https?://[^/?#]", re.IGNORECASE)
@@ -26,6 +26,7 @@ ENDS = ".,;:!?*_~"  # of a sentence, not of its last address
 PAIRS = {")": "(", "]": "["}
 LINK = {"rel": "nofollow noreferrer noopener", "target": "_blank"}
 DEEPEST_HEADING = 6
+DEEPEST = 20  # levels of lists and quotations, two for each entry of a list; the library's own limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,7 @@ def normal(address: str) -> str:
 @lru_cache(maxsize=32)  # a desk shows the same answer again with every page that is opened beside it
 def read_answer(text: str) -> AnswerText:
     """The first `LONGEST_SHOWN` characters of ``text`` as HTML, and what they cite."""
-    env: dict[str, Any] = {}
-    tokens = PARSER.parse(text[:LONGEST_SHOWN], env)
+    tokens, env = _parsed(text[:LONGEST_SHOWN])
     book = _Book()
     for token in tokens:
         if token.type == "inline":
@@ -75,12 +75,25 @@ def read_answer(text: str) -> AnswerText:
     return AnswerText(html, book.citations(), max(len(text) - LONGEST_SHOWN, 0))
 
 
+def _parsed(text: str) -> tuple[list[Token], dict[str, Any]]:
+    """The blocks of a text, and its definitions. What is in too many lists and quotations stands without them.
+
+    The library drops what lies deeper than its limit, without a word: judges would read what no person sees.
+    """
+    env: dict[str, Any] = {}
+    tokens = PARSER.parse(text, env)
+    if all(token.nesting != 1 or token.level < DEEPEST - 1 for token in tokens):
+        return tokens, env
+    env = {}
+    return FLAT.parse(text, env), env
+
+
 def _is_safe(address: str) -> bool:
     return len(address) <= LONGEST_ADDRESS and SCHEME.match(address) is not None
 
 
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST}).enable(["table", "strikethrough"])
     parser.validateLink = _is_safe  # type: ignore[assignment]
     # Without styles in attributes, which the pages' policy forbids: the alignment of columns.
     parser.add_render_rule("th_open", lambda *_: "<th>")
@@ -95,6 +108,7 @@ def _cited(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env
 
 
 PARSER = _parser()
+FLAT = _parser().disable(["list", "blockquote"])  # then nothing lies in anything
 
 
 @dataclass(slots=True)

@@ -1,6 +1,8 @@
 """The text of a PDF, read in a process of its own: the library is C, and the file comes from anywhere.
 
-Run as a file it is that process: a PDF on its standard input, the text as UTF-8 on its standard output.
+Run as a file it is that process: a PDF on its standard input, the text as UTF-8 on its standard output. Judges need
+pictures too, and read in a process that is confined further (`judges.scorers.rubric.pdf`); what a page says is read
+here for both, so that people and models are shown the same text.
 """
 
 from __future__ import annotations
@@ -9,13 +11,15 @@ import resource
 import subprocess
 import sys
 import tempfile
-from typing import IO
+from collections.abc import Iterator
+from typing import IO, Any
 
 SECONDS = 10
 MEMORY = 2**30  # bytes of address space
 MOST_PAGES = 100
 LONGEST = 400_000  # characters
 LARGEST = 4 * LONGEST + MOST_PAGES  # bytes that the process may write
+UNREADABLE = "(a page that cannot be read)"
 COMMAND = [sys.executable, "-I", "-B", __file__]  # it takes nothing from environment and folder
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # no keys, no settings, no addresses
 
@@ -50,6 +54,25 @@ def text_of(data: bytes) -> str:
         return _read(text).replace("\x00", "")[:LONGEST]
 
 
+def page_texts(document: Any) -> Iterator[str]:
+    """The text of each of the first `MOST_PAGES` pages of a `pypdfium2.PdfDocument`, with line feeds between lines.
+
+    A page that is broken by itself is `UNREADABLE`, and no more than that.
+    """
+    import pypdfium2  # noqa: PLC0415 - only in a process that may crash
+
+    for number in range(min(len(document), MOST_PAGES)):
+        try:
+            page = document[number]
+            textpage = page.get_textpage()
+            text = textpage.get_text_bounded()
+            textpage.close()
+            page.close()
+        except pypdfium2.PdfiumError:
+            text = UNREADABLE
+        yield text.replace("\r\n", "\n")
+
+
 def _read(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read(LARGEST).decode("utf-8", errors="replace")
@@ -63,7 +86,7 @@ def _limited() -> None:
 
 
 def _print_text() -> None:
-    import pypdfium2  # noqa: PLC0415 - only here, where it may crash
+    import pypdfium2  # noqa: PLC0415 - only in a process that may crash
 
     data = sys.stdin.buffer.read()
     try:
@@ -71,10 +94,9 @@ def _print_text() -> None:
     except pypdfium2.PdfiumError as error:
         raise SystemExit(f"it is broken or needs a password: {error}") from error
     left = LONGEST
-    for number in range(min(len(document), MOST_PAGES)):
-        text = document[number].get_textpage().get_text_range()[:left]
+    for text in page_texts(document):
+        sys.stdout.buffer.write(text[:left].encode("utf-8", errors="replace") + b"\f")
         left -= len(text) + 1
-        sys.stdout.buffer.write(text.encode("utf-8", errors="replace") + b"\f")
         if left <= 0:
             break
 

@@ -81,7 +81,7 @@ def _says(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
         return "the line begins with a tab; indent with blanks"
     if "mapping values are not allowed" in says:
         return "there are two colons with a blank behind them in one value; put the text in quotation marks"
-    return says
+    return f"no valid YAML: {says}; look for a bracket or quotation mark that is not closed, and at the indentation"
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -187,4 +187,5 @@ _Writer.add_representer(str, _text_node)
 
 def written(value: Any) -> str:
     """A value of JSON as YAML, in the order of its keys; `parse_yaml` reads it as the same."""
-    return yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
+    # As wide as a document can be: a folded text ends its lines with backslashes, which nobody can edit.
+    return yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=LONGEST)

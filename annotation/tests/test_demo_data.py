@@ -161,7 +161,9 @@ def test_no_data_file_tells_of_the_machine_it_was_made_on() -> None:
 
 
 def test_the_network_traces_know_only_the_hosts_of_the_demo() -> None:
-    for path in DATA.rglob("network.har"):
+    paths = list(DATA.rglob("network.har"))
+    assert len(paths) == 2 * len(TASKS)
+    for path in paths:
         entries = read_json(path)["log"]["entries"]
         assert entries
         assert {urlsplit(e["request"]["url"]).netloc for e in entries} <= {"shop.example", "stay.example"}

@@ -56,7 +56,8 @@ NO_CLICKS = [
     "click_at(x=1)", "click_at(x=1, y=2, x=3)", "type_at(text='x=1, y=2')", "press_key('click(1, 2)')",
     "TYPE (555, 1234) -> phone", "send_msg_to_user('Click at (1, 2)')", "<button> -> CLICK", "Click the red button",
     "TASK_COMPLETE -> ANSWER: Click at (1, 2)", "Click at (999999, 1)", "wait(1, 2)", "I will click at (3, 4)",
-    "select_option('379', '5')", "click_at(1, 2", "mouse_move(1, 2)", "click(1, 2) and drag to (3, 4)", "click(1, 2) -> (3, 4)",
+    "select_option('379', '5')", "click_at(1, 2", "mouse_move(1, 2)", "click(1, 2) and drag to (3, 4)",
+    "click(1, 2) -> (3, 4)",
 ]  # fmt: skip
 
 

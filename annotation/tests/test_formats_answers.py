@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.formats import answer_text, cached_pages, foreign, pdf_text
+from annotation.formats import answer_text, cached_pages, foreign, pdf_text, scratch
 from annotation.formats.answer_text import normal, read_answer
 from annotation.records import ImportReport
 from annotation.testing import pdf, write_answers, write_pages, write_submission
@@ -278,6 +278,20 @@ def test_pictures_become_links_and_headings_stand_below_those_of_the_page():
     )
 
 
+@pytest.mark.parametrize("above", ["- ", "> ", "1. ", "> - "])
+@pytest.mark.parametrize("times", [1, 8, 9, 10, 11, 19, 20, 21, 200])
+def test_nothing_vanishes_however_deep_it_lies(above, times):
+    said = read_answer(f"{above * times}deep words https://a.example/x\n\nand after it")
+    assert "deep words" in said.html
+    assert "and after it" in said.html
+    assert [one.address for one in said.citations] == ["https://a.example/x"]
+
+
+def test_lists_stay_lists_where_nothing_would_vanish():
+    assert read_answer("- " * 9 + "words").html.count("<ul>") == 9
+    assert "<ul>" not in read_answer("- " * 10 + "words").html
+
+
 def test_a_long_answer_is_cut_and_says_by_how_much():
     said = read_answer("word " * answer_text.LONGEST_SHOWN)
     assert said.left_out == 4 * answer_text.LONGEST_SHOWN
@@ -330,7 +344,7 @@ def test_a_process_that_writes_without_end_fills_no_memory(monkeypatch, tmp_path
 
 def test_what_a_killed_conversion_has_left_goes_a_day_later(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    old, new, other = (tmp_path / name for name in (f"{foreign.PREFIX}old", f"{foreign.PREFIX}new", "another"))
+    old, new, other = (tmp_path / name for name in (f"{scratch.PREFIX}old", f"{scratch.PREFIX}new", "another"))
     for folder in (old, new, other):
         (folder / "answer_1").mkdir(parents=True)
     for folder in (old, other):

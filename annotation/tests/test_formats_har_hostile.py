@@ -63,12 +63,10 @@ def code(data: bytes) -> str:
 def test_ten_thousand_tampered_traces_are_redacted_or_refused_and_nothing_else(data):
     target = io.BytesIO()
     try:
-        har.redact(io.BytesIO(data), "network.har", target)
-    except FormatError as error:
-        says = str(error)
-    else:
-        says = f"{len(json.loads(target.getvalue())['log']['entries'])} entries"
-    assert says
+        told = har.redact(io.BytesIO(data), "network.har", target)
+    except FormatError:
+        return
+    assert len(json.loads(target.getvalue())["log"]["entries"]) == told
 
 
 # --- what is no HAR ------------------------------------------------------------------------------------------------

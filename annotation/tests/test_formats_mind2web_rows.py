@@ -162,7 +162,7 @@ def test_a_broken_row_is_listed_with_its_number_and_its_task_is_refused(tmp_path
 
     ((task, (problem, *others)),) = report.rejected.items()
     assert (task, problem.code, problem.where, others) == ("task-1", code, "row 3", [])
-    assert problem.message.startswith("Row 3: ")
+    assert problem.message.startswith("row 3: ")
     assert not (folder / "task-1").exists()
     assert len(result(folder, "task-2")["steps"]) == 3
 
@@ -262,7 +262,7 @@ def test_the_report_of_many_broken_rows_stays_short(tmp_path, monkeypatch):
         (b'[{"annotation_id": "x"}]', False),
         (b'{"task_id": "x", "verdict": 1}\n', False),
         (b"PK\x03\x04", False),
-        (b"\x1f\x8bdamaged", False),
+        (b"\x1f\x8bdamaged", True),  # and reading it says what it has
         (b"", False),
     ],
 )
@@ -379,6 +379,21 @@ def test_a_small_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path, col
     if column == "action_reprs":
         with pytest.raises(FormatError, match="memory"):
             list(converting.read_tasks(path))
+
+
+@pytest.mark.parametrize("items", [{"whole": 1_000_001}, {"part": 600_000}])
+def test_a_list_of_more_nulls_than_anybody_needs_is_a_broken_row(tmp_path, items):
+    path = tmp_path / "nulls.parquet"
+    nulls = pa.nulls(sum(items.values()), pa.int8())
+    value = pa.ListArray.from_arrays([0, len(nulls)], nulls)
+    if "part" in items:  # twice in a list of lists, which counts together
+        value = pa.ListArray.from_arrays([0, 2], pa.concat_arrays([value, value]))
+    texts = {name: pa.array(["a"]) for name in converting.REQUIRED}
+    pq.write_table(pa.table(texts | {"neg_candidates": value}), path)
+    assert path.stat().st_size < 10_000
+    rows = list(reading.rows_of(path, converting.COLUMNS, converting.REQUIRED))
+    assert [(one.code, one.where) for one in rows[0].problems] == [("value_too_long", "row 1")]
+    assert "neg_candidates" not in rows[0].values
 
 
 def test_a_date_in_a_column_of_texts_is_a_broken_row(tmp_path):

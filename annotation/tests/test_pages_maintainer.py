@@ -389,12 +389,26 @@ def test_key_points_are_pasted_accepted_and_retired(mira: Client, people: dict[s
 def test_tasks_are_imported_and_a_bad_file_is_explained(mira: Client) -> None:
     good = SimpleUploadedFile("tasks.json", json.dumps([testing.task(9)]).encode())
     page = mira.post(reverse("import-tasks"), {"name": "Shops", "tasks": good}, follow=True).content.decode()
-    assert "1 tasks read" in page
+    assert "1 task read, 0 of them changed" in page
     assert Benchmark.objects.count() == 1
 
     bad = mira.post(reverse("import-tasks"), {"name": "Shops", "tasks": SimpleUploadedFile("tasks.json", b"{")})
     assert bad.status_code == 400
     assert 'href="#id_tasks"' in bad.content.decode()
+
+
+def test_a_damaged_file_of_rows_is_named_as_it_was_sent(mira: Client) -> None:
+    rows = SimpleUploadedFile("train-\n00.parquet", b"PAR1" + b"x" * 20)
+    page = mira.post(reverse("import-tasks"), {"name": "Shops", "tasks": rows}).content.decode()
+    assert "00.parquet: cannot be read as a parquet file" in page
+    assert "webverdict-" not in page
+
+
+@pytest.mark.parametrize("view", ["upload", "benchmarks"])
+def test_the_forms_name_every_format_that_they_take(mira: Client, view: str) -> None:
+    page = mira.get(reverse(view)).content.decode()
+    words = ("task_id and confirmed_task", ".parquet", ".jsonl.gz", *(["answer_1.md"] if view == "upload" else []))
+    assert [word for word in words if word not in page] == []
 
 
 def test_tasks_are_searched(mira: Client) -> None:

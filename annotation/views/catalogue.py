@@ -37,7 +37,10 @@ def import_tasks(request: Request) -> HttpResponse:
             form.add_error("tasks", problem.message)
         return _benchmarks(request, form, 400)
     changed = sum(problem.code == "task_changed" for _, problem in report.warnings)
-    messages.success(request, f"{len(report.accepted)} tasks read, {changed} of them changed.")
+    messages.success(
+        request,
+        f"{len(report.accepted)} task{'' if len(report.accepted) == 1 else 's'} read, {changed} of them changed.",
+    )
     return redirect("benchmark", slug)
 
 

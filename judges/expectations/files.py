@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from annotation.formats import scratch
 from annotation.formats.archive import MIB, Limits, Package, PackageError, open_package
 from annotation.formats.documents import FormatError, decode_text, kind_of, parse_json
 from annotation.formats.printable import printable
@@ -19,6 +19,7 @@ from judges.scorers.network_trace import task_files
 LARGEST_FILE = 32 * MIB  # bytes that a page or the API reads while somebody waits
 PACKAGES = Limits(entries=20_000, total_bytes=256 * MIB, member_bytes=4 * MIB)
 ENDINGS = (".yaml", ".yml", ".json")
+LONGEST_NAME = 60  # characters of a file name: of four bytes each at most, and a folder takes names of 255
 MOST_TASKS = 20_000
 
 
@@ -34,10 +35,10 @@ class FileEntry:
 def read(kind: str, data: bytes, name: str) -> list[FileEntry]:
     """The entries of one file or zip; FormatError names everything that is wrong with it as a whole."""
     if name.lower().endswith(".zip"):
-        with tempfile.NamedTemporaryFile(suffix=".zip") as file:
-            file.write(data)
-            file.flush()
-            return read_package(Path(file.name), name)
+        with scratch.folder("expectations") as folder:
+            kept = folder / f"{printable(printable(Path(name).stem), LONGEST_NAME)}.zip"  # messages say it
+            kept.write_bytes(data)
+            return read_package(kept, name)
     if Kind(kind) is Kind.NETWORK_CHECKS:
         return _checks(data, name)
     return _unrepeated(list(_rubrics(data, name)), name)

@@ -6,13 +6,13 @@ import asyncio
 import importlib.util
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from annotation.formats import scratch
 from annotation.formats.documents import FormatError
 from annotation.formats.har import REDACTED
 from annotation.records import AttachmentKind
@@ -79,8 +79,8 @@ class Judge:
         except FormatError as error:
             return Score(None, unscored=f"The network trace cannot be read: {error}")
         answer = answer_text(subject)
-        with tempfile.TemporaryDirectory(prefix="webverdict-webarena-") as folder:
-            trace = _copied(subject, Path(folder))
+        with scratch.folder("webarena") as folder:
+            trace = _copied(subject, folder)
             found = facade.evaluate_task(
                 task_id=task_id,
                 agent_response=answer if answer is not None else subject.record.final_answer,

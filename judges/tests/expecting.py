@@ -1,16 +1,18 @@
-"""Checks, traces and rubrics of the tests: small HARs, what is expected of them, and trajectories that have both."""
+"""Checks, traces and rubrics of the tests: small HARs, what is expected of them, and the pages that show both."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
+import html
 from typing import Any
 
+from django.test import Client
+from django.urls import reverse
+
 from annotation import screenshots
-from annotation.formats import har
-from annotation.models import Attachment, Task, Trajectory
+from annotation.models import Attachment, Person, Task, Trajectory
 from annotation.records import AttachmentKind
+from annotation.tests import traces
 from judges import expectations
 from judges.expectations import Kind
 from judges.models import Expectation
@@ -45,20 +47,8 @@ nodes:
 
 def entry(method: str, url: str, body: str = "", status: int = 200) -> dict[str, Any]:
     """One request of a HAR; a GET is a page that was opened."""
-    headers = [{"name": "Accept", "value": "text/html"}] if method == "GET" else []
-    request: dict[str, Any] = {"method": method, "url": url, "headers": headers, "queryString": [], "cookies": []}
-    if body:
-        request["postData"] = {"mimeType": "application/x-www-form-urlencoded", "text": body}
-    content = {"size": 0, "mimeType": "text/html"}
-    response = {"status": status, "statusText": "", "headers": [], "cookies": [], "content": content}
-    return {
-        "startedDateTime": "2026-01-05T10:00:00Z",
-        "time": 1,
-        "request": request | {"httpVersion": "HTTP/1.1", "headersSize": -1, "bodySize": -1},
-        "response": response | {"httpVersion": "HTTP/1.1", "redirectURL": "", "headersSize": -1, "bodySize": -1},
-        "cache": {},
-        "timings": {"send": 0, "wait": 1, "receive": 0},
-    }
+    headers = {"Accept": "text/html"} if method == "GET" else None
+    return traces.entry(url, method, status, headers=headers, post=traces.form(body) if body else None)
 
 
 USUAL = (
@@ -71,10 +61,7 @@ USUAL = (
 
 def give_trace(trajectory: Trajectory, entries: tuple[dict[str, Any], ...] = USUAL) -> Attachment:
     """A network trace of these requests, as an import would have stored it."""
-    log = {"version": "1.2", "creator": {"name": "tests", "version": "1"}, "entries": list(entries)}
-    kept = io.BytesIO()
-    har.redact(io.BytesIO(json.dumps({"log": log}).encode()), "network.har", kept)
-    data = kept.getvalue()
+    data = traces.redacted_bytes(traces.har_of(*entries))
     digest = hashlib.sha256(data).hexdigest()
     screenshots.keep_bytes(digest, data)
     return Attachment.objects.create(
@@ -84,3 +71,22 @@ def give_trace(trajectory: Trajectory, entries: tuple[dict[str, Any], ...] = USU
 
 def expect(task: Task, text: str = CHECKS, kind: Kind = Kind.NETWORK_CHECKS) -> Expectation:
     return expectations.write(None, task, kind, text)
+
+
+def ask(person: Person, name: str, *where: Any, htmx: bool = False, **query: Any) -> Any:
+    """What the page ``name`` answers to a person."""
+    client = Client(headers={"HX-Request": "true"} if htmx else {})
+    client.force_login(person)
+    return client.get(reverse(name, args=where), query)
+
+
+def send(person: Person, name: str, *where: Any, htmx: bool = False, **fields: Any) -> Any:
+    client = Client(headers={"HX-Request": "true"} if htmx else {})
+    client.force_login(person)
+    return client.post(reverse(name, args=where), fields)
+
+
+def text(response: Any, status: int = 200) -> str:
+    """The page as it is read: its references to characters are replaced."""
+    assert response.status_code == status, response.content[:500]
+    return html.unescape(response.content.decode())

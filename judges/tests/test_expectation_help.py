@@ -10,7 +10,6 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.formats.documents import FormatError
 from annotation.models import Attachment, Person, Submission, Task
 from annotation.records import AttachmentKind
@@ -21,27 +20,10 @@ from judges.scorers import webarena
 from judges.scorers.network_trace import checks
 from judges.scorers.rubric import written
 from judges.scorers.rubric.judge import evidence_of
-from judges.tests.expecting import CHECKS, RUBRIC, entry, expect, give_trace
-from judges.tests.test_expectation_pages import ask, send, text
+from judges.tests.expecting import CHECKS, RUBRIC, ask, entry, expect, give_trace, send, text
 from judges.views.trace_events import events_of
 
 People = dict[str, Person]
-
-
-@pytest.fixture
-def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
-    settings.MEDIA_ROOT = tmp_path / "images"
-    return testing.submission(tmp_path / "package", trajectories=2)
-
-
-@pytest.fixture
-def people(submission: Submission) -> People:
-    return testing.cast(submission)
-
-
-@pytest.fixture
-def task(submission: Submission) -> Task:
-    return submission.trajectories.earliest("position").task
 
 
 def messages(parse: Any, given: str) -> list[str]:
@@ -58,7 +40,7 @@ def asking(name: str, scorer: str, **parameters: Any) -> Judge:
 
 
 def test_a_plan_of_a_rubric_judge_counts_the_tasks_that_have_a_rubric_or_a_script(
-    submission: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    submission: Submission, tmp_path: Path, settings: Any
 ) -> None:
     first, second = [one.task for one in submission.trajectories.order_by("position")]
     auto, alone = asking("auto", "rubric"), asking("alone", "rubric", source="script")
@@ -72,7 +54,7 @@ def test_a_plan_of_a_rubric_judge_counts_the_tasks_that_have_a_rubric_or_a_scrip
     assert (present(auto), present(alone)) == (1, 0)
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / f"{second.external_id}.py").write_text("pass")
-    monkeypatch.setenv("RUBRIC_SCRIPTS", str(tmp_path / "scripts"))
+    settings.RUBRIC_SCRIPTS = str(tmp_path / "scripts")
     assert (present(auto), present(alone)) == (2, 1)
     expectations.withdraw(None, first, Kind.RUBRIC)
     assert present(auto) == 1
@@ -153,9 +135,11 @@ def test_a_message_beside_its_line_does_not_say_the_line_again(people: People, t
     said = text(send(people["mira"], "preview-expectation", task.pk, "network_checks", htmx=True, text=wrong))
     assert '>line 4</a>: <span class="agent">`ulr` is no key of a check; did you mean `url`?</span>' in said
     page = text(send(people["mira"], "write-expectation", task.pk, "network_checks", text=wrong, after=0), 400)
+    assert "did you mean `url`?" in page
     assert "checks, line" not in page
     wrong = RUBRIC.replace("pass_score: 0.5", "pass_score: 5")
     said = text(send(people["mira"], "preview-expectation", task.pk, "rubric", htmx=True, text=wrong))
+    assert '>line 1</a>: <span class="agent">pass_score' in said
     assert "rubric, line" not in said
 
 

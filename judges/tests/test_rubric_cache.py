@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from annotation.formats import cached_pages
-from judges.scorers.rubric import addresses, pages, pictures
+from judges.scorers.rubric import addresses, pictures, shown_pages
 from judges.scorers.rubric.cache import CacheFileSys, Index, PageMissing, StoredPages
 from judges.tests.rubric_fakes import picture
 
@@ -256,7 +256,6 @@ def test_pages_of_attachments_are_read_by_their_names():
     kinds = {URL: "web", "https://half.example": "web", "https://odd.example": "html"}
     stored = StoredPages(kinds, files)
     assert stored.get_all_urls() == [URL]
-    assert stored.left_out == ("https://half.example", "https://odd.example")
     assert stored.get_web("http://www.shop.example/lamps/") == ("text", picture())
     with pytest.raises(PageMissing):
         stored.get_pdf(URL)
@@ -331,9 +330,9 @@ def test_what_cannot_be_decoded_is_shown_as_it_is_and_too_many_pixels_are_an_err
 
 
 def test_only_texts_that_are_too_long_are_shortened_and_lose_their_white_space():
-    assert pages.shortened("a  b\n") == "a  b\n"
+    assert shown_pages.shortened("a  b\n") == "a  b\n"
     spaced = "word \n " * 80_000
-    assert pages.shortened(spaced) == " ".join(["word"] * 80_000)
-    long = pages.shortened("x" * 400_100)
+    assert shown_pages.shortened(spaced) == " ".join(["word"] * 80_000)
+    long = shown_pages.shortened("x" * 400_100)
     assert "100 characters left out" in long
     assert len(long) < 400_100

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
+import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from annotation.formats.cached_pages import stem
 from judges.prompts import builtin
-from judges.scorers.rubric import pages_of, pdf
+from judges.scorer import Expected
+from judges.scorers.rubric import attached_pages, pdf
 from judges.scorers.rubric.folders import own_folder, remove
 from judges.scorers.rubric.judge import Judge, Parameters
 from judges.scorers.rubric.process import AT_ONCE, running
 from judges.scorers.rubric.scripts import Script
+from judges.scorers.rubric.written import parse
 from judges.tests.test_rubric_pdf import document
 
 
@@ -49,6 +55,26 @@ def test_a_folder_is_removed_whatever_was_left_in_it(tmp_path):
     assert (outside / "kept.txt").read_text() == "kept"
 
 
+def test_what_a_killed_worker_has_left_goes_a_day_later_and_no_link_is_followed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    outside, link, old = tmp_path / "outside", tmp_path / "webverdict-link", tmp_path / "webverdict-rubric-old"
+    outside.mkdir()
+    (outside / "kept.txt").write_text("kept")
+    link.symlink_to(outside)
+    (old / "own").mkdir(parents=True)
+    (old / "own" / "link").symlink_to(outside)
+    for left in (old, link):
+        os.utime(left, (1, 1), follow_symlinks=False)
+
+    async def used() -> None:
+        async with own_folder():
+            pass
+
+    asyncio.run(used())
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["outside", "webverdict-link"]
+    assert (outside / "kept.txt").read_text() == "kept"
+
+
 def test_a_folder_that_cannot_be_removed_is_said_and_nothing_more(tmp_path, caplog):
     remove(tmp_path / "nothing")
     assert "could not be removed" in caplog.text
@@ -56,7 +82,8 @@ def test_a_folder_that_cannot_be_removed_is_said_and_nothing_more(tmp_path, capl
 
 def subject_of(*files: tuple[str, Any]) -> Any:
     made = [SimpleNamespace(name=name, size=1, open=opened) for name, opened in files]
-    return SimpleNamespace(files_of=lambda kind: made, record=SimpleNamespace(final_answer=""))
+    record = SimpleNamespace(task_id="t", task_text="", final_answer="")
+    return SimpleNamespace(files_of=lambda kind: made, record=record)
 
 
 def test_who_is_cancelled_leaves_no_reading_and_no_folder_behind(tmp_path):
@@ -73,7 +100,7 @@ def test_who_is_cancelled_leaves_no_reading_and_no_folder_behind(tmp_path):
             loop.call_soon_threadsafe(begun.set)
             return io.BytesIO(data)
 
-        task = asyncio.ensure_future(pages_of.copied(subject_of(("a.pdf", opened), ("b.pdf", opened)), home))
+        task = asyncio.ensure_future(attached_pages.copied(subject_of(("a.pdf", opened), ("b.pdf", opened)), home))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -84,9 +111,37 @@ def test_who_is_cancelled_leaves_no_reading_and_no_folder_behind(tmp_path):
     assert not home.exists()
 
 
+def test_a_written_rubric_that_is_cancelled_waits_for_no_document():
+    filled = ") Tj ET " + "0 0 612 792 re f " * 2_000 + "BT (x"  # a page that takes seconds to draw
+    begun = asyncio.Event()
+
+    async def cancelled() -> None:
+        loop = asyncio.get_running_loop()
+
+        def document_opened() -> Any:
+            loop.call_soon_threadsafe(begun.set)
+            return io.BytesIO(document(*[filled] * 40))
+
+        index = json.dumps({"https://a.example": "pdf"}).encode()
+        name = f"{stem('https://a.example')}.pdf"
+        subject = subject_of(("index.json", lambda: io.BytesIO(index)), (name, document_opened))
+        subject.expectations = {"rubric": Expected("rubric", 1, "0", "")}
+        rubric = parse('{about: pages, nodes: [{claim: It is so., sources: "https://a.example"}]}')
+        judge = Judge(Parameters(), builtin("rubric/1").texts)
+        task = asyncio.ensure_future(judge._by_claims(rubric, subject, None))  # type: ignore[arg-type]
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    start = time.monotonic()
+    asyncio.run(cancelled())  # which waits for the threads
+    assert time.monotonic() - start < 30  # reading it whole takes as long as it may: a minute of computing
+
+
 def test_reading_that_nobody_wants_any_more_stops():
-    reading = pdf.Reading()
-    reading.stop.set()
+    with pdf.Reading() as reading:
+        pass
     with pytest.raises(pdf.Stopped):
         reading.read(document("x"))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,14 @@ import pytest
 from PIL import Image
 
 from annotation.formats.cached_pages import stem
+from annotation.models import Submission
 from annotation.records import AttachmentKind, Finding, SourceFormat, Verdict
 from judges.llm import CallFailed
 from judges.scorer import REGISTRY, Expected, ParameterError, StoredFile, Subject, parameters_from
-from judges.scorers.rubric import scripts
 from judges.testing import Fake, MemoryLedger
 from judges.tests.test_rubric_pdf import document
 from judges.tests.webjudging import judge, judged, picture, trajectory
+from judges.working.subjects import subject_of
 
 CITED = "https://shop.example/lamp"
 ANSWER = f"The lamp costs 20 dollars, see [the shop]({CITED})."
@@ -29,8 +32,15 @@ def expected(text: str) -> dict[str, Expected]:
     return {"rubric": Expected("rubric", 3, hashlib.sha256(text.encode()).hexdigest(), text)}
 
 
-def about(text: str = "", *, pages: dict[str, str] | None = None, pictures: Any = (0, 1, 2), **fields: Any) -> Subject:
-    """A trajectory with a rubric; ``pages`` maps addresses to their texts."""
+def about(
+    text: str = "",
+    *,
+    pages: dict[str, str] | None = None,
+    pictures: Any = (0, 1, 2),
+    scripts: Path | str = "",
+    **fields: Any,
+) -> Subject:
+    """A trajectory with a rubric; ``pages`` maps addresses to their texts, ``scripts`` is the folder of scripts."""
     record = trajectory(
         ["coords(1, 2) -> CLICK -> sort", "coords(3, 4) -> CLICK -> lamp", f"TASK_COMPLETE -> ANSWER: {ANSWER}"],
         **({"final_answer": ANSWER} | fields),
@@ -40,6 +50,7 @@ def about(text: str = "", *, pages: dict[str, str] | None = None, pictures: Any 
         screenshots=tuple(None if n is None else picture(n) for n in pictures),
         files=stored(pages or {}),
         expectations=expected(text) if text else {},
+        rubric_scripts=str(scripts),
     )
 
 
@@ -390,18 +401,17 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 
 
 @pytest.fixture
-def installed(tmp_path, monkeypatch) -> Path:
+def installed(tmp_path) -> Path:
     """The folder of installed scripts, with one for the task ``t``."""
-    monkeypatch.setenv(scripts.VARIABLE, str(tmp_path))
     (tmp_path / "t.py").write_text(SCRIPT % CITED, encoding="utf-8")
     return tmp_path
 
 
 def test_an_installed_script_judges(fake: Fake, installed: Path):
     fake.says(says("It is named.", True), says("The page shows it.", False), record=True)
-    ledger = MemoryLedger()
+    ledger, subject = MemoryLedger(), about(one(), pages={CITED: "A lamp"}, scripts=installed)
 
-    score = judged(fake, judge("rubric", pass_score="0.5"), about(one(), pages={CITED: "A lamp"}), ledger=ledger)
+    score = judged(fake, judge("rubric", pass_score="0.5"), subject, ledger=ledger)
 
     assert (score.verdict, score.score) == (Verdict.SUCCESS, 0.5)
     digest = hashlib.sha256((SCRIPT % CITED).encode()).hexdigest()
@@ -423,23 +433,35 @@ def test_a_script_reads_a_pdf_that_was_read_for_it(fake: Fake, installed: Path):
         file(f"pages/{stem(CITED)}.pdf", document("Lamps from 20 dollars")),
     )
 
-    score = judged(fake, judge("rubric"), Subject(about().record, files=files))
+    score = judged(fake, judge("rubric"), replace(about(scripts=installed), files=files))
 
     assert score.verdict is Verdict.SUCCESS
     assert "Lamps from 20 dollars" in fake.counts()["bodies"][2]
 
 
+def test_a_written_rubric_is_shown_a_pdf(fake: Fake):
+    fake.says(says("It is so.", True), record=True)
+    index = file("pages/index.json", json.dumps({CITED: "pdf"}).encode())
+    files = (index, file(f"pages/{stem(CITED)}.pdf", document("Lamps from 20 dollars")))
+
+    score = judged(fake, judge("rubric"), replace(about(one(about="pages")), files=files))
+
+    assert score.verdict is Verdict.SUCCESS
+    assert "Lamps from 20 dollars" in fake.counts()["bodies"][0]
+
+
 def test_a_page_that_a_script_misses_is_unscored(fake: Fake, installed: Path):
     fake.says(says("It is named.", True))
 
-    assert CITED in judged(fake, judge("rubric"), about()).unscored
+    assert CITED in judged(fake, judge("rubric"), about(scripts=installed)).unscored
 
 
 def test_the_source_says_where_the_rubric_comes_from(fake: Fake, installed: Path):
     fake.says(says("It is so.", True))
 
-    assert judged(fake, judge("rubric", source="written"), about(one())).details["source"]["kind"] == "written"
-    other = about(one(), task_id="other")
+    given = about(one(), scripts=installed)
+    assert judged(fake, judge("rubric", source="written"), given).details["source"]["kind"] == "written"
+    other = about(one(), scripts=installed, task_id="other")
     assert judged(fake, judge("rubric"), other).details["source"]["kind"] == "written"
     assert judged(fake, judge("rubric", source="script"), other).verdict is None
 
@@ -449,7 +471,7 @@ def test_a_scripts_exception_fails_the_item(fake: Fake, installed: Path):
     fake.says(says("It is named.", True), says("The page shows it.", True))
 
     with pytest.raises(CallFailed, match=r"line 12 of t\.py.*IndexError: list index out of range"):
-        judged(fake, judge("rubric"), about(pages={CITED: "A lamp"}))
+        judged(fake, judge("rubric"), about(pages={CITED: "A lamp"}, scripts=installed))
 
 
 @pytest.mark.parametrize("score", ["2", "'1'", "None", "float('inf')", "True", "-0.1"])
@@ -459,13 +481,23 @@ def test_a_score_that_is_none_fails_the_item(fake: Fake, installed: Path, score)
     fake.says(says("It is named.", True), says("The page shows it.", True))
 
     with pytest.raises(CallFailed, match=r"final_score|ValueError"):
-        judged(fake, judge("rubric"), about(pages={CITED: "A lamp"}))
+        judged(fake, judge("rubric"), about(pages={CITED: "A lamp"}, scripts=installed))
+
+
+def test_the_setting_says_where_scripts_are_installed(submission: Submission, installed: Path, settings: Any):
+    trajectory = submission.trajectories.earliest("position")
+    (installed / "t.py").rename(installed / f"{trajectory.task.external_id}.py")
+    foreseen = partial(KIND.calls, parameters_from(KIND.parameters, {"source": "script"}))
+
+    assert foreseen(subject_of(trajectory)) == []
+    settings.RUBRIC_SCRIPTS = str(installed)
+    assert foreseen(subject_of(trajectory))
 
 
 def test_the_calls_of_a_script_are_guessed_without_running_it(installed: Path):
     (installed / "t.py").write_text("raise SystemExit\nawait evaluator.verify(a)\nx.extract(b)", encoding="utf-8")
 
-    foreseen = KIND.calls(parameters_from(KIND.parameters, {}), about())
+    foreseen = KIND.calls(parameters_from(KIND.parameters, {}), about(scripts=installed))
 
     assert (foreseen.count(("extract_answer", 0)), foreseen.count(("verify_page", 1))) == (1, 6)
 
@@ -473,8 +505,6 @@ def test_the_calls_of_a_script_are_guessed_without_running_it(installed: Path):
 def test_answers_without_steps_are_judged(fake: Fake):
     fake.says(says("It is so.", True))
     record = about().record
-    from dataclasses import replace
-
     answer = replace(record, steps=(), source_format=SourceFormat.MIND2WEB_2)
 
     assert judged(fake, judge("rubric"), Subject(answer, expectations=expected(one()))).verdict is Verdict.SUCCESS

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import tempfile
 
 import pypdfium2
 import pytest
 from PIL import Image
 
+from annotation.formats.pdf_text import MOST_PAGES, UNREADABLE, text_of
+from judges.llm import CallFailed
 from judges.scorers.rubric.confinement import MEGABYTE, Limits
 from judges.scorers.rubric.pdf import read_pdf
-from judges.scorers.rubric.pdf_child import PAGES_READ, PAGES_SHOWN
+from judges.scorers.rubric.pdf_child import PAGES_SHOWN
 
 
 def document(*texts: str, width: int = 612, height: int = 792) -> bytes:
@@ -57,7 +60,7 @@ def test_text_and_pictures_of_every_page():
 def test_a_hundred_pages_of_text_and_fifty_pictures_and_no_more():
     text, pictures = read_pdf(document(*(f"page{number}" for number in range(110))))
 
-    assert text.split() == [f"page{number}" for number in range(PAGES_READ)]
+    assert text.split() == [f"page{number}" for number in range(MOST_PAGES)]
     assert len(pictures) == PAGES_SHOWN == 50
 
 
@@ -75,6 +78,22 @@ def test_one_with_a_password_says_so():
     assert "could not be read" in text
     assert "password" in text.lower()
     assert pictures == []
+
+
+def test_people_and_models_are_shown_the_same_text():
+    data = document("Lamps", "Chairs) Tj 5000 0 Td (beside the page")
+
+    assert text_of(data).split() == ["Lamps", "Chairs"]
+    assert read_pdf(data)[0].split() == ["Lamps", "Chairs"]
+
+
+def test_a_page_that_is_broken_costs_no_other():
+    data = document("Lamps", "Chairs", "Tables").replace(b"/Kids [5 0 R 7 0 R 9 0 R]", b"/Kids [5 0 R 1 0 R 9 0 R]")
+
+    assert text_of(data).strip("\f").split("\f") == ["Lamps", UNREADABLE, "Tables"]
+    text, pictures = read_pdf(data)
+    assert text.split("\n\n") == ["Lamps", UNREADABLE, "Tables"]
+    assert len(pictures) == 2
 
 
 def test_one_without_text_says_so():
@@ -96,6 +115,14 @@ def test_one_that_takes_too_long_or_too_much_is_ended():
 
     assert "took more than 0.1 seconds" in read_pdf(many, Limits(wall=0.1))[0]
     assert "could not be read" in read_pdf(document("x", width=3000, height=3000), Limits(memory=90 * MEGABYTE))[0]
+
+
+def test_a_disk_that_takes_no_more_is_no_fault_of_the_document(tmp_path, monkeypatch):
+    with pytest.raises(CallFailed, match="takes no more"):
+        read_pdf(document("x"), Limits(file=100))  # bytes that any one file may have
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(CallFailed, match="on this machine: No such file"):
+        read_pdf(document("x"))
 
 
 def test_one_that_is_too_large_is_not_begun(monkeypatch):

@@ -312,7 +312,7 @@ def test_a_script_that_cannot_be_read_is_an_error(tmp_path):
         run_source(tmp_path / "other" if (tmp_path / "other").mkdir() is None else tmp_path, "x = 1")
 
 
-def test_only_files_of_the_folder_are_scripts(tmp_path, monkeypatch):
+def test_only_files_of_the_folder_are_scripts(tmp_path):
     home, outside = tmp_path / "home", tmp_path / "outside.py"
     home.mkdir()
     outside.write_text("x = 1")
@@ -324,13 +324,12 @@ def test_only_files_of_the_folder_are_scripts(tmp_path, monkeypatch):
     (home / "open.py").write_text("x = 1")
     (home / "open.py").chmod(0o666)
     (home / "large.py").write_bytes(b"#" * 2_000_001)
-    monkeypatch.delenv(scripts.VARIABLE, raising=False)
-    assert scripts.installed("inside") is None
-    monkeypatch.setenv(scripts.VARIABLE, str(home))
+    assert scripts.installed("", "inside") is None
 
-    assert [scripts.installed(name) is not None for name in ("inside", "near", "missing")] == [True, True, False]
+    found = [scripts.installed(str(home), name) for name in ("inside", "near", "missing")]
+    assert [one is not None for one in found] == [True, True, False]
     for name in ("../outside", "..", "", "a/b", "inside.py", "/etc/passwd", "x\x00"):
-        assert scripts.installed(name) is None
+        assert scripts.installed(str(home), name) is None
     for name, why in (
         ("far", "leads out"),
         ("gone", "leads out"),
@@ -339,7 +338,7 @@ def test_only_files_of_the_folder_are_scripts(tmp_path, monkeypatch):
         ("large", "more"),
     ):
         with pytest.raises(NotConfigured, match=why):
-            scripts.installed(name)
+            scripts.installed(str(home), name)
 
 
 def test_what_could_not_be_confined_is_told(tmp_path):

@@ -184,6 +184,12 @@ def test_a_draft_has_a_critical_claim_for_each_key_point():
     ]
 
 
+def test_a_text_of_a_draft_stands_on_one_line_so_that_it_can_be_edited():
+    point = "Sorted by: lowest price, " + "and so on " * 20 + "at last"
+
+    assert f'  key_point: "{point}"' in from_key_points("Buy the cheapest lamp.", [point]).splitlines()
+
+
 def test_a_draft_without_key_points_asks_for_the_task():
     (node,) = parse(from_key_points("Buy the cheapest lamp.", [])).nodes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 
 from annotation import access as people_access
+from annotation.formats import scratch
 from annotation.views.answers import Request, act, page
 from annotation.workflow import Incomplete
 from judges import access, prompt_sets
@@ -66,13 +66,13 @@ def load(request: Request) -> HttpResponse:
 def _uploaded(files: list[Any]) -> dict[str, bytes]:
     """The files by name, with those of a zip in its place; SourceError names what cannot be read."""
     gathered: dict[str, bytes] = {}
-    with tempfile.TemporaryDirectory(prefix="webverdict-prompts-") as folder:
+    with scratch.folder("prompts") as folder:
         for number, file in enumerate(files):
             name = Path(file.name).name or "file"
             if not name.lower().endswith(".zip"):
                 gathered[name] = file.read()
                 continue
-            kept = Path(folder) / f"{number}.zip"
+            kept = folder / f"{number}.zip"
             kept.write_bytes(file.read())
             gathered |= gather(kept)
     return gathered

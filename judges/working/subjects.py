@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
+from django.conf import settings
 from django.db.models import Prefetch
 
 from annotation import screenshots
@@ -66,6 +67,7 @@ def _subject(trajectory: Trajectory) -> Subject:
         key_points=tuple(point.text for point in trajectory.task.key_points.all()),
         files=tuple(_file(one) for one in sorted(attachments, key=lambda one: one.name)),
         expectations=_expectations(trajectory),
+        rubric_scripts=settings.RUBRIC_SCRIPTS,
     )
 
 

@@ -21,6 +21,7 @@ MIB = 2**20
 ROWS_AT_ONCE = 4  # of a page of 300 kB, its candidates and a picture: some MB
 BUFFER = MIB  # bytes of a column that are read from the disk at once
 LONGEST_ROW = 64 * MIB  # bytes of a line of JSON, of a value in a parquet file
+MOST_ITEMS = 1_000_000  # of a value in a parquet file; pages have some thousand candidates
 MOST_ROWS = 200_000  # the whole data set has 14,193
 LARGEST_PART = 1024 * MIB  # unpacked bytes of one column in one row group
 PARQUET, GZIP = b"PAR1", b"\x1f\x8b"
@@ -41,11 +42,16 @@ class Row:
 
 
 def row_problem(number: int, code: str, says: str) -> Problem:
-    return Problem(code, f"Row {number:,}: {says}.", f"row {number}")
+    where = f"row {number}"
+    return Problem(code, f"{where}: {says}.", where)
 
 
 def is_rows(path: Path) -> bool:
-    """Whether a file looks like rows of Multimodal-Mind2Web, by its content: uploads have no name that says it."""
+    """Whether a file looks like rows of Multimodal-Mind2Web, by its content: uploads have no name that says it.
+
+    Nothing else that is imported comes in gzip alone, so one that cannot be unpacked counts: reading says what it has.
+    """
+    begin = b""
     try:
         with path.open("rb") as stream:
             begin = stream.read(LOOKED_AT)
@@ -53,7 +59,7 @@ def is_rows(path: Path) -> bool:
             with gzip.open(path, "rb") as packed:
                 begin = packed.read(LOOKED_AT)
     except READING_FAILURES:
-        return False
+        return begin.startswith(GZIP)
     if begin.startswith(PARQUET):
         return True
     # A page may stand before the id in the line: a long first line of an object is taken for a row as well.
@@ -102,7 +108,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except MemoryError:  # of Arrow as well: the file is not damaged, it is too large
         raise
     except (ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = printable(" ".join(str(error).split()), 200)
+        reason = printable(" ".join(str(error).split()), 200).rstrip(".")
         raise _error(path, "parquet_damaged", f"cannot be read as a parquet file: {reason}") from error
 
 
@@ -159,8 +165,23 @@ def _row_of(batch: Any, place: int, number: int) -> Row:
         if isinstance(value, (str, bytes)) and len(value) > LONGEST_ROW:
             row.refuse("value_too_long", f"{name} has more than {LONGEST_ROW:,} characters")
             continue
+        if _has_too_many(value):
+            row.refuse("value_too_long", f"{name} has more than {MOST_ITEMS:,} items")
+            continue
         row.values[name] = value
     return row
+
+
+def _has_too_many(value: Any) -> bool:
+    """Whether lists and objects, in one another, have more than `MOST_ITEMS` items; a null takes no room in a file."""
+    waiting, count = [value], 0
+    while waiting and count <= MOST_ITEMS:
+        one = waiting.pop()
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        count += len(inner)
+        if count <= MOST_ITEMS:
+            waiting += [each for each in inner if isinstance(each, (list, dict))]
+    return count > MOST_ITEMS
 
 
 # --- JSON Lines -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from judges.scorers.rubric.engine import Fault
 from judges.scorers.rubric.tree import PASSED, VerificationNode
 
 
-def of(
+def possible_scores(
     root: VerificationNode,
     before: Mapping[str, tuple[float, str]],
     score: float,

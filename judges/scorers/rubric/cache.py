@@ -202,9 +202,7 @@ class StoredPages(_Pages):
 
     def __init__(self, kinds: Mapping[str, str], files: Mapping[str, Callable[[], bytes]]) -> None:
         self.files = files
-        whole = {address: kind for address, kind in kinds.items() if self._complete(address, kind)}
-        self.left_out = tuple(address for address in kinds if address not in whole)
-        self.index = Index(whole)
+        self.index = Index({address: kind for address, kind in kinds.items() if self._complete(address, kind)})
 
     def _complete(self, address: str, kind: str) -> bool:
         return kind in SUFFIXES and all(self._name(address, suffix) for suffix in SUFFIXES[kind])

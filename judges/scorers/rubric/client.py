@@ -44,7 +44,6 @@ class AskerClient:
         self.asker = asker
         self.most = most
         self.calls = 0
-        self.unusable: list[str] = []
         self._rules = {texts[f"{stage}.system"]: stage for stage in STAGES if f"{stage}.system" in texts}
         self._asked: Counter[str] = Counter()
 
@@ -61,7 +60,7 @@ class AskerClient:
         try:
             return found if response_format is None else response_format.model_validate(found)
         except ValidationError as error:
-            raise self._unusable(f"The reply does not fit: {error.errors()[0]['msg']}") from None
+            raise Unusable(f"The reply does not fit: {error.errors()[0]['msg']}") from None
 
     async def ask(self, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> Any:
         """The object of a structured reply, or the text where no ``schema`` is given."""
@@ -74,12 +73,12 @@ class AskerClient:
         self._asked[key] += 1
         reply = await self.asker.ask(prompt, stage=stage, schema=schema, vote=vote)
         if why := reply.unusable():
-            raise self._unusable(why)
+            raise Unusable(why)
         if schema is None:
             return reply.text
         found = data_of(reply, schema)
         if found is None:
-            raise self._unusable(f"The reply could not be read. {reply.problem}".strip())
+            raise Unusable(f"The reply could not be read. {reply.problem}".strip())
         return found
 
     def _staged(self, prompt: Prompt) -> tuple[str, Prompt]:
@@ -93,10 +92,6 @@ class AskerClient:
                 message = (first.removeprefix(rules).strip(), *prompt.messages[0][1:])
                 return stage, Prompt(rules, (message, *prompt.messages[1:]))
         return OTHER, prompt
-
-    def _unusable(self, why: str) -> Unusable:
-        self.unusable.append(why)
-        return Unusable(why)
 
 
 def data_of(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -10,12 +10,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from judges.prompts import builtin
-
-if TYPE_CHECKING:
-    from judges.scorers.rubric.evaluator import Evaluator
 
 PROMPTS = "rubric/1"
 STAGES = ("verify_answer", "verify_page", "verify_steps", "extract_answer", "extract_page")
@@ -42,19 +39,37 @@ class Fault:
         return f"{self.where}: {self.message}" if self.where else self.message
 
 
+class Evaluation(Protocol):
+    """What whoever opened an engine may ask an evaluator that was made inside (`evaluator.Evaluator`)."""
+
+    @property
+    def initialized(self) -> bool: ...
+    @property
+    def infrastructure_errors(self) -> list[Fault]: ...
+    @property
+    def missing_pages(self) -> list[str]: ...
+    def details(self) -> dict[str, Any]: ...
+    def score_bounds(self, *, missing_pages: bool = False) -> tuple[float, float]: ...
+
+
+def unread(data: bytes) -> tuple[str, list[bytes]]:
+    """What is shown of a PDF that nobody reads: reading one takes a process of its own."""
+    return "(This PDF was not read.)", []
+
+
 @dataclass(slots=True)
 class Engine:
     """``texts`` are prompt texts (None: those of `PROMPTS`). ``lets_through`` are errors that end the evaluation
     instead of counting as not supported, such as a spent budget. ``threads``: pictures are prepared beside the event
-    loop; a process of its own needs none. ``read_pdf`` gives text and JPEGs of a PDF (None: `pdf.read_pdf`). ``maps``
-    answers for the maps tool of scripts. ``evaluators`` are those made inside, ``faults`` those of no evaluator."""
+    loop; a process of its own needs none. ``read_pdf`` gives text and JPEGs of a PDF. ``maps`` answers for the maps
+    tool of scripts. ``evaluators`` are those made inside, ``faults`` those of no evaluator."""
 
     texts: Mapping[str, str] | None = None
     lets_through: tuple[type[Exception], ...] = ()
     threads: bool = False
-    read_pdf: ReadPdf | None = None
+    read_pdf: ReadPdf = unread
     maps: Maps | None = None
-    evaluators: list[Evaluator] = field(default_factory=list)
+    evaluators: list[Evaluation] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     def text(self, name: str) -> str:

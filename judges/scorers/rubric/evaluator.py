@@ -12,12 +12,13 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from judges.scorers.rubric import bounds, tree
+from judges.scorers.rubric import tree
+from judges.scorers.rubric.bounds import possible_scores
 from judges.scorers.rubric.engine import Fault, current
 from judges.scorers.rubric.extracting import Extraction, Extractor
-from judges.scorers.rubric.pages import Pages
 from judges.scorers.rubric.questions import Desk
 from judges.scorers.rubric.semaphores import limits_of
+from judges.scorers.rubric.shown_pages import Pages
 from judges.scorers.rubric.tree import AggregationStrategy, Checked, VerificationNode
 from judges.scorers.rubric.verifying import TRIALS, Ballot, Evidence, Verifier
 
@@ -118,21 +119,13 @@ class Evaluator:
     # --- the tree ------------------------------------------------------------------------------------------------
 
     def add_parallel(
-        self,
-        id: str,
-        desc: str = "",
-        parent: VerificationNode | None = None,
-        critical: bool = False,
+        self, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = False
     ) -> VerificationNode:
         """A group whose children stand for themselves; below the root where no parent is given."""
         return self._added(parent, id, desc, critical, strategy=AggregationStrategy.PARALLEL)
 
     def add_sequential(
-        self,
-        id: str,
-        desc: str = "",
-        parent: VerificationNode | None = None,
-        critical: bool = False,
+        self, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = False
     ) -> VerificationNode:
         """A group in which each child needs the ones before it."""
         return self._added(parent, id, desc, critical, strategy=AggregationStrategy.SEQUENTIAL)
@@ -199,15 +192,9 @@ class Evaluator:
         ``sources`` as `Verifier.check` has them. Whatever breaks on the way makes the node failed and the result
         False, and is a fault. NotInitialized is the only error raised, but for those that the engine lets through.
         """
-        noted = self._noted(node, claim, sources, additional_instruction)
-        if node is not None and self._skipped(node, noted, extra_prerequisites):
-            return False
-        options: dict[str, Any] = {
-            "majority_vote": majority_vote,
-            "num_trials": num_trials,
-            "use_screenshot": use_screenshot,
-        }
-        return await self._checked(node, noted, sources, **options)
+        given = (claim, sources, node, additional_instruction)
+        options = {"majority_vote": majority_vote, "num_trials": num_trials, "use_screenshot": use_screenshot}
+        return await self._prepared(given, extra_prerequisites, options)
 
     async def batch_verify(
         self, claims: Sequence[Sequence[Any]], extra_prerequisites: Nodes = None, **options: Any
@@ -226,6 +213,7 @@ class Evaluator:
         return results
 
     def _prepared(self, given: Quadruple, extra: Nodes, options: Mapping[str, Any]) -> Awaitable[bool]:
+        """The check, still to be awaited; whether the node is skipped is settled now."""
         claim, sources, node, instruction = given
         noted = self._noted(node, claim, sources, instruction)
         if node is not None and self._skipped(node, noted, extra):
@@ -324,10 +312,10 @@ class Evaluator:
         return self._final
 
     def score_bounds(self, *, missing_pages: bool = False) -> tuple[float, float]:
-        """Between which numbers the score would lie had nothing broken (`bounds.of`)."""
+        """Between which numbers the score would lie had nothing broken (`possible_scores`)."""
         score = self.score()
         faults = (*self.faults, *self.engine.faults)
-        return bounds.of(self.root, self._before, score, faults, missing_pages=missing_pages)
+        return possible_scores(self.root, self._before, score, faults, missing_pages=missing_pages)
 
     @property
     def infrastructure_errors(self) -> list[Fault]:

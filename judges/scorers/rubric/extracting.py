@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from judges.scorers import framing
 from judges.scorers.rubric import questions
 from judges.scorers.rubric.engine import FaultKind
-from judges.scorers.rubric.pages import Pages
 from judges.scorers.rubric.questions import Desk
+from judges.scorers.rubric.shown_pages import Pages
 from judges.scorers.rubric.tree import LONGEST_TEXT, bounded
 from judges.scorers.rubric.verifying import NOT_STORED
 
@@ -62,7 +62,7 @@ class Extractor:
                     return Extraction(name, shown, template(), f"{NOT_STORED}: {source}", "page")
                 stage, lines = "extract_page", [*lines, *self.desk.cited(page)]
                 images = page.images if use_screenshot else ()
-            request, schema = framing.quoted(prompt, questions.CLAIM), questions.schema_of(template)
+            request, schema = framing.quoted(prompt, questions.CLAIM), questions.schema_text(template)
             value = await self.desk.ask(stage, self.model, template, lines, images, request=request, schema=schema)
         except self.desk.engine.lets_through:
             raise

@@ -10,13 +10,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from annotation.formats import scratch
+
 logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def own_folder() -> AsyncIterator[Path]:
     """An empty folder that is gone afterwards; what cannot be removed is left, and said in the log."""
-    home = Path(tempfile.mkdtemp(prefix="rubric-")).resolve()
+    await asyncio.to_thread(scratch.sweep)
+    home = Path(tempfile.mkdtemp(prefix=f"{scratch.PREFIX}rubric-")).resolve()
     folder = home / "own"
     folder.mkdir()
     try:

@@ -13,13 +13,14 @@ from annotation.records import Finding, Verdict
 from judges.llm import Asker, BudgetSpent, CallFailed
 from judges.prompts import required
 from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
-from judges.scorers.rubric import engine, forecast, outcome, pages_of, scripts
+from judges.scorers.rubric import attached_pages, engine, forecast, outcome, scripts
 from judges.scorers.rubric.claims import Checking
 from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable
 from judges.scorers.rubric.confinement import Limits
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.folders import own_folder
 from judges.scorers.rubric.outcome import Outcome
+from judges.scorers.rubric.pdf import Reading
 from judges.scorers.rubric.process import Patience, Unanswered, run_script, running
 from judges.scorers.rubric.semaphores import DualSemaphore
 from judges.scorers.rubric.tree import AggregationStrategy
@@ -32,7 +33,7 @@ MOST_PICTURES = 100
 PAGES_AT_ONCE, CALLS_AT_ONCE = 5, 16  # of one trajectory: each page of a call may hold megabytes of pictures
 NOTHING = {
     "written": "The task has no rubric.",
-    "script": f"No rubric script is installed for the task (see {scripts.VARIABLE}).",
+    "script": f"No rubric script is installed for the task (see {scripts.SETTING}).",
     "auto": "The task has no rubric, and no rubric script is installed for it.",
 }
 
@@ -83,7 +84,7 @@ class Judge:
 
     async def score(self, subject: Subject, model: Asker) -> Score:
         """Raises CallFailed, also for a script that came to no score, and BudgetSpent."""
-        script = self._script(subject)
+        script = _script_for(self.parameters, subject)
         if script is not None:
             return noted(self._scored(await self._by_script(script, subject, model)), subject)
         rubric = written_for(subject) if self.parameters.source != "script" else None
@@ -92,14 +93,12 @@ class Judge:
         found = await self._by_claims(rubric, subject, model)
         return noted(self._scored(found, rubric, subject), subject)
 
-    def _script(self, subject: Subject) -> scripts.Script | None:
-        return None if self.parameters.source == "written" else scripts.installed(subject.record.task_id)
-
     # --- both ways -------------------------------------------------------------------------------------------------
 
     async def _by_claims(self, rubric: Rubric, subject: Subject, model: Asker) -> Outcome:
         record = subject.record
-        with engine.using(texts=self.texts, lets_through=(CallFailed, BudgetSpent), threads=True):
+        given = {"texts": self.texts, "lets_through": (CallFailed, BudgetSpent), "threads": True}
+        with Reading() as pdfs, engine.using(**given, read_pdf=pdfs.read):
             evaluator = Evaluator()
             evaluator.initialize(
                 task_id=record.task_id,
@@ -108,7 +107,7 @@ class Judge:
                 client=AskerClient(model, self.texts),
                 task_description=record.task_text,
                 answer=record.final_answer or "",
-                global_cache=await asyncio.to_thread(pages_of.stored, subject),
+                global_cache=await asyncio.to_thread(attached_pages.stored, subject),
                 global_semaphore=DualSemaphore(PAGES_AT_ONCE, CALLS_AT_ONCE),
                 strategy=AggregationStrategy(rubric.strategy),
             )
@@ -128,7 +127,7 @@ class Judge:
                 raise Unanswered(str(why)) from None
 
         async with running(), own_folder() as folder:
-            await pages_of.copied(subject, folder)
+            await attached_pages.copied(subject, folder)
             (folder / script.name).write_bytes(script.source)
             job = {
                 "script": script.name,
@@ -157,6 +156,13 @@ class Judge:
             notes=MappingProxyType(notes),
             details=found.details,
         )
+
+
+def _script_for(parameters: Parameters, subject: Subject) -> scripts.Script | None:
+    """The script to judge by, None for a written rubric; raises NotConfigured."""
+    if parameters.source == "written":
+        return None
+    return scripts.installed(subject.rubric_scripts, subject.record.task_id)
 
 
 def written_for(subject: Subject) -> Rubric | None:
@@ -210,7 +216,7 @@ def built(parameters: Parameters, prompts: Prompts) -> Judge:
 def calls(parameters: Parameters, subject: Subject) -> list[tuple[str, int]]:
     """What judging a trajectory will about ask; nothing where there is no rubric, or none that can be read."""
     try:
-        script = None if parameters.source == "written" else scripts.installed(subject.record.task_id)
+        script = _script_for(parameters, subject)
         rubric = written_for(subject) if script is None and parameters.source != "script" else None
     except CallFailed:
         return []

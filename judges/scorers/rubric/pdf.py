@@ -1,20 +1,25 @@
 """PDFs as a model is shown them: the text of the first 100 pages, and pictures of the first 50 at 144 dpi.
 
 Readers of PDF are large and have faults, so one reads in a process of its own, which has neither network nor files.
+`annotation.formats.pdf_text` reads the text alone, for people, who need no pictures of the pages.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Self
 
+from annotation.formats import scratch
+from judges.llm import CallFailed
 from judges.scorers.rubric.confinement import MEGABYTE, Limits
+from judges.scorers.rubric.pdf_child import UNWRITTEN
 from judges.scorers.rubric.process import command, end_group, environment
 
 LARGEST = 100 * MEGABYTE  # bytes of a document
@@ -24,6 +29,7 @@ MOST_PICTURES = 32 * MEGABYTE  # bytes of all pictures together; those after the
 LOOKS = 0.2  # seconds between two looks at whether it is still wanted
 
 NOTHING = "(This PDF could not be read: {why}. Nothing of it can be shown.)"
+UNREADABLE = "A PDF could not be read on this machine: {why}."
 EMPTY = "(This PDF has no text that could be read. Its pages may be pictures.)"
 
 
@@ -33,26 +39,35 @@ class Stopped(Exception):
 
 def read_pdf(data: bytes, limits: Limits = LIMITS, stop: Event | None = None) -> tuple[str, list[bytes]]:
     """Text, and the pages as JPEGs from the first. Blocks, so it is called in a thread; raises Stopped soon after
-    ``stop`` is set.
+    ``stop`` is set, and CallFailed where this machine cannot read it: its disk is full.
 
     Nothing is raised for what a document may do: where it is broken, encrypted, too large or too slow, the text says so
     and there are no pictures. So a broken page is judged for what it shows, as the published engine does.
     """
     if len(data) > LARGEST:
         return NOTHING.format(why=f"it has more than {LARGEST:,} bytes"), []
-    with tempfile.TemporaryDirectory(prefix="rubric-pdf-") as name:
-        folder = Path(name)
-        (folder / "document.pdf").write_bytes(data)
-        why = _read(folder, limits, stop or Event())
-        return (NOTHING.format(why=why), []) if why else _found(folder)
+    try:
+        with scratch.folder("rubric-pdf") as folder:
+            (folder / "document.pdf").write_bytes(data)
+            why = _read(folder, limits, stop or Event())
+            return (NOTHING.format(why=why), []) if why else _found(folder)
+    except OSError as error:
+        raise CallFailed(UNREADABLE.format(why=error.strerror or error)) from error
 
 
 class Reading:
-    """Reads the documents of one answer, in ``seconds`` for all of them together; `stop` may be set by others."""
+    """Reads the documents of one answer, in ``seconds`` for all of them together; a context, which ends what is still
+    being read when it is left: a thread cannot be cancelled."""
 
-    def __init__(self, seconds: float = 300.0) -> None:
+    def __init__(self, seconds: float = math.inf) -> None:
         self.stop = Event()
         self._until = time.monotonic() + seconds
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop.set()
 
     def read(self, data: bytes) -> tuple[str, list[bytes]]:
         """As `read_pdf`; what would be read too late says so."""
@@ -76,6 +91,8 @@ def _read(folder: Path, limits: Limits, stop: Event) -> str:
     try:
         if not _ended(reader, limits.wall, stop):
             return f"it took more than {limits.wall:g} seconds"
+        if reader.returncode == UNWRITTEN:
+            raise CallFailed(UNREADABLE.format(why="its temporary folder takes no more"))
     finally:
         if reader.returncode is None:
             end_group(reader.pid)

@@ -21,7 +21,6 @@ CHILD = Path(__file__).with_name("child.py")
 
 Ask = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 
-
 GARBAGE = "The script wrote garbage into the pipe of its process."
 MARKS = (b"{", b"[", b",", b":")
 

@@ -14,8 +14,8 @@ from judges.prompts import fill
 from judges.scorers import framing
 from judges.scorers.rubric import pictures
 from judges.scorers.rubric.engine import Engine
-from judges.scorers.rubric.pages import LONGEST_TEXT, Page
 from judges.scorers.rubric.semaphores import Limit
+from judges.scorers.rubric.shown_pages import LONGEST_TEXT, Page
 
 # Longest texts in characters: the answer is judged as a whole, and the record has room for it and one page.
 ANSWER = 200_000
@@ -109,5 +109,5 @@ def stated(text: str) -> str:
     return plain if plain == f'"{text}"' else quoted
 
 
-def schema_of(form: type[BaseModel]) -> str:
+def schema_text(form: type[BaseModel]) -> str:
     return json.dumps(form.model_json_schema(), ensure_ascii=False, separators=(",", ":"))

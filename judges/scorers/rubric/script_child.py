@@ -13,14 +13,16 @@ import itertools
 import json
 import logging
 import os
-import sys
 import traceback
-import types
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judges.scorers.rubric.confinement import Limits, confine, limit
+
+if TYPE_CHECKING:
+    from judges.scorers.rubric.engine import Evaluation
 
 LONGEST_MESSAGE = 2_000  # characters of an error
 LONGEST_LINE = 64 * 1024 * 1024  # bytes of a reply
@@ -107,7 +109,7 @@ def run() -> None:
     pipe = Pipe()
     job = pipe.read_job()
     limit(Limits(**job["limits"]))
-    _preload(job)
+    _preload()
     try:
         asyncio.run(_run(pipe, job))
     except BaseException as error:
@@ -115,24 +117,22 @@ def run() -> None:
     os._exit(0)
 
 
-def _preload(job: Mapping[str, Any]) -> None:
+def _preload() -> None:
     """Import everything that comes from the project's own folder, which cannot be read any more afterwards."""
     from PIL import JpegImagePlugin, PngImagePlugin, WebPImagePlugin  # noqa: F401, PLC0415
 
     from judges.scorers.rubric import alias, schemas  # noqa: F401, PLC0415
 
-    stub = types.ModuleType("judges.scorers.rubric.pdf")
-    folder = Path(job["folder"])
-    stub.read_pdf = lambda data: _prepared_pdf(folder, data)  # type: ignore[attr-defined]
-    sys.modules[stub.__name__] = stub
     alias.install()
 
 
 def _prepared_pdf(folder: Path, data: bytes) -> tuple[str, list[bytes]]:
     """What the parent has read of a PDF: reading one is nothing for a process that runs other people's Python."""
+    from judges.scorers.rubric import engine  # noqa: PLC0415
+
     place = folder / "pdf" / hashlib.sha256(data).hexdigest()
     if not place.is_dir():
-        return "(This PDF was not read.)", []
+        return engine.unread(data)
     pictures = [file.read_bytes() for file in sorted(place.glob("*.jpg"))]
     return (place / "text.txt").read_text(encoding="utf-8"), pictures
 
@@ -156,7 +156,7 @@ async def _evaluated(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[s
     from judges.scorers.rubric.cache import CacheFileSys  # noqa: PLC0415
     from judges.scorers.rubric.semaphores import DualSemaphore  # noqa: PLC0415
 
-    with engine.using(texts=job["texts"]) as opened:
+    with engine.using(texts=job["texts"], read_pdf=partial(_prepared_pdf, folder)) as opened:
         script = alias.load_script(folder / job["script"])
         given = {
             "client": Client(pipe),
@@ -169,14 +169,14 @@ async def _evaluated(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[s
             "model": job["model"],
         }
         summary = await alias.evaluate(script, **given)
-        return _outcome(summary, opened)
+        return _outcome(summary, opened.evaluators)
 
 
-def _outcome(summary: Any, opened: Any) -> dict[str, Any]:
+def _outcome(summary: Any, made: Sequence[Evaluation]) -> dict[str, Any]:
     """What the parent is told; ValueError for a script that returns no summary."""
     if not isinstance(summary, Mapping) or "final_score" not in summary:
         raise ValueError(f"evaluate_answer must return a summary with a final_score, not {type(summary).__name__}")
-    used = [one for one in opened.evaluators if one._root is not None]
+    used = [one for one in made if one.initialized]
     if not used:
         raise ValueError("the script has initialised no Evaluator, so there is no tree")
     evaluator = used[-1]

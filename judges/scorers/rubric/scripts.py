@@ -1,4 +1,4 @@
-"""Rubric scripts that an administrator has installed: one file a task in the folder that `RUBRIC_SCRIPTS` names.
+"""Rubric scripts that an administrator has installed: one file a task in the folder that a setting names.
 
 Nothing that anybody uploads ever comes here. The folder is read when a trajectory is judged, so a script can be
 installed while workers run.
@@ -16,7 +16,7 @@ from pathlib import Path
 from judges.llm import NotConfigured
 from judges.scorers.rubric.alias import LONGEST_SCRIPT
 
-VARIABLE = "RUBRIC_SCRIPTS"
+SETTING = "RUBRIC_SCRIPTS"  # as messages name it; whoever asks gives its value
 TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
 
 
@@ -29,17 +29,14 @@ class Script:
     digest: str
 
 
-def folder() -> Path | None:
-    """The folder of scripts, None where none is set."""
-    named = os.environ.get(VARIABLE, "").strip()
-    return Path(named) if named else None
+def installed(folder: str, task_id: str) -> Script | None:
+    """The script of a task in ``folder`` ("" has none), None where there is none.
 
-
-def installed(task_id: str) -> Script | None:
-    """The script of a task, None where there is none; raises NotConfigured where there is one that cannot be used."""
-    home = folder()
-    if home is None or not TASK.fullmatch(task_id):
+    Raises NotConfigured where there is one that cannot be used.
+    """
+    if not folder or not TASK.fullmatch(task_id):
         return None
+    home = Path(folder)
     file = home / f"{task_id}.py"
     if not file.exists() and not file.is_symlink():
         return None
@@ -51,7 +48,7 @@ def installed(task_id: str) -> Script | None:
 
 def _read(home: Path, file: Path) -> Script:
     if file.is_symlink() and not file.resolve().is_relative_to(home.resolve()):
-        raise NotConfigured(f"The rubric script {file.name} is a link that leads out of the folder {VARIABLE} names.")
+        raise NotConfigured(f"The rubric script {file.name} is a link that leads out of the folder {SETTING} names.")
     handle = os.open(file.resolve(), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as stream:
         found = os.fstat(stream.fileno())

@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel, StrictBool
 
 from judges.scorers.rubric import questions
-from judges.scorers.rubric.pages import Pages
 from judges.scorers.rubric.questions import Desk, Image
+from judges.scorers.rubric.shown_pages import Pages
 from judges.scorers.rubric.tree import Checked, Vote
 
 TRIALS = 3

@@ -21,15 +21,14 @@ nodes:
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from annotation.formats.documents import MOST_PROBLEMS, FormatError, kind_of
+from annotation.formats.documents import MOST_PROBLEMS, UNSTORABLE, FormatError, kind_of
 from annotation.formats.printable import printable
-from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant, parse_yaml
+from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant, parse_yaml, written
 from annotation.records import Problem
 from judges.scorers.rubric.written_steps import ALL, Steps, parse_steps
 
@@ -49,8 +48,6 @@ GROUP_KEYS = ("id", "group", "critical", "strategy", "about", "children")
 CLAIM_KEYS = ("id", "claim", "critical", "about", "sources", "steps", "note", "key_point")
 ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 URL = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
-WITHOUT_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,15 +337,12 @@ HEAD = """\
 def from_key_points(task_text: str, key_points: tuple[str, ...] | list[str]) -> str:
     """A first rubric, as YAML that `parse` takes: a critical claim for each key point; one of the task without any."""
     points = [found for point in key_points if (found := _cut(point, LONGEST_KEY_POINT))][:MOST_NODES]
-    lines = [f"# The task: {_one_line(task_text)}", HEAD + "pass_score: 1.0", "about: screenshots", "nodes:"]
-    for point in points:
-        claim = f"The screenshots show that this requirement of the task was met: {point}"
-        lines += [f"  - claim: {_scalar(claim)}", "    critical: true", f"    key_point: {_scalar(point)}"]
-    if not points:
-        task = _cut(task_text, LONGEST_CLAIM // 2)
-        claim = f"The screenshots show that the task was done completely: {task}"
-        lines += [f"  - claim: {_scalar(claim)}", "    critical: true"]
-    return "\n".join(lines) + "\n"
+    met = "The screenshots show that this requirement of the task was met:"
+    nodes = [{"claim": f"{met} {point}", "critical": True, "key_point": point} for point in points]
+    task = _cut(task_text, LONGEST_CLAIM // 2)
+    whole = {"claim": f"The screenshots show that the task was done completely: {task}", "critical": True}
+    rubric = {"pass_score": 1.0, "about": "screenshots", "nodes": nodes or [whole]}
+    return f"# The task: {_one_line(task_text)}\n{HEAD}{written(rubric)}"
 
 
 def _cut(text: str, longest: int) -> str:
@@ -357,9 +351,3 @@ def _cut(text: str, longest: int) -> str:
 
 def _one_line(text: str) -> str:
     return printable(" ".join(_cut(text, 300).split()), 300)
-
-
-def _scalar(text: str) -> str:
-    """A text in quotation marks, as YAML and JSON both read it."""
-    written = json.dumps(text, ensure_ascii=False)
-    return WITHOUT_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

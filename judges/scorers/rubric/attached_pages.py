@@ -18,6 +18,7 @@ from judges.scorers.rubric.confinement import MEGABYTE
 from judges.scorers.rubric.pdf import Reading, Stopped
 
 MOST_BYTES = 2048 * MEGABYTE  # of all pages of one answer
+PDF_SECONDS = 300.0  # for all PDFs of an answer, which are read before its script begins
 
 
 def stored(subject: Subject) -> StoredPages:
@@ -29,11 +30,8 @@ def stored(subject: Subject) -> StoredPages:
 
 async def copied(subject: Subject, folder: Path) -> None:
     """`copy_to` beside the event loop; who is cancelled leaves nothing behind that goes on reading."""
-    reading = Reading()
-    try:
+    with Reading(PDF_SECONDS) as reading:
         await asyncio.to_thread(copy_to, subject, folder, reading)
-    finally:
-        reading.stop.set()
 
 
 def copy_to(subject: Subject, folder: Path, reading: Reading) -> None:

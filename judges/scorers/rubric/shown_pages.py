@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from judges.scorers.framing import cut
 from judges.scorers.rubric import pictures
@@ -77,15 +76,9 @@ class Pages:
 
     def _prepare(self, url: str, kind: str) -> Page | None:
         if kind == "pdf":
-            text, images = (self.engine.read_pdf or _read_pdf)(self.cache.get_pdf(url))
+            text, images = self.engine.read_pdf(self.cache.get_pdf(url))
             return Page(url, kind, shortened(text), tuple(images))
         text, screenshot = self.cache.get_web(url)
         if text is None or not screenshot:
             return None
         return Page(url, kind, shortened(text), (pictures.shown(screenshot),))
-
-
-def _read_pdf(data: bytes) -> tuple[str, list[bytes]]:
-    """Loaded when the first PDF is read; a process of its own without rights brings its own way (`Engine.read_pdf`)."""
-    reading = importlib.import_module("judges.scorers.rubric.pdf")
-    return cast(tuple[str, list[bytes]], reading.read_pdf(data))
