@@ -1,4 +1,4 @@
-"""What the import commands have in common: reading, the report, and the exit code."""
+"""What commands have in common: finding what they are told, reading, the report of an import, and the exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import slug_re
 
 from annotation.formats.printable import printable
-from annotation.models import Benchmark, Person
+from annotation.models import Benchmark, Person, Submission
 from annotation.records import ImportReport, Problem
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -39,6 +39,13 @@ def find_person(username: str) -> Person:
     found = Person.objects.filter(username=username, is_active=True).first()
     if found is None:
         raise CommandError(f"There is no active person {username}.", returncode=2)
+    return found
+
+
+def find_submission(pk: int) -> Submission:
+    found = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
+    if found is None:
+        raise CommandError(f"There is no submission {pk}; list_submissions shows them.", returncode=2)
     return found
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from annotation.management.reports import find_benchmark
+from annotation.management.reports import find_benchmark, find_submission
 from annotation.models import Submission
 from evaluations import cases
 from evaluations.agreement import agreement
 from evaluations.agreement_tables import tables
 from evaluations.cases import Case
 from evaluations.management import figures
-from evaluations.management.submissions import find_submission
 
 
 class Command(BaseCommand):

@@ -6,9 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation.management.reports import find_submission
 from evaluations import exports_v2
 from evaluations.exports import missing_for_export
-from evaluations.management.submissions import find_submission, show
+from evaluations.management.submissions import show
 
 
 class Command(BaseCommand):

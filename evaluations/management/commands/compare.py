@@ -9,14 +9,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.formats.tasks import nearest
-from annotation.management.reports import find_benchmark
+from annotation.management.reports import find_benchmark, find_submission
 from annotation.models import Benchmark, Submission
 from evaluations import cases, comparison_tables
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Comparison, ceiling, compare, judges_of, on_trajectories
 from evaluations.comparison.judging import Judges, judging, with_ceiling
 from evaluations.management import figures
-from evaluations.management.submissions import find_submission
 from evaluations.tables import Table
 from judges.defining import judge_named
 from judges.models import Judge

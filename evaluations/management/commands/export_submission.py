@@ -7,8 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation.management.reports import find_submission
 from evaluations.exports import ExportFormat, ExportRefused, ExportStopped, OutputTaken, prepare, write
-from evaluations.management.submissions import find_submission, show
+from evaluations.management.submissions import show
 
 
 class Command(BaseCommand):

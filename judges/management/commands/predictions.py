@@ -7,8 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from annotation.models import Submission
-from judges import defining, prediction_tables, predictions
+from annotation.management.reports import find_submission
+from judges import prediction_tables, predictions
+from judges.management.judges import find_judge
 from judges.models import Judge
 
 
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="JSON instead of tables, with every prediction")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        judge, submission = _judge(options["judge"]), _submission(options["submission"])
+        judge, submission = _judge(options["judge"]), find_submission(options["submission"])
         found = predictions.results(predictions.judgments_of(judge, submission))
         if not found.judgments:
             raise CommandError(f"{judge} has judged nothing of submission {submission.pk}; run_judge makes it do so.")
@@ -42,18 +43,8 @@ def _json(found: predictions.Results, by: str) -> dict[str, Any]:
     return told | ({"groups": {by: told["groups"].get(by, {})}} if by else {})
 
 
-def _submission(pk: int) -> Submission:
-    found = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
-    if found is None:
-        raise CommandError(f"There is no submission {pk}; list_submissions shows them.", returncode=2)
-    return found
-
-
 def _judge(name: str) -> Judge:
-    try:
-        found = defining.judge_named(name)
-    except LookupError as error:
-        raise CommandError(str(error.args[0]), returncode=2) from error
+    found = find_judge(name)
     if found.scorer != predictions.KIND:
         raise CommandError(f"{found} predicts no actions: its scorer is {found.scorer}.", returncode=2)
     return found

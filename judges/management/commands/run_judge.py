@@ -15,11 +15,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 from annotation.access import Role
-from annotation.management.reports import find_person
+from annotation.management.reports import find_person, find_submission
 from annotation.models import Person, Submission
 from annotation.models.states import State
 from annotation.workflow import Conflict
-from judges import defining, planning, runs
+from judges import planning, runs
+from judges.management.judges import find_judge
 from judges.models import Judge, JudgeRun
 from judges.planning import Expects
 from judges.runs import Plan, Standing
@@ -49,7 +50,7 @@ class Command(BaseCommand):
         parser.add_argument("--as", dest="person", metavar="USERNAME", help="in whose name; a maintainer of it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        submission, judge = _submission(options["submission"]), _judge(options["judge"])
+        submission, judge = find_submission(options["submission"]), find_judge(options["judge"])
         person = _in_the_name_of(submission, options["person"])
         selection = _selection(options, judge)
         try:
@@ -161,20 +162,6 @@ def _dollars(text: str) -> Decimal:
         return Decimal(text)
     except InvalidOperation:
         raise ArgumentTypeError(f"{text!r} is no number of US dollars") from None
-
-
-def _submission(pk: int) -> Submission:
-    found = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
-    if found is None:
-        raise CommandError(f"There is no submission {pk}; list_submissions shows them.", returncode=2)
-    return found
-
-
-def _judge(name: str) -> Judge:
-    try:
-        return defining.judge_named(name)
-    except LookupError as error:
-        raise CommandError(str(error.args[0]), returncode=2) from error
 
 
 def _in_the_name_of(submission: Submission, username: str | None) -> Person:
