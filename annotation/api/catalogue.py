@@ -13,11 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access
-from annotation.api.ground import Listing, View
+from annotation.api.ground import Listing, View, imported
 from annotation.api.serializers import BenchmarkSerializer, ReportSerializer, TaskSerializer
 from annotation.catalogue import LARGEST_LABEL_FILE, import_labels, import_task_file
 from annotation.models import Benchmark, KeyPoint, Task
-from annotation.problem_details import Refused
 
 LONGEST_SLUG = Benchmark._meta.get_field("slug").max_length or 0
 
@@ -84,10 +83,7 @@ class Tasks(Listing):
         given.is_valid(raise_exception=True)
         file, name = given.validated_data["file"], given.validated_data.get("name", "")
         report = import_task_file(file, benchmark_slug=slug, benchmark_name=name)
-        problems = [problem for found in report.rejected.values() for problem in found]
-        if problems:
-            raise Refused("The task file was refused; nothing was changed.", problems)
-        return Response(report.as_json())
+        return imported(report, "The task file was refused; nothing was changed.")
 
 
 class LabelFile(serializers.Serializer):
@@ -114,7 +110,4 @@ class ImportedLabels(View):
         given.is_valid(raise_exception=True)
         file = given.validated_data["file"]
         report = import_labels(file.read(), file.name, benchmark=benchmark)
-        problems = [problem for found in report.rejected.values() for problem in found]
-        if problems:
-            raise Refused("The label file was refused; nothing was imported.", problems)
-        return Response(report.as_json())
+        return imported(report, "The label file was refused; nothing was imported.")

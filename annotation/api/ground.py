@@ -1,4 +1,4 @@
-"""What every list of the API stands on: pages, checked filters, and a schema that knows the errors."""
+"""What the API stands on: pages, checked filters, a schema that knows the errors, and the answer to an import."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from annotation.api.serializers import ProblemDetailsSerializer
-from annotation.problem_details import MEDIA_TYPE
+from annotation.problem_details import MEDIA_TYPE, Refused
+from annotation.records import ImportReport
 
 MOST_PER_PAGE = 200
 ERRORS = {"400", "401", "403", "404", "409"}
@@ -85,3 +87,11 @@ class View(GenericAPIView):
 
 class Listing(View, ListAPIView):
     """A list in pages."""
+
+
+def imported(report: ImportReport, refusal: str) -> Response:
+    """The answer to a file that is taken as a whole or not at all: its report, or Refused with every problem."""
+    problems = [problem for found in report.rejected.values() for problem in found]
+    if problems:
+        raise Refused(refusal, problems)
+    return Response(report.as_json())

@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from django.conf import settings
+
+from judges.endpoints import endpoint_for
 
 BASE_DIR = Path(settings.BASE_DIR)
 KEY = "0123456789 a key of the tests that is long and varied enough for the deployment checks"
@@ -56,6 +59,20 @@ def test_every_variable_of_the_env_template_is_used_by_the_compose_file_and_the_
     template = set(re.findall(r"^#?([A-Z0-9_]+)=", (BASE_DIR / ".env.example").read_text(), re.M))
     compose = set(re.findall(r"\$\{([A-Z0-9_]+)", (BASE_DIR / "docker-compose.yml").read_text()))
     assert template == compose
+
+
+def test_the_web_server_of_the_compose_file_may_start_runs_and_knows_no_key(monkeypatch, settings):
+    services = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())["services"]
+    given = {name: service.get("environment", {}) for name, service in services.items()}
+    holders = {name for name, environment in given.items() if "JUDGE_API_KEY_DEFAULT_FILE" in environment}
+    assert holders == {"judge-worker"}
+    assert "JUDGE_API_KEY_DEFAULT" not in given["judge-worker"]  # it would come before the file
+    monkeypatch.delenv("JUDGE_API_KEY_DEFAULT", raising=False)
+    monkeypatch.delenv("JUDGE_API_KEY_DEFAULT_FILE", raising=False)
+    for name in {"JUDGE_API_KEY_DEFAULT", "JUDGE_API_KEY_DEFAULT_FILE"} & given["web"].keys():
+        monkeypatch.setenv(name, given["web"][name])
+    settings.JUDGE_ENDPOINTS = {"default": "https://api.example.com/v1"}
+    assert endpoint_for("default").key == "none"  # raises NotConfigured where no run could be started
 
 
 def test_the_env_template_sets_no_secret():

@@ -13,10 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access as people_access
-from annotation.api.ground import Listing, View
+from annotation.api.ground import Listing, View, imported
 from annotation.api.serializers import ReportSerializer
 from annotation.models import Task
-from annotation.problem_details import Refused
 from judges import access, expectations
 from judges.expectations import Kind
 from judges.expectations.files import LARGEST_FILE
@@ -179,7 +178,4 @@ class ExpectationsImport(View):
             values["file"].name,
             dry_run=values["dry_run"],
         )
-        problems = [problem for found in report.rejected.values() for problem in found]
-        if problems:
-            raise Refused("The file was refused; nothing was imported.", problems)
-        return Response(report.as_json())
+        return imported(report, "The file was refused; nothing was imported.")

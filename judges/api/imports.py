@@ -11,9 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access as people_access
-from annotation.api.ground import View
+from annotation.api.ground import View, imported
 from annotation.api.serializers import ReportSerializer
-from annotation.problem_details import Refused
 from judges import access, imports
 
 
@@ -52,7 +51,4 @@ class ImportedJudgments(View):
             agent=given.validated_data["agent"],
             person=request.user,
         )
-        problems = [problem for found in outcome.report.rejected.values() for problem in found]
-        if problems:
-            raise Refused("The judgment file was refused; nothing was imported.", problems)
-        return Response(outcome.report.as_json())
+        return imported(outcome.report, "The judgment file was refused; nothing was imported.")

@@ -123,6 +123,7 @@ def test_the_candidates_are_not_shown_nor_what_marks_the_right_one(fake):
     judged(fake, *RIGHT, about=reference([{**row(0), "pos_candidates": [marked]}, row(1), row(2)]))
     sent = "\n".join(text for one in requests(fake) for text in user_texts(one))
 
+    assert "Add to cart" in sent
     assert not any(word in sent for word in ("gold", "is_original_target", "backend_node_id", "pos_candidates"))
 
 

@@ -28,11 +28,6 @@ def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
 
 
 @pytest.fixture
-def people(submission: Submission) -> People:
-    return testing.cast(submission)
-
-
-@pytest.fixture
 def judge(submission: Submission) -> Judge:
     defining.set_terms(None, endpoint="default", model="fake-model-1", input_price=Decimal(1), output_price=Decimal(4))
     return defined_judge()

@@ -340,9 +340,13 @@ def test_text_is_what_is_seen():
     assert text_of(page, "").split("\n") == ["The shop", "Lamps", "From 20 dollars", "and more", "One", "Two"]
 
 
-@pytest.mark.parametrize("body", [b"", b"   ", b"\0\0", b"<", b"<!--", b"<p>" * 20_000])
-def test_text_of_anything_is_a_text(body):
-    assert isinstance(text_of(body, "no-such-charset"), str)
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [(b"", ""), (b"   ", ""), (b"\0\0", ""), (b"<", ""), (b"<!--", ""), (b"<p>" * 20_000, ""), (b"<p>Lamps", "Lamps")],
+)
+def test_text_of_anything_is_a_text(body, text):
+    # What stands for a broken character differs by the version of the parser.
+    assert text_of(body, "no-such-charset").strip("<\ufffd") == text
 
 
 def test_text_is_read_in_the_charset_that_the_server_named():

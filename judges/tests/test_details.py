@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,15 +19,10 @@ from judges.scorer import Score
 from judges.tests import rows
 from judges.tests.expecting import FAILING, expect, give_trace
 from judges.views.details import drawn
+from judges.views.details.shapes import TOO_DEEP
 from judges.views.details.trees import DEEPEST, MOST_NODES, flat
 
 KINDS = ("network-trace", "rubric", "action-selection")
-
-
-@pytest.fixture
-def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
-    settings.MEDIA_ROOT = tmp_path / "images"
-    return testing.submission(tmp_path / "package", trajectories=2)
 
 
 @pytest.fixture
@@ -206,6 +200,35 @@ def test_predictions_stand_beside_what_was_done(item: RunItem, mira: Person) -> 
         assert words in page, words
 
 
+def test_the_figures_of_a_task_are_said_in_words(item: RunItem, mira: Person) -> None:
+    def mean(value: float | None) -> dict[str, Any]:
+        return {"value": value, "n": 5, "undefined": "" if value is not None else "no step was counted"}
+
+    metrics = {
+        "unparsed": 2,
+        "measures": {"operation_f1": {"micro": mean(0.6441), "macro": mean(0.7)}},
+        "task_success": mean(None),
+        "recall": {"1": mean(0.2), "50": mean(1.0)},
+        "said": {"CLICK": 3, "TYPE": 1},
+    }
+    page = shown(mira, with_details(item, {"kind": "action-selection", "steps": [], "metrics": metrics}))
+    for title, figure in (
+        ("replies not read", "2"),
+        ("operation F1", "64.4 %"),
+        ("task success", "undefined: no step was counted"),
+        ("recall of the page summary", "@1 20.0 %, @50 100.0 %"),
+        ("predicted operations", "CLICK 3, TYPE 1"),
+    ):
+        assert f'<dt>{title}</dt><dd class="agent">{figure}</dd>' in page, title
+
+
+def test_a_note_of_several_values_is_no_json(item: RunItem, mira: Person) -> None:
+    notes = {"rubric": {"kind": "written", "pass_score": 0.5, "strict": True}, "deep": {"a": [1]}}
+    page = shown(mira, rows.judgment_row(item, evidence={"key_points": [], "steps": [], "notes": notes}))
+    assert "kind written, pass score 0.5, strict yes" in page
+    assert "{&quot;a&quot;: [1]}" in page
+
+
 # --- anything else ---------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +262,25 @@ def test_malformed_details_are_read_as_far_as_they_go(kind: str, details: dict[s
     found = drawn(details | {"kind": kind})
     assert found is not None
     render_to_string(found.template, {"data": found.data, "viewer": {"address": "?"}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "details_of"),
+    [
+        ("network-trace", lambda deep: {"checks": [{"name": "one", "message": deep}]}),
+        ("rubric", lambda deep: {"extractions": [{"name": "one", "value": deep}]}),
+        ("action-selection", lambda deep: {"steps": [{"step": 0, "unparsed": deep}]}),
+    ],
+)
+def test_what_is_nested_too_deeply_is_said_to_be_so(kind: str, details_of: Any) -> None:
+    from django.template.loader import render_to_string
+
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    found = drawn({"kind": kind, **details_of(deep)})
+    assert found is not None
+    assert TOO_DEEP in render_to_string(found.template, {"data": found.data, "viewer": {"address": "?"}})
 
 
 @pytest.mark.parametrize("details", [None, 7, "x", [], {}, {"kind": "unknown"}, {"kind": ["rubric"]}, {"kind": None}])

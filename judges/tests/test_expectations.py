@@ -34,16 +34,6 @@ def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
     return testing.submission(tmp_path / "package", trajectories=3)
 
 
-@pytest.fixture
-def people(submission: Submission) -> dict[str, Person]:
-    return testing.cast(submission)
-
-
-@pytest.fixture
-def task(submission: Submission) -> Task:
-    return submission.trajectories.earliest("position").task
-
-
 # --- versions --------------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,30 +10,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from annotation import testing
-from annotation.models import ApiToken, Person, Submission, Task
+from annotation.models import ApiToken, Person, Task
 from judges import expectations
 from judges.expectations import Kind
 from judges.models import Expectation
 from judges.tests.expecting import CHECKS, FAILING, RUBRIC, expect
 
 People = dict[str, Person]
-
-
-@pytest.fixture
-def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
-    settings.MEDIA_ROOT = tmp_path / "images"
-    return testing.submission(tmp_path / "package", trajectories=2)
-
-
-@pytest.fixture
-def people(submission: Submission) -> People:
-    return testing.cast(submission)
-
-
-@pytest.fixture
-def task(submission: Submission) -> Task:
-    return submission.trajectories.earliest("position").task
 
 
 def client_of(person: Person) -> APIClient:
@@ -77,6 +59,22 @@ def test_problems_have_their_lines_and_conflicts_their_reason(people: People, ta
     assert Expectation.objects.count() == 1
 
 
+def test_what_was_written_anew_is_not_withdrawn_by_who_has_not_seen_it(people: People, task: Task) -> None:
+    mira = client_of(people["mira"])
+    expect(task)
+    expect(task, FAILING)
+    stale = mira.delete(one(task) + "?after=1")
+    assert (stale.status_code, stale["Content-Type"]) == (409, "application/problem+json")
+    assert "Somebody else has written a newer version of the network checks" in stale.json()["detail"]
+    unread = mira.delete(one(task) + "?after=x")
+    assert (unread.status_code, unread.json()["errors"][0]["where"]) == (400, "after")
+    assert Expectation.objects.count() == 2
+    assert mira.get(one(task)).json()["text"] == FAILING
+    fresh = mira.delete(one(task) + "?after=2")
+    assert (fresh.status_code, fresh.json()["version"], fresh.json()["text"]) == (200, 3, "")
+    assert mira.get(one(task)).status_code == 404
+
+
 def test_the_list_has_what_holds_and_can_be_narrowed(people: People, task: Task) -> None:
     other = task.benchmark.tasks.exclude(pk=task.pk).get()
     expect(task, FAILING)
@@ -110,6 +108,17 @@ def test_a_file_is_imported_as_a_whole_or_not_at_all(people: People, task: Task)
     assert not Expectation.objects.exists()
     assert load([good]).json()["accepted"] == [task.external_id]
     assert Expectation.objects.get().written_by == people["mira"]
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(
+    people: People, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judges.api.expectations.LARGEST_FILE", 10)
+    file = SimpleUploadedFile("checks.json", b"[" + b" " * 10)
+    address = reverse("api-import-expectations", args=["shops"])
+    refused = client_of(people["mira"]).post(address, {"kind": "rubric", "file": file}, format="multipart")
+    assert refused.status_code == 400
+    assert refused.json()["detail"] == "file: The file has more than 10 bytes."
 
 
 @pytest.mark.parametrize(("name", "status"), [("dave", 403), ("alice", 403), ("carol", 403)])

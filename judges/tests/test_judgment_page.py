@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,17 +18,6 @@ from judges.tests import rows
 
 People = dict[str, Person]
 PAGES = ("judgment", "judgment-trace", "judgment-trace-file")
-
-
-@pytest.fixture
-def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
-    settings.MEDIA_ROOT = tmp_path / "images"
-    return testing.submission(tmp_path / "package", trajectories=2)
-
-
-@pytest.fixture
-def people(submission: Submission) -> People:
-    return testing.cast(submission)
 
 
 @pytest.fixture

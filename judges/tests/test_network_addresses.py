@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import unicodedata
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -79,9 +80,8 @@ def test_nothing_that_a_trace_can_have_raises(text):
 @settings(deadline=None)
 @given(PAIRS)
 def test_parameters_are_read_as_they_were_written(pairs):
-    found = parameters(urlencode(pairs))
-    assert [name for name, _ in found] == [name for name, _ in parameters(urlencode(found))]
-    assert len(found) == len(pairs)
+    composed = [tuple(unicodedata.normalize("NFC", text) for text in pair) for pair in pairs]
+    assert parameters(urlencode(pairs)) == composed
 
 
 @pytest.mark.parametrize(

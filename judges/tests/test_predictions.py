@@ -73,11 +73,6 @@ def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
 
 
 @pytest.fixture
-def people(submission: Submission) -> People:
-    return testing.cast(submission)
-
-
-@pytest.fixture
 def run(submission: Submission) -> JudgeRun:
     judge = rows.judge_row("foresees", scorer="action-selection", prompts="")
     run = rows.run_row(submission, judge)

@@ -32,11 +32,6 @@ def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
 
 
 @pytest.fixture
-def people(submission: Submission) -> People:
-    return testing.cast(submission)
-
-
-@pytest.fixture
 def mira(people: People) -> Client:
     client = Client()
     client.force_login(people["mira"])

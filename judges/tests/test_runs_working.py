@@ -274,6 +274,7 @@ def test_a_machine_without_the_endpoint_lets_the_run_wait_and_says_so(here, fake
     worked(run)
     assert run.state == "stopped"
     assert "JUDGE_ENDPOINTS" in run.stopped
+    assert run.stopped.startswith("A judge worker could not begin: ")  # and not the shell that has started it
     settings.JUDGE_ENDPOINTS = {"default": fake.url}
     runs.resume(mira, run)
     worked(run)
