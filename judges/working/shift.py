@@ -60,7 +60,9 @@ async def _work(
         ground = await database.run(_ground, run_pk)
     except (NotConfigured, LookupError, ValueError) as reason:
         logger.warning("Run %s waits: %s", run_pk, reason)
-        await database.run(holding.stop, run_pk, str(reason.args[0] if reason.args else reason))
+        says = str(reason.args[0] if reason.args else reason)
+        # Whoever started the run may have all that is missing here, and would look for it in the wrong place.
+        await database.run(holding.stop, run_pk, f"A judge worker could not begin: {says}")
         return False
     await _one_shift(database, ground, worker, until, stop_at)
     return await _wanted(database, run_pk)
