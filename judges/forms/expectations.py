@@ -12,6 +12,8 @@ from judges.expectations import Kind
 from judges.expectations.files import LARGEST_FILE
 from judges.expectations.writing import LONGEST_WHY
 
+NO_VERSION = "It is not said which version you started from. Open the page again, and put your text into it."
+
 
 class ExpectationForm(forms.Form):
     """A text, what the change is for, and the version that the writer started from."""
@@ -30,7 +32,11 @@ class ExpectationForm(forms.Form):
         max_length=LONGEST_WHY,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    after = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+    after = forms.IntegerField(
+        min_value=0,
+        widget=forms.HiddenInput,
+        error_messages=dict.fromkeys(("required", "invalid", "min_value"), NO_VERSION),
+    )
 
 
 class ExpectationsFileForm(forms.Form):

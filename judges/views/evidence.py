@@ -132,6 +132,8 @@ def _said(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
         return ", ".join(map(str, value))
+    if isinstance(value, dict) and all(isinstance(one, str | int | float) for one in value.values()):
+        return _text(", ".join(f"{str(name).replace('_', ' ')} {_said(one)}" for name, one in value.items()))
     return _text(value)
 
 

@@ -131,7 +131,7 @@ def write(request: Request, pk: int, expected: str) -> HttpResponse:
     form = ExpectationForm(request.POST)
     text = request.POST.get("text", "")
     if not form.is_valid():
-        problems = [Problem("malformed", f"{name}: {said}") for name, all_of in form.errors.items() for said in all_of]
+        problems = [Problem("malformed", said) for said in _said(form)]
         return editor(request, found, kind, form, text, problems=problems, status=400)
     given = form.cleaned_data
     withdraws = request.POST.get("act") == "withdraw"
@@ -148,6 +148,15 @@ def write(request: Request, pk: int, expected: str) -> HttpResponse:
         return editor(request, found, kind, form, text, refusal=str(refused), status=409)
     messages.success(request, _kept(made, kind, given["after"]))
     return redirect("expectation", pk, expected)
+
+
+def _said(form: ExpectationForm) -> list[str]:
+    """What is wrong with a form, with the label of each field that people see."""
+    return [
+        str(said) if form[name].is_hidden else f"{form[name].label}: {said}"
+        for name, all_of in form.errors.items()
+        for said in all_of
+    ]
 
 
 def _kept(made: Expectation, kind: Kind, after: int | None) -> str:

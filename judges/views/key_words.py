@@ -53,8 +53,8 @@ RUBRIC: tuple[Explained, ...] = (
 NODES: tuple[Explained, ...] = (
     ("claim", "one sentence that is true or not"),
     ("group, children", "a heading, and the claims and groups below it"),
-    ("critical", "true: where it does not hold, what it belongs to is 0"),
-    ("strategy", "parallel (without it), or sequential: after the first that does not hold, the rest counts 0"),
+    ("critical", "true: if it does not hold, the group that it is in scores 0, whatever else holds"),
+    ("strategy", "parallel (without it), or sequential: after the first that does not hold, the rest is skipped: 0"),
     ("about", "answer, pages, steps or screenshots; a group or the rubric may say it for all below"),
     ("sources", "of a claim about pages: cited (without it), or a list of addresses"),
     ("steps", "of a claim about steps or screenshots: all (without it), last, last 3, 4, 3-7, [0, 2]; counted from 0"),

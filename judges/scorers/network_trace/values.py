@@ -287,7 +287,7 @@ def _compare_arrays(
         return Compared(None, WAS_REDACTED)
     wanted, had = as_list(expected), as_list(actual)
     if len(wanted) != len(had):
-        return Compared(False, f"has {len(had):,} values where {len(wanted):,} are expected")
+        return Compared(False, f"number of values: {len(had):,}, expected: {len(wanted):,}")
     if len(wanted) > MOST_ITEMS and not ordered:
         return Compared(None, f"lists of more than {MOST_ITEMS} values are only compared in order")
     pairs = paired(wanted, had, schema.items, rules, ordered=ordered, all_keys=all_keys)

@@ -11,6 +11,19 @@ from judges.views.details.shapes import dicts, mapping, number, text, whole
 
 KIND = KIND_NAME
 MOST_STEPS = 500
+TITLES = {
+    "operation_f1": "operation F1",
+    "counted": "steps counted",
+    "unparsed": "replies not read",
+    "absent": "right element not listed",
+    "options_absent": "right entry of a list not shown",
+    "by_model": "values compared by the model",
+    "recall": "recall of the page summary",
+    "recall_shown": "recall as shown",
+    "majority_operation": "most frequent operation",
+    "majority": "majority baseline",
+    "said": "predicted operations",
+}
 MARKS = {1.0: ("✓", "yes", "met"), 0.0: ("✗", "no", "unmet")}
 
 
@@ -137,9 +150,33 @@ def _mark(value: Any) -> Mark:
 
 
 def _metrics(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = []
+    """The figures of one task, each as a title and a text; its averages over steps and over tasks are the same."""
+    measures = mapping(given.get("measures"))
+    found = [(_title(name), _mean(mapping(value).get("micro"))) for name, value in list(measures.items())[:20]]
     for name, value in list(given.items())[:60]:
-        figure = number(value)
-        shown = text(value, 300) if figure is None else f"{figure:.3f}".rstrip("0").rstrip(".")
-        found.append((str(name)[:80].replace("_", " "), shown or "undefined"))
+        if name == "recall":
+            found.append((_title(name), _figure({f"@{size}": share for size, share in mapping(value).items()})))
+        elif name not in ("measures", "tasks", "task_success_bound"):
+            found.append((_title(name), _figure(value)))
     return found
+
+
+def _title(name: Any) -> str:
+    return TITLES.get(str(name), str(name)[:80].replace("_", " "))
+
+
+def _figure(value: Any) -> str:
+    """A count, a share, or several of them with their names."""
+    if isinstance(value, dict):
+        if "value" in value:
+            return _mean(value)
+        return ", ".join(f"{str(name)[:40]} {_figure(one)}" for name, one in list(value.items())[:20]) or "none"
+    figure = number(value)
+    return (text(value, 300) or "none") if figure is None else f"{figure:.3f}".rstrip("0").rstrip(".")
+
+
+def _mean(given: Any) -> str:
+    share, missing = number(mapping(given).get("value")), text(mapping(given).get("undefined"), 200)
+    if share is not None:
+        return f"{share * 100:.1f} %"
+    return f"undefined: {missing}" if missing else "undefined"

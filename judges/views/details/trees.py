@@ -70,8 +70,8 @@ class Drawn:
                 if self.sources
                 else "cited pages"
             )
-        steps = "" if self.chosen_steps in ("", "all") else f" {self.chosen_steps}"
-        return {"answer": "the answer", "steps": f"steps{steps}", "screenshots": f"screenshots{steps}"}.get(
+        steps = "" if self.chosen_steps in ("", "all") else f", {self.chosen_steps}"
+        return {"answer": "the answer", "steps": f"the steps{steps}", "screenshots": f"the screenshots{steps}"}.get(
             self.about, self.about
         )
 
