@@ -73,6 +73,17 @@ def test_the_last_line_holds_the_numbers(monkeypatch, capsys, outcome, code):
 
 
 def test_every_program_of_the_steps_is_installed():
-    programs = [checks._command(step)[0] for step in checks.STEPS]
+    # What belongs to the optional extra may be missing: the next test.
+    programs = [checks._command(step)[0] for step in checks.STEPS if step.python is None]
     assert sys.executable in programs
     assert [program for program in programs if not checks.Path(program).exists()] == []
+
+
+@pytest.mark.parametrize(("ci", "failed"), [("", 0), ("true", 1)])
+def test_a_missing_extra_is_a_reason_to_skip_but_not_in_ci(tmp_path, monkeypatch, ci, failed):
+    monkeypatch.setenv("CI", ci)
+    (parity,) = (step for step in checks.STEPS if step.python is not None)
+    monkeypatch.setattr(parity, "python", tmp_path / "bin" / "python")
+    outcome = checks._run(parity, tmp_path)
+    assert (outcome.passed, outcome.failed) == (0, failed)
+    assert outcome.skipped == "the extra is not installed: config/install.sh parity does it"
