@@ -172,8 +172,11 @@ def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(tmp_path, nam
         wait_until_gone(process, tmp_path)
         output = output_of(tmp_path)
     assert process.returncode == 1
-    assert f"The {name} died (exit code -9)" in output
-    assert "celery" in output.split(f"The {name} died")[1]
+    assert f"The {name} died (exit code -9). The end of {log}:\n" in output
+    # Which lines these are depends on what its own processes still had to say.
+    shown = output.partition(f"The end of {log}:\n")[2].splitlines()[0]
+    assert shown.strip()
+    assert shown in log.read_text().splitlines()
 
 
 def is_child_of(pid, parent, word):
