@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -24,7 +25,8 @@ from judges.working.ledger import price
 from judges.working.subjects import subjects_of
 
 ACTIONS, RUBRICS = "action-selection", "rubric"  # scorers that go by something which no `Kind.expects` names
-SELECTION = ("state", "level", "task_ids", "limit", "unjudged")
+SELECTION = ("state", "level", "task_ids", "limit", "seed", "unjudged")
+MOST_SEED = 2**32 - 1
 MOST_REPETITIONS = 100
 MOST_ITEMS = 100_000
 CHARACTERS_PER_TOKEN = 4  # of English text
@@ -66,8 +68,8 @@ def choose(submission: Submission, selection: Mapping[str, Any]) -> list[Traject
     """The trajectories that a selection means, in the order of the submission.
 
     ``{}`` is all of them; ``state`` and ``level`` filter (a text or a list of texts), ``task_ids`` lists (an unknown
-    id is refused), ``limit`` takes the first, ``unjudged`` names a judge's primary key whose judged trajectories are
-    left out. Raises RunRefused.
+    id is refused), ``limit`` takes the first, or with ``seed`` a random sample of that many, ``unjudged`` names a
+    judge's primary key whose judged trajectories are left out. Raises RunRefused.
     """
     if unknown := sorted(set(map(str, selection)) - set(SELECTION)):
         raise RunRefused(f"Trajectories are not chosen by {', '.join(unknown)}; known are {', '.join(SELECTION)}.")
@@ -83,8 +85,18 @@ def choose(submission: Submission, selection: Mapping[str, Any]) -> list[Traject
         rows = rows.filter(task__external_id__in=wanted)
     if (judge := _number(selection, "unjudged")) is not None:
         rows = rows.exclude(pk__in=_judged(judge, submission))
-    limit = _number(selection, "limit")
-    return list(rows if limit is None else rows[:limit])
+    limit, seed = _number(selection, "limit"), _number(selection, "seed", least=0, most=MOST_SEED)
+    if seed is None:
+        return list(rows if limit is None else rows[:limit])
+    if limit is None:
+        raise RunRefused("A seed draws a random sample, so it needs a limit: how many trajectories to draw.")
+    return _sample(list(rows), limit, seed)
+
+
+def _sample(rows: list[Trajectory], size: int, seed: int) -> list[Trajectory]:
+    """``size`` of the rows (all where there are fewer), in their order; the same seed draws the same of the same."""
+    drawn = random.Random(seed).sample(range(len(rows)), min(size, len(rows)))  # noqa: S311 - to be repeatable
+    return [rows[place] for place in sorted(drawn)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +161,12 @@ def _texts(selection: Mapping[str, Any], name: str) -> list[str]:
     return list(given)
 
 
-def _number(selection: Mapping[str, Any], name: str) -> int | None:
+def _number(selection: Mapping[str, Any], name: str, least: int = 1, most: int = 2**31 - 1) -> int | None:
     given = selection.get(name)
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given < 2**31:
-        raise RunRefused(f"{name} must be a whole number from 1.")
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        raise RunRefused(f"{name} must be a whole number from {least} to {most}.")
     return given
 
 

@@ -19,7 +19,7 @@ from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
 from judges import access, defining, runs, trace
 from judges.models import Judge, JudgeRun, Judgment
-from judges.planning import MOST_REPETITIONS
+from judges.planning import MOST_REPETITIONS, MOST_SEED
 
 RUN_STATES = "waiting, running, paused, stopped, cancelled or finished"
 
@@ -34,7 +34,12 @@ class WantedRunSerializer(serializers.Serializer):
     state = serializers.ChoiceField(choices=[state.value for state in State], required=False)
     level = serializers.CharField(max_length=100, required=False)
     task_ids = serializers.ListField(child=serializers.CharField(max_length=200), required=False, max_length=100_000)
-    limit = serializers.IntegerField(min_value=1, max_value=1_000_000, required=False)
+    limit = serializers.IntegerField(
+        min_value=1, max_value=1_000_000, required=False, help_text="The first so many, or with a seed a random sample."
+    )
+    seed = serializers.IntegerField(
+        min_value=0, max_value=MOST_SEED, required=False, help_text="Draws the sample; only together with limit."
+    )
     unjudged = serializers.BooleanField(default=False, help_text="Leave out what this judge has judged.")
     repetitions = serializers.IntegerField(min_value=1, max_value=MOST_REPETITIONS, default=1)
     max_cost = serializers.DecimalField(
@@ -51,6 +56,7 @@ class WantedRunSerializer(serializers.Serializer):
     def selection(self, judge: Judge) -> dict[str, Any]:
         given = self.validated_data
         chosen = {name: given[name] for name in ("state", "level", "task_ids", "limit") if given.get(name)}
+        chosen |= {"seed": given["seed"]} if "seed" in given else {}
         return chosen | ({"unjudged": judge.pk} if given["unjudged"] else {})
 
 

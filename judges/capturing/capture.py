@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -46,9 +47,13 @@ def capture(
 def _captured(
     url: str, cache: CacheFileSys, program: str | None, limits: Limits, resolve: Resolve, dial: Dial
 ) -> Captured:
+    until = time.monotonic() + limits.seconds
     try:
         found = fetch(url, resolve, limits, dial)
-        kept = _pdf(url, found, cache) if found.is_pdf else _page(url, found, cache, program)
+        if found.is_pdf:
+            kept = _pdf(url, found, cache)
+        else:
+            kept = _page(url, found, cache, picture_of(found.target, program, limits, until, dial))
     except (Refused, CaptureError, PictureError) as why:
         return Captured(url, "", printable(str(why), 500))
     cache.save()
@@ -62,11 +67,11 @@ def _pdf(url: str, found: Fetched, cache: CacheFileSys) -> Captured:
     return Captured(url, "pdf")
 
 
-def _page(url: str, found: Fetched, cache: CacheFileSys, program: str | None) -> Captured:
+def _page(url: str, found: Fetched, cache: CacheFileSys, pictured: tuple[bytes, str]) -> Captured:
     """A page that does not exist is kept as what it is: that supports nothing, and says so."""
     text = text_of(found.body, found.charset)
     if found.status in GONE:
         text = f"(The server answered {found.status}: there is no such page.)\n{text}"
-    picture, real = picture_of(found.target, program)
+    picture, says = pictured
     cache.put_web(url, text or "(The page has no text.)", picture)
-    return Captured(url, "web", "" if real else "There is no picture of it.")
+    return Captured(url, "web", says)

@@ -39,7 +39,8 @@ class CaptureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``seconds`` are for one page with its redirects, ``size`` is in bytes."""
+    """``seconds`` are for one page with its redirects and its picture. ``size`` is in bytes: of the page itself, and
+    again of everything that the browser receives for the picture."""
 
     seconds: float = 30.0
     size: int = 20 * MEGABYTE

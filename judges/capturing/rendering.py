@@ -8,17 +8,20 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from lxml import etree, html
 from PIL import Image, ImageDraw
 
+from judges.capturing.fetching import Dial, Limits, dialled
+from judges.capturing.relay import Relay, relayed
 from judges.capturing.targets import Target
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTH, HEIGHT = 1100, 4000  # pixels of a picture; what is below is not taken
-SECONDS = 60
 SETTLING = 8_000  # milliseconds of the page's own time
 LEFT_OUT = ("script", "style", "noscript", "template", "svg", "iframe", "object", "head")
 BLOCKS = frozenset(
@@ -54,25 +57,43 @@ def browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
-def picture_of(target: Target, program: str | None, seconds: float = SECONDS) -> tuple[bytes, bool]:
-    """A picture of the page (PNG), and whether it is one: without a browser, or where it fails, it is a sheet of
-    paper that says so.
+def picture_of(
+    target: Target, program: str | None, limits: Limits, until: float, dial: Dial = dialled
+) -> tuple[bytes, str]:
+    """A picture of the page (PNG) and "", or a sheet of paper that says why there is none, and the same as a text.
 
-    The browser resolves no name but the page's own, which is at the checked address. So what a page loads from other
+    The browser has until ``until`` (of the monotonic clock) and receives at most ``limits.size`` bytes, whatever it
+    loads. It resolves no name but the page's own, which leads to the checked address. So what a page loads from other
     hosts (pictures, styles and scripts from a delivery network) is missing in its picture.
     """
     if program is None:
-        return sheet("No picture: there is no browser on this machine."), False
-    with tempfile.TemporaryDirectory(prefix="capture-", ignore_cleanup_errors=True) as name:
+        return _none("there is no browser on this machine")
+    late = f"it was not finished within {limits.seconds:g} seconds"
+    left = until - time.monotonic()
+    if left <= 0:
+        return _none(late)
+    with (
+        tempfile.TemporaryDirectory(prefix="capture-", ignore_cleanup_errors=True) as name,
+        relayed((target.ip, target.port), dial, left, limits.size) as relay,
+    ):
         file = Path(name) / "page.png"
-        if _ran(_command(program, target, file), seconds, Path(name)) and file.is_file() and file.stat().st_size:
-            return file.read_bytes(), True
-    return sheet("No picture: the browser could not take one."), False
+        code = _ran(_command(program, target, relay.port, file), Path(name), until, relay)
+        if relay.full:
+            return _none(f"its browser received more than {limits.size:,} bytes")
+        if code is None:
+            return _none(late)
+        if code == 0 and file.is_file() and file.stat().st_size:
+            return file.read_bytes(), ""
+    return _none("the browser could not take one")
 
 
-def _command(program: str, target: Target, file: Path) -> list[str]:
-    place = f"[{target.ip}]" if ":" in target.ip else target.ip
-    rules = f"MAP {target.host}:{target.port} {place}:{target.port}, MAP * ~NOTFOUND"
+def _none(why: str) -> tuple[bytes, str]:
+    return sheet(f"No picture: {why}."), f"There is no picture of it: {why}."
+
+
+def _command(program: str, target: Target, port: int, file: Path) -> list[str]:
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    rules = f"MAP {host}:{target.port} 127.0.0.1:{port}, MAP * ~NOTFOUND"
     return [
         program,
         "--headless",
@@ -99,8 +120,9 @@ def _command(program: str, target: Target, file: Path) -> list[str]:
     ]
 
 
-def _ran(command: list[str], seconds: float, folder: Path) -> bool:
-    """Whether the browser came to its end; it is ended with all of its processes in any case."""
+def _ran(command: list[str], folder: Path, until: float, relay: Relay) -> int | None:
+    """The browser's exit code, None where its time was over before, or its bytes were; it is ended with all of its
+    processes in any case."""
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
     process = subprocess.Popen(  # noqa: S603 - the address is one argument, and was checked
         command,
@@ -111,14 +133,21 @@ def _ran(command: list[str], seconds: float, folder: Path) -> bool:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    watch = threading.Thread(target=_told, args=(process, relay), daemon=True)
+    watch.start()
     try:
-        return process.wait(seconds) == 0
-    except subprocess.TimeoutExpired:
-        return False
+        in_time = relay.over.wait(max(0.0, until - time.monotonic()))
+        return process.wait() if in_time and not relay.full else None
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        watch.join()
+
+
+def _told(process: subprocess.Popen[bytes], relay: Relay) -> None:
+    """Whoever waits for the bytes waits for the browser, too."""
+    process.wait()
+    relay.over.set()
 
 
 def sheet(says: str) -> bytes:

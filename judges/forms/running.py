@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from annotation.models import Submission
 from annotation.models.states import State
 from judges.models import Judge
-from judges.planning import MOST_REPETITIONS
+from judges.planning import MOST_REPETITIONS, MOST_SEED
 
 LONGEST_LIST = 20_000  # characters of task ids; about 400 of the usual ones
 
@@ -56,7 +56,17 @@ class RunForm(forms.Form):
     )
     level = forms.ChoiceField(required=False)
     limit = forms.IntegerField(
-        label="At most", required=False, min_value=1, max_value=1_000_000, help_text="The first trajectories only."
+        label="At most",
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        help_text="The first trajectories only, or with a seed a random sample of so many.",
+    )
+    seed = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_SEED,
+        help_text="Draws the random sample; the same seed draws the same one. Empty: the first ones.",
     )
     task_ids = TaskIds(
         label="Task ids",
@@ -95,6 +105,7 @@ class RunForm(forms.Form):
         """What `runs.choose` takes."""
         given = self.cleaned_data
         chosen = {name: given[name] for name in ("state", "level", "limit", "task_ids") if given[name]}
+        chosen |= {"seed": given["seed"]} if given["seed"] is not None else {}
         return chosen | ({"unjudged": given["judge"].pk} if given["unjudged"] else {})
 
     def terms(self) -> dict[str, Any]:

@@ -76,6 +76,12 @@ def test_a_run_is_started_listed_and_followed(mira: Client, submission: Submissi
     assert get(mira, f"judge-runs/{run.pk}")["standing"]["done"] == 0
 
 
+def test_a_random_sample_is_kept_with_its_seed(mira: Client, submission: Submission, judge: Judge) -> None:
+    made = post(mira, f"submissions/{submission.pk}/judge-runs", 201, judge="careful", limit=2, seed=0)
+    assert made["selection"] == {"limit": 2, "seed": 0}
+    assert made["standing"]["total"] == 2
+
+
 @pytest.mark.parametrize(
     ("body", "where", "code"),
     [
@@ -84,6 +90,10 @@ def test_a_run_is_started_listed_and_followed(mira: Client, submission: Submissi
         ({"judge": "careful", "repetitions": 0}, "repetitions", 400),
         ({"judge": "careful", "state": "banana"}, "state", 400),
         ({"judge": "careful", "max_cost": "much"}, "max_cost", 400),
+        ({"judge": "careful", "limit": 2, "seed": -1}, "seed", 400),
+        ({"judge": "careful", "limit": 2, "seed": 2**32}, "seed", 400),
+        ({"judge": "careful", "limit": 2, "seed": "luck"}, "seed", 400),
+        ({"judge": "careful", "seed": 0}, "needs a limit", 409),
         ({"judge": "careful", "task_ids": ["task_9999"]}, "task_9999", 409),
         ({"judge": "careful", "max_cost": "-1"}, "budget", 409),
     ],

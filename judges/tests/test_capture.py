@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from PIL import Image
 
 from judges.capturing import Captured, CaptureError, Limits, Refused, capture
 from judges.capturing.fetching import fetch
+from judges.capturing.relay import Relay, relayed
 from judges.capturing.rendering import browser, picture_of, text_of
 from judges.capturing.targets import Target, checked, is_public
 from judges.scorers.rubric.cache import CacheFileSys
@@ -25,6 +27,7 @@ from judges.tests.test_rubric_pdf import document
 
 PUBLIC = "93.184.215.14"
 QUICK = Limits(seconds=5.0, size=100_000, redirects=3)
+PATIENT = Limits(seconds=45.0)
 PAGE = b"<html><head><title>Lamps</title></head><body><h1>All lamps</h1><p>From <b>20</b> dollars</p></body></html>"
 
 
@@ -38,6 +41,22 @@ def names(**known: str) -> Any:
         return found.split()
 
     return resolve
+
+
+def pictured(program: str | None, left: float = 5.0) -> tuple[bytes, str]:
+    """A picture, or why there is none, of a page that nobody serves."""
+    target = Target("http://x/", "http", "x", 80, "127.0.0.1", "/")
+    return picture_of(target, program, QUICK, time.monotonic() + left)
+
+
+def asked(relay: Relay, path: str) -> bytes:
+    """All that comes through a relay for one request."""
+    found = b""
+    with socket.create_connection(("127.0.0.1", relay.port), timeout=20) as connection, suppress(ConnectionError):
+        connection.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        while len(found) < 5_000_000 and (data := connection.recv(65_536)):
+            found += data
+    return found
 
 
 class Site:
@@ -61,6 +80,9 @@ class Site:
                 self.end_headers()
                 try:
                     self.wfile.write(body)
+                    while "X-Endless" in headers and not site.released.is_set():
+                        self.wfile.write(b" " * 65_536)
+                        site.sent += 65_536
                     if "X-Hang" in headers:
                         site.released.wait(20)
                 except OSError:
@@ -69,6 +91,7 @@ class Site:
             def log_message(self, *args: Any) -> None:
                 pass
 
+        self.sent = 0  # bytes of endless answers
         self.released = threading.Event()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -366,9 +389,9 @@ def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_pa
         site.answers["/"] = (200, {}, b"<body style='background: red'>" + inner + script)
         target = Target(f"http://site.test:{site.port}/", "http", "site.test", site.port, "127.0.0.1", "/")
 
-        data, real = picture_of(target, browser())
+        data, says = picture_of(target, browser(), PATIENT, time.monotonic() + PATIENT.seconds)
 
-        assert real
+        assert says == ""
         assert ("site.test:" + str(site.port), "/") in site.asked
         assert other.asked == []
         file = tmp_path / "page.png"
@@ -377,12 +400,87 @@ def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_pa
             assert picture.convert("RGB").getpixel((500, 500)) == (255, 0, 0)
 
 
-def test_without_a_browser_the_picture_says_that_there_is_none(site: Site):
-    data, real = picture_of(Target("http://x/", "http", "x", 80, PUBLIC, "/"), None)
+@pytest.mark.browser
+@pytest.mark.skipif(browser() is None, reason="there is no Chromium")
+def test_a_page_at_an_ipv6_address_has_a_picture(site: Site, tmp_path: Path):
+    site.answers["/"] = (200, {}, PAGE)
+    url, cache = "http://[2606:4700::1111]/", CacheFileSys(tmp_path)
 
-    assert not real
+    found = list(capture([url], cache, program=browser(), limits=PATIENT, resolve=names(), dial=site.dial))
+
+    assert found == [Captured(url, "web")]
+    assert set(site.dialled) == {("2606:4700::1111", 80)}
+
+
+def test_without_a_browser_the_picture_says_that_there_is_none():
+    data, says = pictured(None)
+
+    assert says == "There is no picture of it: there is no browser on this machine."
     assert data.startswith(b"\x89PNG")
-    assert picture_of(Target("http://x/", "http", "x", 80, PUBLIC, "/"), "/bin/false")[1] is False
+    assert pictured("/bin/false")[1] == "There is no picture of it: the browser could not take one."
+
+
+def test_a_browser_has_the_seconds_that_are_left_of_the_page(tmp_path: Path):
+    slow = tmp_path / "browser"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o700)
+    began = time.monotonic()
+
+    data, says = pictured(str(slow), left=0.3)
+
+    assert says == "There is no picture of it: it was not finished within 5 seconds."
+    assert data.startswith(b"\x89PNG")
+    assert time.monotonic() - began < 4
+    assert pictured("/bin/true", left=0.0)[1] == says
+
+
+def test_the_way_out_of_the_browser_passes_on_what_comes_and_no_byte_above_its_limit(site: Site):
+    site.answers["/"] = (200, {}, PAGE)
+    site.answers["/endless"] = (200, {"X-Endless": "yes"}, b"")
+    with relayed((PUBLIC, 80), site.dial, 20, 1_000_000) as relay:
+        assert asked(relay, "/").endswith(PAGE)
+        assert (relay.full, relay.over.is_set()) == (False, False)
+        assert len(asked(relay, "/endless")) < 1_000_000
+        assert (relay.full, relay.over.is_set()) == (True, True)
+        assert asked(relay, "/") == b""  # and nothing more in another connection
+
+    assert site.dialled[:2] == [(PUBLIC, 80)] * 2
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(browser() is None, reason="there is no Chromium")
+@pytest.mark.parametrize(
+    ("header", "limits", "why"),
+    [
+        ("X-Hang", Limits(seconds=12.0), "it was not finished within 12 seconds"),
+        ("X-Endless", Limits(seconds=45.0, size=2_000_000), "its browser received more than 2,000,000 bytes"),
+        ("X-None", Limits(seconds=45.0), ""),
+    ],
+)
+def test_a_page_whose_parts_never_end_is_kept_without_a_picture_and_says_why(
+    site: Site, tmp_path: Path, header: str, limits: Limits, why: str
+):
+    site.answers["/"] = (200, {}, PAGE + b"<script src=/part.js></script>")
+    site.answers["/part.js"] = (200, {"Content-Type": "text/javascript", header: "yes"}, b"let x = 1;")
+    cache, began = CacheFileSys(tmp_path), time.monotonic()
+
+    found = list(
+        capture(
+            ["http://shop.example/"],
+            cache,
+            program=browser(),
+            limits=limits,
+            resolve=names(shop=PUBLIC),
+            dial=site.dial,
+        )
+    )
+
+    assert found == [Captured("http://shop.example/", "web", why and f"There is no picture of it: {why}.")]
+    assert ("shop.example", "/part.js") in site.asked
+    assert set(site.dialled) == {(PUBLIC, 80)}
+    assert time.monotonic() - began < limits.seconds + 5
+    assert site.sent < 20_000_000  # what the buffers of the system take, and no more
+    assert cache.get_web("http://shop.example/")[0] == "Lamps\nAll lamps\nFrom 20 dollars"
 
 
 # --- into a cache ----------------------------------------------------------------------------------------------------

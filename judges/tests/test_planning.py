@@ -96,6 +96,34 @@ def test_three_hundred_trajectories_are_planned_soon_and_in_few_queries(judge):
     assert time.process_time() - began < 2.0
 
 
+def test_a_sample_is_drawn_from_what_is_chosen_in_its_order_and_again_by_the_same_seed():
+    submission = testing.bare_submission(40)
+    every = planning.choose(submission, {})
+    few = {"task_ids": [trajectory.task.external_id for trajectory in every[10:30]]}
+
+    drawn = planning.choose(submission, few | {"limit": 8, "seed": 7})
+
+    # sorted(random.Random(7).sample(range(10, 30), 8)), computed apart
+    assert [every.index(one) for one in drawn] == [11, 12, 14, 18, 20, 22, 23, 26]
+    assert planning.choose(submission, few | {"limit": 8, "seed": 7}) == drawn
+    assert planning.choose(submission, few | {"limit": 8, "seed": 0}) != drawn
+    assert planning.choose(submission, few | {"limit": 8}) == every[10:18]
+    assert planning.choose(submission, few | {"limit": 50, "seed": 7}) == every[10:30]
+    assert planning.choose(submission, {"level": "impossible", "limit": 8, "seed": 7}) == []
+    assert len(planning.choose(submission, {"limit": 8, "seed": 2**32 - 1})) == 8
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.0, "7", True])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(runs.RunRefused, match="seed must be a whole number from 0 to 4294967295"):
+        planning.choose(testing.bare_submission(1), {"limit": 1, "seed": seed})
+
+
+def test_a_seed_without_a_limit_is_refused():
+    with pytest.raises(runs.RunRefused, match="needs a limit"):
+        planning.choose(testing.bare_submission(1), {"seed": 0})
+
+
 def test_more_judgments_than_a_run_may_have_are_refused(judge, monkeypatch):
     submission = testing.bare_submission(3)
     monkeypatch.setattr(planning, "MOST_ITEMS", 5)

@@ -72,6 +72,13 @@ def test_what_is_judged_can_be_chosen(people: People, submission: Submission) ->
     assert run.fresh
 
 
+def test_a_random_sample_is_kept_with_its_seed(people: People, submission: Submission) -> None:
+    said("careful", "--submission", submission.pk, "--limit", 2, "--seed", 0)
+    run = JudgeRun.objects.get()
+    assert run.selection == {"limit": 2, "seed": 0}
+    assert run.items.count() == 2
+
+
 @pytest.mark.django_db(transaction=True)
 def test_with_wait_the_command_works_on_the_run_itself(
     fake: Fake, people: People, submission: Submission, settings: Any
@@ -114,6 +121,7 @@ def test_a_budget_that_is_spent_ends_the_command_with_the_reason(
         (["careful", "--submission", "ID", "--as", "zoe"], 2, "no active person zoe"),
         (["careful", "--submission", "ID", "--task-id", "task_9"], 1, "no trajectory of task_9"),
         (["careful", "--submission", "ID", "--max-cost", "0"], 1, "The budget must be between"),
+        (["careful", "--submission", "ID", "--seed", "0"], 1, "it needs a limit"),
         (["careful", "--submission", "ID", "--repeat", "1000"], 1, "1 to 100 times"),
     ],
 )
@@ -131,6 +139,8 @@ def test_a_refusal_says_why_and_starts_nothing(
     ("words", "says"),
     [
         (["careful", "--submission", "1", "--limit", "0"], "--limit: '0' is no whole number from 1"),
+        (["careful", "--submission", "1", "--limit", "2", "--seed", "x"], "--seed: 'x' is no whole number from 0 to"),
+        (["careful", "--submission", "1", "--limit", "2", "--seed", "4294967296"], "--seed: '4294967296' is no whole"),
         (["careful", "--submission", "1", "--max-cost", "lots"], "--max-cost: 'lots' is no number of US dollars"),
         (["careful"], "--submission"),
     ],

@@ -106,6 +106,28 @@ def test_only_what_the_judge_has_not_judged_can_be_chosen(mira: Client, submissi
     assert re.search(r"<dt>Trajectories</dt><dd>1", page)
 
 
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_random_sample_is_planned_started_and_shown_with_its_seed(
+    mira: Client, submission: Submission, judge: Judge, seed: int
+) -> None:
+    given = {"judge": judge.pk, "repetitions": 1, "limit": 2, "seed": seed}
+    plan = plan_of(mira, submission, **given)
+    assert re.search(rf"<dt>Trajectories</dt><dd>2, a random sample with seed {seed}<", plan)
+    hidden = dict(re.findall(r'<input type="hidden" name="(?!csrf)(\w+)" value="([^"]*)">', plan))
+    mira.post(reverse("start-judge-run", args=[submission.pk]), hidden)
+    run = JudgeRun.objects.get()
+    assert run.selection == {"limit": 2, "seed": seed}
+    assert f"random sample of 2, seed {seed}<" in get(mira, "judge-run", run.pk)
+    assert f"random sample, seed {seed}<" in get(mira, "judge-runs", submission.pk)
+
+
+def test_no_sample_is_shown_where_none_was_drawn(mira: Client, submission: Submission, judge: Judge) -> None:
+    assert "random sample with" not in plan_of(mira, submission, judge=judge.pk, limit=2)
+    run = rows.run_row(submission, judge)
+    assert "random sample" not in get(mira, "judge-run", run.pk)
+    assert "random sample, seed" not in get(mira, "judge-runs", submission.pk)
+
+
 def test_a_list_of_tasks_may_be_long(mira: Client, submission: Submission, judge: Judge) -> None:
     ids = " ".join(f"{number:032x}" for number in range(500))
     page = plan_of(mira, submission, 409, judge=judge.pk, task_ids=ids)
@@ -127,6 +149,10 @@ def test_the_plan_asked_for_as_a_link_leads_to_the_runs(mira: Client, submission
         ({"judge": "1", "repetitions": "1", "max_cost": "-1"}, "Budget in USD", 400),
         ({"judge": "1", "repetitions": "1", "state": "banana"}, "banana", 400),
         ({"judge": "1", "repetitions": "1", "limit": "many"}, "whole number", 400),
+        ({"judge": "1", "repetitions": "1", "limit": "2", "seed": "-1"}, "greater than or equal to 0", 400),
+        ({"judge": "1", "repetitions": "1", "limit": "2", "seed": "4294967296"}, "less than or equal to", 400),
+        ({"judge": "1", "repetitions": "1", "limit": "2", "seed": "luck"}, "whole number", 400),
+        ({"judge": "1", "repetitions": "1", "seed": "0"}, "it needs a limit", 409),
         ({"judge": "99999999999999999999", "repetitions": "1"}, "Select a valid choice", 400),
         ({"judge": "1", "repetitions": "1", "task_ids": "task_9999"}, "has no trajectory of task_9999", 409),
     ],

@@ -1,4 +1,4 @@
-"""run_judge JUDGE --submission ID [--task-id ID ...] [--limit N] [--repeat K] [--max-cost USD] [--fresh] [--wait]"""
+"""run_judge JUDGE --submission ID [--limit N [--seed S]] [--repeat K] [--max-cost USD] [--fresh] [--wait]"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from annotation.workflow import Conflict
 from judges import planning, runs
 from judges.management.judges import find_judge
 from judges.models import Judge, JudgeRun
-from judges.planning import Expects
+from judges.planning import MOST_SEED, Expects
 from judges.runs import Plan, Standing
 from judges.working.database import AWAY
 
@@ -41,6 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("--state", choices=[state.value for state in State], help="only what stands there now")
         parser.add_argument("--level", metavar="LEVEL", help="only tasks of this level")
         parser.add_argument("--limit", type=_count, metavar="N", help="the first N trajectories only")
+        parser.add_argument("--seed", type=_seed, metavar="S", help="with --limit: a random sample, the same for an S")
         parser.add_argument("--unjudged", action="store_true", help="only what this judge has not judged yet")
         parser.add_argument("--repeat", type=_count, default=1, metavar="K", help="judge each trajectory K times")
         parser.add_argument("--max-cost", type=_dollars, metavar="USD", help="stop when so much is spent")
@@ -157,6 +158,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > MOST_SEED:
+        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_SEED}")
+    return int(text)
+
+
 def _dollars(text: str) -> Decimal:
     try:
         return Decimal(text)
@@ -178,6 +185,8 @@ def _in_the_name_of(submission: Submission, username: str | None) -> Person:
 
 def _selection(options: dict[str, Any], judge: Judge) -> dict[str, Any]:
     chosen = {name: options[name] for name in ("state", "level", "limit") if options[name]}
+    if options["seed"] is not None:
+        chosen["seed"] = options["seed"]
     if options["task_id"]:
         chosen["task_ids"] = options["task_id"]
     return chosen | ({"unjudged": judge.pk} if options["unjudged"] else {})

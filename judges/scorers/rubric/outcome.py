@@ -49,8 +49,9 @@ class Outcome:
         if self.faults:
             return f"Something broke that decides: {_some(self.faults, '; ')}"
         return (
-            f"Cited pages that decide are not stored: {_some(self.missing_pages, ', ')}. Capture them, or let the "
-            "judge count missing pages as unsupported."
+            f"Cited pages that decide are not stored: {_some(self.missing_pages, ', ')}. Pages cannot be "
+            "added to what is imported: run capture_pages on the package and import it again, as a new attempt; or let "
+            "the judge count missing pages as unsupported."
         )
 
     def explanation(self) -> str:
