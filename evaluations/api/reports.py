@@ -196,8 +196,13 @@ class Agents(OfBenchmark):
         return access.ranked_cases(self.request.user, slug, rules)
 
     def get(self, request: Request, slug: str) -> Response:
-        """Success rates, the highest first; the named judge speaks for agents without a final human verdict."""
+        """Success rates, the highest first; the named judge speaks for agents without a final human verdict.
+
+        Figures over an agent's attempts are by people and by every judge, whichever one is named.
+        """
         benchmark, cases, asked = self.of_benchmark()
-        judge = judge_named(asked.judge, cases, slug) if asked.judge else None
-        standings = comparison.standings(asked.applied(cases), judge, benchmark=slug)
-        return Response({"benchmark": benchmark.slug, "agents": [standing_json(one) for one in standings]})
+        judge, chosen = judge_named(asked.judge, cases, slug) if asked.judge else None, asked.applied(cases)
+        standings = comparison.standings(chosen, judge, benchmark=slug)
+        several = comparison.attempts(chosen, comparison.judges_of(cases, benchmark=slug), benchmark=slug)
+        found = {"agents": [standing_json(one) for one in standings], "attempts": [one.as_json() for one in several]}
+        return Response({"benchmark": benchmark.slug, **found})

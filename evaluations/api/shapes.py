@@ -315,11 +315,42 @@ class AgentStandingSerializer(RatesSerializer):
     levels = serializers.DictField(child=RatesSerializer())
 
 
+class OneAttemptSerializer(serializers.Serializer):
+    """One attempt, on the tasks with a verdict in every attempt."""
+
+    attempt = Count(help_text="The number of the submission.")
+    success = MeasureSerializer()
+    mean_score = MeasureSerializer()
+
+
+class SpreadSerializer(serializers.Serializer):
+    """Mean and population standard deviation over attempts."""
+
+    mean = MeasureSerializer()
+    deviation = MeasureSerializer()
+
+
+class OverAttemptsSerializer(serializers.Serializer):
+    """Two or more attempts of an agent, by people or by a judge; nothing that is missing counts as a failure."""
+
+    agent = serializers.CharField(help_text="Without the number of an attempt.")
+    by = serializers.CharField()
+    judged = serializers.BooleanField(help_text="By a judge.")
+    tasks = Count(help_text="With a verdict in every attempt: all figures are of these.")
+    not_in_all = Count(help_text="Tasks that some attempt does not have.")
+    without_verdict = Count(help_text="Tasks of every attempt without a verdict in some.")
+    attempts = OneAttemptSerializer(many=True)
+    success = SpreadSerializer()
+    mean_score = SpreadSerializer()
+    pass_at_k = MeasureSerializer()
+
+
 class AgentsSerializer(serializers.Serializer):
     """The agents of a benchmark, the best first."""
 
     benchmark = serializers.CharField()
     agents = AgentStandingSerializer(many=True)
+    attempts = OverAttemptsSerializer(many=True, help_text="Of agents with several attempts, by people and each judge.")
 
 
 # --- judges beside each other ----------------------------------------------------------------------------------------
@@ -376,3 +407,4 @@ class JudgesSerializer(serializers.Serializer):
     ceiling = AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators in the place of a judge.")
     versus = VersusSerializer(many=True, help_text="Each two of the ten judges with the highest agreement.")
     agents = AgentStandingSerializer(many=True, help_text="Success rates by people, the highest first.")
+    attempts = OverAttemptsSerializer(many=True, help_text="Of agents with several attempts, by people and each judge.")

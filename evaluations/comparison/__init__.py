@@ -1,9 +1,11 @@
 """How far each judge can be trusted: judges against final human verdicts, and judges against each other.
 
 `judged` finds what a judge says of each case, `compare` sets one judge beside people, `versus` two judges beside each
-other, and `standings` ranks the agents. Judgments come from runs that are no tests, or from an import.
+other, `standings` ranks the agents, and `attempts` puts the attempts of one together. Judgments come from runs that are
+no tests, or from an import.
 """
 
+from evaluations.comparison.attempts import Attempts, attempts
 from evaluations.comparison.comparing import compare, differences
 from evaluations.comparison.evidence import cited_steps
 from evaluations.comparison.judged import judged, judges_of, on_trajectories
@@ -28,6 +30,7 @@ from evaluations.comparison.standings import ranking, standings, versus
 __all__ = [
     "GROUPS",
     "MEASURES",
+    "Attempts",
     "Average",
     "Bin",
     "Comparison",
@@ -39,6 +42,7 @@ __all__ = [
     "Row",
     "Standing",
     "Versus",
+    "attempts",
     "ceiling",
     "cited_steps",
     "compare",

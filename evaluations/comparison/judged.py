@@ -43,7 +43,8 @@ def judged(judge: Judge, cases: Iterable[Case], *, benchmark: str = "") -> dict[
     for case in asked.cases:
         name = (case.task_id, case.agent)
         told = here.get(case.trajectory) or linked.get(case.trajectory)
-        if told is None and (case.trajectory is None or case.state is None or name in alone):
+        elsewhere = case.trajectory is None or (case.state is None and case.labels)
+        if told is None and (elsewhere or name in alone):
             told = named.get(name)
         if told is not None:
             found[case.key] = told.judged()

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from evaluations.cases import Case, Rules
+from evaluations.comparison.attempts import Attempts, attempts
 from evaluations.comparison.comparing import compare
 from evaluations.comparison.judged import judged
 from evaluations.comparison.results import Comparison, Label2, Row, Standing, Versus
@@ -45,7 +46,10 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """All judges of some cases. ``people`` are the rows of `ceiling`; ``agents`` stand as people decided."""
+    """All judges of some cases. ``people`` are the rows of `ceiling`; ``agents`` stand as people decided.
+
+    ``attempts`` are of the agents that have several, by people and by each judge.
+    """
 
     scope: str
     benchmark: str
@@ -55,6 +59,7 @@ class Judges:
     people: list[Row]
     versus: list[Versus]
     agents: list[Standing]
+    attempts: list[Attempts]
 
     def as_json(self) -> dict[str, Any]:
         """As `compare --json` prints it without a judge, and the API answers."""
@@ -67,6 +72,7 @@ class Judges:
             "ceiling": ceiling_json(self.people, self.rules),
             "versus": [versus_json(each) for each in self.versus],
             "agents": [standing_json(each) for each in self.agents],
+            "attempts": [each.as_json() for each in self.attempts],
         }
 
 
@@ -89,6 +95,7 @@ def judging(
         people=ceiling(cases, rules),
         versus=versus(judges, cases, benchmark=benchmark, said=said),
         agents=standings(cases),
+        attempts=attempts(cases, judges, benchmark=benchmark, said=said),
     )
 
 

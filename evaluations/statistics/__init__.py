@@ -3,6 +3,7 @@
 What cannot be computed is a `Measure` without a value that says why, never NaN and never a made-up 0 or 1.
 """
 
+from evaluations.statistics.attempts import Spread, pass_at_k, score_spread, success_spread
 from evaluations.statistics.classification import Confusion
 from evaluations.statistics.coefficients import (
     Coefficient,
@@ -26,6 +27,7 @@ __all__ = [
     "Confusion",
     "McNemar",
     "Measure",
+    "Spread",
     "Tally",
     "alpha_of_label",
     "bootstrap",
@@ -42,7 +44,10 @@ __all__ = [
     "mace",
     "mcnemar",
     "paired_difference",
+    "pass_at_k",
     "raw_agreement",
+    "score_spread",
+    "success_spread",
     "wilson",
     "with_interval",
 ]

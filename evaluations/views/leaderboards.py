@@ -8,8 +8,8 @@ from django.http import HttpResponse
 from django.shortcuts import render
 
 from annotation.views.answers import Request, page
-from evaluations import access, comparison_tables
-from evaluations.comparison import judges_of, standings
+from evaluations import access, attempt_tables, comparison_tables
+from evaluations.comparison import attempts, judges_of, standings
 from evaluations.comparison.judging import judging
 from evaluations.forms import Filters, FiltersForm
 from evaluations.views import comparison_parts
@@ -21,21 +21,27 @@ OF_JUDGES = ("agent", "level", "website", "label2", "rules")
 
 @page
 def agents(request: Request, slug: str) -> HttpResponse:
-    """Success rates by people; the judge that ?judge= names, else the first, speaks for agents without any."""
+    """Success rates by people; the judge that ?judge= names, else the first, speaks for agents without any.
+
+    Figures over an agent's attempts are by people and by every judge, whichever one is named.
+    """
     filters = Filters.of(request.GET)
     benchmark, every = access.ranked_cases(request.user, slug, filters.rules)
     judges = judges_of(every, benchmark=slug)
     judge = filters.judge_of(judges)
-    found = standings(replace(filters, agent="").applied(every), judge, benchmark=slug)  # they are all ranked
+    chosen = replace(filters, agent="").applied(every)  # they are all ranked
+    found, several = standings(chosen, judge, benchmark=slug), attempts(chosen, judges, benchmark=slug)
     table = comparison_tables.standings(found)
+    further = [attempt_tables.over_attempts(several)] if several else []
     if wanted := request.GET.get("csv"):
-        return csv_file([table] if every else [], wanted, slug, "agents")
+        return csv_file([table, *further] if every else [], wanted, slug, "agents")
     context = {
         "benchmark": benchmark,
         "filters": filters,
         "form": FiltersForm(filters, every, judges=judges, judge=judge, only=OF_AGENTS),
         "cases": len(every),
         "table": table,
+        "further": further,
         "charts": comparison_parts.agents(found),
         "standings": found,
         "judged": [each for each in found if each.judged],

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from annotation.formats.tasks import nearest
 from annotation.management.reports import find_benchmark, find_submission
 from annotation.models import Benchmark, Submission
-from evaluations import cases, comparison_tables
+from evaluations import attempt_tables, cases, comparison_tables
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Comparison, ceiling, compare, judges_of, on_trajectories
 from evaluations.comparison.judging import Judges, judging, with_ceiling
@@ -91,6 +91,7 @@ def tables_of(found: Judges) -> Iterator[Table]:
     yield comparison_tables.ceiling(found.people, found.rules)
     yield comparison_tables.versus(found.versus)
     yield comparison_tables.standings(found.agents)
+    yield attempt_tables.over_attempts(found.attempts)
 
 
 def find_judge(name: str) -> Judge:

@@ -1,0 +1,68 @@
+"""Several attempts of one agent at the same tasks: each one's figure, their mean and spread, and pass@k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from evaluations.statistics.intervals import wilson
+from evaluations.statistics.measure import Measure
+
+NO_SCORES = "no scores"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One figure of each of k attempts, their ``mean`` and ``deviation``; ``n`` of all of them counts tasks.
+
+    Neither has an interval: the attempts are at the same tasks, and k is small.
+    """
+
+    each: tuple[Measure, ...]
+    mean: Measure
+    deviation: Measure
+
+
+def success_spread(successes: Sequence[Sequence[bool]]) -> Spread:
+    """Success rates of attempts (k, n): of attempt a, the sum over tasks of s_at / n, with Wilson's interval."""
+    _require_same_tasks(successes)
+    return spread([wilson(sum(row), len(row)) for row in successes])
+
+
+def score_spread(scores: Sequence[Sequence[float]]) -> Spread:
+    """Mean scores of attempts (k, n), in the unit of the scores: of attempt a, the sum over tasks of x_at / n."""
+    _require_same_tasks(scores)
+    return spread([Measure(fmean(row), len(row)) if row else Measure.missing(NO_SCORES) for row in scores])
+
+
+def spread(each: Sequence[Measure]) -> Spread:
+    """The figures f_a of k attempts, their mean m = sum f_a / k and population standard deviation.
+
+    The deviation is sqrt(sum (f_a - m)^2 / k), with k and not k - 1: it describes these attempts and estimates nothing.
+    Both are undefined where a figure is. Source: the runner of Mind2Web 2 (mean and population deviation over runs).
+    """
+    if not each:
+        raise ValueError("There is no attempt.")
+    tasks = min(figure.n for figure in each)
+    values = [figure.value for figure in each if figure.value is not None]
+    if len(values) < len(each):
+        none = Measure.missing(next(figure.undefined for figure in each if figure.undefined), tasks)
+        return Spread(tuple(each), none, none)
+    return Spread(tuple(each), Measure(fmean(values), tasks), Measure(pstdev(values), tasks))
+
+
+def pass_at_k(successes: Sequence[Sequence[bool]]) -> Measure:
+    """The share of n tasks in which any of k attempts (k, n) succeeded, with Wilson's interval over tasks.
+
+    sum over tasks of max_a s_at / n: from the best attempt's success rate to 1. Undefined for n = 0; ValueError for
+    k = 0 and where attempts have different numbers of tasks. Source: the runner of Mind2Web 2 (pass@k: any run
+    succeeded), which for k attempts of k is the estimator of Chen et al. (2021), arXiv:2107.03374.
+    """
+    _require_same_tasks(successes)
+    return wilson(sum(map(any, zip(*successes, strict=True))), len(successes[0]))
+
+
+def _require_same_tasks(rows: Sequence[Sequence[object]]) -> None:
+    if len({len(row) for row in rows}) != 1:
+        raise ValueError("Attempts are of the same tasks, and there is one at least.")

@@ -1,0 +1,78 @@
+"""The figures over attempts, by hand and for any outcomes."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluations.statistics import Measure, pass_at_k, score_spread, success_spread
+
+# Three attempts at four tasks: 2, 1 and 3 of 4 succeed, and the last task in none of them.
+SUCCESSES = [[True, True, False, False], [False, False, True, False], [True, True, True, False]]
+
+
+def test_success_rates_of_attempts_have_a_mean_and_a_population_deviation() -> None:
+    found = success_spread(SUCCESSES)
+    assert [(each.hits, each.n, each.value) for each in found.each] == [(2, 4, 0.5), (1, 4, 0.25), (3, 4, 0.75)]
+    assert (found.mean.value, found.mean.n) == (0.5, 4)  # (1/2 + 1/4 + 3/4) / 3
+    assert found.deviation.value == pytest.approx(sqrt((0 + 1 / 16 + 1 / 16) / 3))  # with n - 1 it would be 0.25
+    assert (found.mean.low, found.deviation.low) == (None, None)
+
+
+def test_a_task_is_passed_when_any_attempt_succeeded() -> None:
+    found = pass_at_k(SUCCESSES)
+    assert (found.hits, found.n, found.value) == (3, 4, 0.75)
+    # Wilson's for 3 of 4: (p + z^2/2n -+ z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n)
+    z = 1.959963984540054
+    middle, half = 0.75 + z**2 / 8, z * sqrt(0.75 * 0.25 / 4 + z**2 / 64)
+    ends = ((middle - half) / (1 + z**2 / 4), (middle + half) / (1 + z**2 / 4))
+    assert (found.low, found.high) == pytest.approx(ends)
+    assert pass_at_k(SUCCESSES[:1]).value == 0.5  # pass@1 of one attempt is its success rate
+
+
+def test_mean_scores_of_attempts_have_a_mean_and_a_population_deviation() -> None:
+    found = score_spread([[1.0, 0.4, 0.1], [0.6, 0.0, 0.3]])
+    assert [each.value for each in found.each] == pytest.approx([0.5, 0.3])
+    assert [each.n for each in found.each] == [3, 3]
+    assert found.mean.value == pytest.approx(0.4)
+    assert found.deviation.value == pytest.approx(0.1)  # sqrt((0.1^2 + 0.1^2) / 2)
+
+
+def test_without_a_common_task_nothing_is_a_number() -> None:
+    for found in (success_spread([[], []]), score_spread([[], []])):
+        assert [each.value for each in (*found.each, found.mean, found.deviation)] == [None] * 4
+        assert found.mean.undefined
+    assert pass_at_k([[], []]) == Measure(None, 0, hits=0, undefined="no cases")
+
+
+@pytest.mark.parametrize("figure", [success_spread, score_spread, pass_at_k])
+@pytest.mark.parametrize("rows", [[], [[True], [True, False]]])
+def test_attempts_at_different_tasks_are_refused(figure, rows) -> None:
+    with pytest.raises(ValueError, match="same tasks"):
+        figure(rows)
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> list[list[bool]]:
+    """Of k attempts at n tasks: (k, n)."""
+    k, n = draw(st.integers(1, 5)), draw(st.integers(1, 8))
+    return draw(st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=k, max_size=k))
+
+
+@settings(max_examples=200, deadline=None)
+@given(outcomes())
+def test_pass_at_k_is_at_least_every_success_rate_and_at_most_their_sum(rows: list[list[bool]]) -> None:
+    passed, rates = pass_at_k(rows).hits, [each.hits for each in success_spread(rows).each]
+    assert max(rates) <= passed <= min(len(rows[0]), sum(rates))
+
+
+@settings(max_examples=200, deadline=None)
+@given(outcomes())
+def test_a_further_attempt_takes_no_pass_away_and_their_order_changes_nothing(rows: list[list[bool]]) -> None:
+    assert pass_at_k(rows[:1]).hits <= pass_at_k(rows).hits
+    assert pass_at_k(rows[::-1]) == pass_at_k(rows)
+    assert success_spread(rows[::-1]).mean.value == pytest.approx(success_spread(rows).mean.value)
+    assert 0 <= success_spread(rows).deviation.value <= 0.5
