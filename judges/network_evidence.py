@@ -1,4 +1,4 @@
-"""The network trace of a trajectory and its checks, shown to an adjudicator as evidence.
+"""What the checks of a task find in a trajectory's network trace and answer, shown to an adjudicator as evidence.
 
 Nothing is kept but that an adjudicator has looked.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 from annotation import access as people_access
 from annotation.access import Role
+from annotation.formats.documents import FormatError
 from annotation.models import Trajectory
 from annotation.models.events import Event
 from annotation.records import AttachmentKind
@@ -18,6 +19,7 @@ from annotation.workflow.ground import active_member, locked, record_for
 from judges import access
 from judges.models import Expectation
 from judges.scorer import Expected, Subject
+from judges.scorers.network_trace.checks import parse
 from judges.working.subjects import subject_of
 
 CHECKS = Expectation.Kind.NETWORK_CHECKS.value
@@ -38,20 +40,24 @@ class Evidence:
 
     @property
     def trace(self) -> str:
-        """SHA-256 of the trace that is read: the first, where there are several."""
-        return self.subject.files_of(AttachmentKind.NETWORK_TRACE)[0].digest
+        """SHA-256 of the trace that is read: the first, where there are several; "" where there is none."""
+        traces = self.subject.files_of(AttachmentKind.NETWORK_TRACE)
+        return traces[0].digest if traces else ""
 
 
 def evidence_for(person: Any, pk: int) -> Evidence | None:
     """The network evidence of a trajectory for an adjudicator who no longer judges it blind; None where there is none.
 
+    Without a trace there is some where the checks ask for the agent's answer alone: the judge scores these too.
     Http404 to everybody else, whether there is any or not.
     """
     trajectory = access.network_evidence_for(person, pk)
     subject = subject_of(trajectory)
-    if CHECKS not in subject.expectations or not subject.files_of(AttachmentKind.NETWORK_TRACE):
+    if CHECKS not in subject.expectations:
         return None
     found = Evidence(trajectory, subject, False)
+    if not found.trace and _need_trace(found.checks.text):
+        return None
     return replace(found, seen=_looks(person, found).exists())
 
 
@@ -66,6 +72,13 @@ def look(person: Any, evidence: Evidence) -> None:
             raise Conflict("This trajectory is judged blind: its network evidence is shown after the decision.")
         if not _looks(person, evidence).exists():
             record_for(member, SEEN, row, trajectory=row.pk, checks=evidence.checks.digest, trace=evidence.trace)
+
+
+def _need_trace(checks: str) -> bool:
+    try:
+        return parse(checks).need_trace
+    except FormatError:  # kept before there was a rule that they break
+        return True
 
 
 def _looks(person: Any, evidence: Evidence) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +18,7 @@ from annotation import catalogue, ingest
 from annotation.formats import mind2web_rows
 from annotation.formats.documents import FormatError
 from annotation.formats.mind2web_rows import converting, reading
+from annotation.formats.mind2web_rows.apart import ROOT
 from annotation.models import Attachment, Benchmark, Task, Trajectory
 from annotation.records import AttachmentKind, ImportReport, TaskRecord
 from annotation.tests.formats_builders import read_all
@@ -404,3 +408,51 @@ def test_a_date_in_a_column_of_texts_is_a_broken_row(tmp_path):
     (tmp_path / "out").mkdir()
     converting.convert(path, tmp_path / "out", report)
     assert "value_unreadable" in [problem.code for problem in report.rejected["a"]]
+
+
+# --- memory
+
+HEAVY = 50_000  # bytes of a page, of which nothing is alike, so that no reader keeps one for several
+FEW, MANY = 42, 420  # rows, three of each task
+SHARE = 0.2  # of the bytes of more rows by which the peak may grow: it takes 0.05, and 1 to 3 where all are kept
+CONVERT = """
+import resource, sys
+from pathlib import Path
+from annotation.formats import mind2web_rows
+from annotation.records import ImportReport
+
+report = ImportReport()
+mind2web_rows.convert(Path(sys.argv[1]), Path(sys.argv[2]), report)
+assert not report.rejected, report.rejected
+status = Path("/proc/self/status").read_text(encoding="ascii")
+reader = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print((int(status.partition("VmHWM:")[2].split()[0]) + reader) * 1024)
+"""
+
+
+def heavy(number):
+    page = PAGE.replace("</body>", f"<p>{random.Random(number).randbytes(HEAVY // 2).hex()}</p></body>")
+    return row(number % 3, f"task-{number // 3}", cleaned_html=page)
+
+
+def peak(path, tasks):
+    """The most memory in bytes that converting the rows takes: of a process of its own, and of the one that reads."""
+    folder = path.with_suffix(".package")
+    folder.mkdir()
+    command = [sys.executable, "-c", CONVERT, str(path), str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(list(folder.iterdir())) == tasks
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read in /proc, which is Linux")
+@pytest.mark.parametrize("form", FORMS)
+def test_memory_does_not_grow_with_the_rows(tmp_path, form):
+    write, name = FORMS[form]
+    options = {"row_group_size": FEW} if form == "parquet" else {}
+    few, many = (
+        peak(write(tmp_path / f"{count}-{name}", [heavy(number) for number in range(count)], **options), count // 3)
+        for count in (FEW, MANY)
+    )
+    assert many - few < (MANY - FEW) * HEAVY * SHARE, f"{few:,} and {many:,} bytes"

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,24 +96,32 @@ def posted(client: Client, address: str, page: str, **given: Any) -> None:
     assert answer.status_code == 302, " ".join(html.fromstring(answer.content.decode()).text_content().split())
 
 
-def by_page(client: Client, case: Case, name: str) -> None:
+def started_by_page(client: Client, case: Case, name: str) -> JudgeRun:
     submission = submission_of(case)
     model = {"model": case.model} if case.model else {}
     posted(client, reverse("create-judge"), f"{reverse('define-judge')}?scorer={case.scorer}", name=name, **model)
     judge = Judge.objects.get(name=name)
     answer = client.post(reverse("start-judge-run", args=[submission.pk]), {"judge": judge.pk, "repetitions": 1})
     assert answer.status_code == 302, answer.content.decode()
-    worked(JudgeRun.objects.get(judge=judge))
+    return JudgeRun.objects.get(judge=judge)
 
 
-def by_api(client: Client, case: Case, name: str) -> None:
+def started_by_api(client: Client, case: Case, name: str) -> JudgeRun:
     given = {"name": name, "scorer": case.scorer, "model": case.model}
     answer = client.post(reverse("api-judges"), given, content_type="application/json")
     assert answer.status_code == 201, answer.content.decode()
     address = reverse("api-judge-runs", args=[submission_of(case).pk])
     answer = client.post(address, {"judge": name}, content_type="application/json")
     assert answer.status_code == 201, answer.content.decode()
-    worked(JudgeRun.objects.get(pk=answer.json()["id"]))
+    return JudgeRun.objects.get(pk=answer.json()["id"])
+
+
+def by_page(client: Client, case: Case, name: str) -> None:
+    worked(started_by_page(client, case, name))
+
+
+def by_api(client: Client, case: Case, name: str) -> None:
+    worked(started_by_api(client, case, name))
 
 
 def by_command(client: Client, case: Case, name: str) -> None:
@@ -128,6 +138,23 @@ RUN: dict[str, Callable[[Client, Case, str], None]] = {"page": by_page, "api": b
 def counted(judgments: Any) -> dict[int | None, int]:
     said = list(judgments.values_list("verdict", flat=True))
     return {verdict: said.count(verdict) for verdict in said}
+
+
+def check_page(case: Case, name: str, page: str) -> None:
+    """The page of a comparison is of this judge, and counts the cases in which it agrees with people."""
+    document = html.fromstring(page)
+    (heading,) = document.xpath('//h2[@id="overall"]')
+    assert heading.text_content().split()[:3] == [name, "and", "people"]
+    first = " ".join(document.find_class("figures")[0].find("div").text_content().split())
+    assert first.startswith("Agreement, label 2 left out")
+    assert f"({case.agreed}/{case.n})" in first
+
+
+def check_figures(case: Case, found: dict[str, Any]) -> None:
+    """The same as JSON of API and command."""
+    row = next(row for row in found["overall"] if row["human_label_2"] == "excluded")
+    assert (row["n"], row["unscored"]) == (case.n, case.verdicts.get(None, 0))
+    assert row["agreement"] == pytest.approx(case.agreed / case.n)
 
 
 # --- over the demo -------------------------------------------------------------------------------------------------
@@ -149,16 +176,12 @@ def test_each_runs_by_page_api_and_command_and_is_compared_with_people(
     calls = endpoint.counts()["calls"]
     assert bool(calls) == bool(case.model)
 
-    response = mira.get(reverse("comparison", args=[submission.pk]), {"judge": "by-page"})
-    (heading,) = html.fromstring(response.content.decode()).xpath('//h2[@id="overall"]')
-    assert heading.text_content().split()[:3] == ["by-page", "and", "people"]
-    api = mira.get(reverse("api-comparison", args=[submission.pk]), {"judge": "by-api"}).json()
+    page = mira.get(reverse("comparison", args=[submission.pk]), {"judge": "by-page"})
+    check_page(case, "by-page", page.content.decode())
+    check_figures(case, mira.get(reverse("api-comparison", args=[submission.pk]), {"judge": "by-api"}).json())
     out = io.StringIO()
     call_command("compare", "--benchmark", case.slug, "--judge", "by-command", "--json", stdout=out)
-    for found in (api, json.loads(out.getvalue())):
-        row = next(row for row in found["overall"] if row["human_label_2"] == "excluded")
-        assert (row["n"], row["unscored"]) == (case.n, case.verdicts.get(None, 0))
-        assert row["agreement"] == pytest.approx(case.agreed / case.n)
+    check_figures(case, json.loads(out.getvalue()))
 
 
 def test_what_only_one_kind_says_is_on_the_page_of_its_judgment(mira: Client, endpoint: Fake, settings: Any) -> None:
@@ -237,23 +260,61 @@ def broker() -> Any:
         yield server
 
 
-def test_a_worker_finishes_all_three(instance: Instance, endpoint: Fake) -> None:
+IN_THE_INSTANCE = "import config, django; django.setup(); from config.tests import test_three_judges as its; its.{}()"
+
+
+def signed_in() -> Client:
+    client = Client(SERVER_NAME="localhost")
+    client.force_login(Person.objects.get(username="mira"))
+    return client
+
+
+def start_by_page_and_api() -> None:
+    """Run in the instance, with its database and its broker."""
+    call_command("collectstatic", interactive=False, verbosity=0)  # as the web service does first: pages name them
+    client = signed_in()
+    started_by_page(client, RUBRIC, "by-page")
+    started_by_api(client, ACTIONS, "by-api")
+
+
+def tell_comparisons() -> None:
+    """Run in the instance: the page and the figures of each judge's comparison, as JSON."""
+    client, told = signed_in(), {}
+    for name, case in STARTED.items():
+        pk, asked = submission_of(case).pk, {"judge": name}
+        page = client.get(reverse("comparison", args=[pk]), asked).content.decode()
+        told[name] = page, client.get(reverse("api-comparison", args=[pk]), asked).json()
+    sys.stdout.write(json.dumps(told))
+
+
+STARTED = {"by-command": NETWORK, "by-page": RUBRIC, "by-api": ACTIONS}
+
+
+def test_a_worker_finishes_what_page_api_and_command_start_and_all_are_compared(
+    instance: Instance, endpoint: Fake
+) -> None:
     endpoint.reset()
-    endpoint.says(TRUE, CLICK)
-    judged = "SELECT COUNT(*) FROM judges_judgment j JOIN judges_judge b ON b.id = j.judge_id WHERE b.name = ?"
-    assert instance.one(judged, "demo-network") == 24  # at first start, before there was a worker
-    for case in (NETWORK, RUBRIC, ACTIONS):
-        model = ["--model", case.model] if case.model else []
-        instance.run("manage.py", "define_judge", case.scorer, "--scorer", case.scorer, *model)
-        found = instance.one(
-            "SELECT s.id FROM annotation_submission s JOIN annotation_agent a ON a.id = s.agent_id"
-            " JOIN annotation_benchmark b ON b.id = s.benchmark_id WHERE a.name = ? AND b.slug = ? AND s.attempt = 1",
-            case.agent,
-            case.slug,
-        )
-        instance.run("manage.py", "run_judge", case.scorer, "--submission", str(found))
+    endpoint.says(CLICK, TRUE)  # the first that matches: what tells the model how to act speaks of claims as well
+    verdicts = "SELECT j.verdict FROM judges_judgment j JOIN judges_judge b ON b.id = j.judge_id WHERE b.name = ?"
+    assert len(instance.rows(verdicts, "demo-network")) == 24  # at first start, before there was a worker
+    instance.run("manage.py", "define_judge", "by-command", "--scorer", NETWORK.scorer)
+    found = instance.one(
+        "SELECT s.id FROM annotation_submission s JOIN annotation_agent a ON a.id = s.agent_id"
+        " JOIN annotation_benchmark b ON b.id = s.benchmark_id WHERE a.name = ? AND b.slug = ? AND s.attempt = 1",
+        NETWORK.agent,
+        NETWORK.slug,
+    )
+    instance.run("manage.py", "run_judge", "by-command", "--submission", str(found))
+    instance.run("-c", IN_THE_INSTANCE.format(start_by_page_and_api.__name__))
+    assert [instance.rows(verdicts, name) for name in STARTED] == [[], [], []]
+
     with instance.worker("judging", JUDGES):
         left = "SELECT COUNT(*) FROM judges_judgerun WHERE finished_at IS NULL"
         wait_until(lambda: instance.one(left) == 0, "all three runs are finished", ENOUGH)
-    for case in (NETWORK, RUBRIC, ACTIONS):
-        assert instance.one(judged, case.scorer) == sum(case.verdicts.values()), case.scorer
+    told = json.loads(instance.run("-c", IN_THE_INSTANCE.format(tell_comparisons.__name__)))
+    assert list(told) == list(STARTED)
+    for name, case in STARTED.items():
+        assert Counter(verdict for (verdict,) in instance.rows(verdicts, name)) == case.verdicts, name
+        page, figures = told[name]
+        check_page(case, name, page)
+        check_figures(case, figures)

@@ -9,10 +9,11 @@ import re
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
+from lxml.html import document_fromstring
 
 from annotation import testing
 from annotation.formats import har
-from annotation.models import Person, Submission, Task
+from annotation.models import Person, Submission, Task, Trajectory
 from judges import defining, expectations
 from judges.expectations import Kind
 from judges.models import Expectation
@@ -246,6 +247,35 @@ def test_unsaved_checks_are_tried_on_a_trajectory_without_a_model(
     assert Expectation.objects.count() == 1
 
 
+def test_checks_of_the_answer_alone_are_tried_on_a_trajectory_without_a_trace(
+    people: People, submission: Submission, task: Task
+) -> None:
+    bare = submission.trajectories.get(task=task)
+    one = (task.pk, "network_checks")
+    answer = "checks:\n  - name: The answer\n    evaluator: agent_response\n    retrieved_data: [lamp]\n"
+    Trajectory.objects.filter(pk=bare.pk).update(final_answer='{"retrieved_data": ["lamp"]}')
+
+    page = document_fromstring(text(ask(people["mira"], "expectation", *one)))
+    (form,) = page.xpath('//form[@id="writing"]')
+    (select,) = page.xpath('//select[@id="try-on"]')
+    (button,) = page.xpath('//button[contains(., "Try what is in the editor")]')
+    assert select.get("form") == button.get("form") == form.get("id")
+    assert select.xpath("optgroup/option/@value") == [str(bare.pk)]
+    assert select.xpath("optgroup/@label") == ["Without a network trace: checks of the answer alone"]
+
+    tried = text(send(people["mira"], "try-expectation", *one, htmx=True, text=answer, trajectory=bare.pk))
+    assert '<span class="verdict v1">Success</span>' in tried
+    whole = document_fromstring(text(send(people["mira"], "try-expectation", *one, text=answer, trajectory=bare.pk)))
+    assert whole.xpath('//select[@id="try-on"]//option[@selected]/@value') == [str(bare.pk)]
+    tried = text(send(people["mira"], "try-expectation", *one, htmx=True, text=CHECKS, trajectory=bare.pk))
+    assert "No verdict: The trajectory has no network trace." in tried
+
+    give_trace(bare)
+    page = document_fromstring(text(ask(people["mira"], "expectation", *one)))
+    assert page.xpath('//select[@id="try-on"]/option/@value') == [str(bare.pk)]
+    assert not page.xpath("//optgroup")
+
+
 def test_only_trajectories_that_the_person_maintains_are_tried(
     people: People, submission: Submission, task: Task
 ) -> None:
@@ -253,7 +283,9 @@ def test_only_trajectories_that_the_person_maintains_are_tried(
     give_trace(trajectory)
     other = Person.objects.create_user("nora", password=testing.PASSWORD, is_staff=True)
     one = (task.pk, "network_checks")
-    assert "you maintain has a network trace" in text(ask(other, "expectation", *one))
+    page = text(ask(other, "expectation", *one))
+    assert "you maintain has a network trace" in page
+    assert "You maintain no trajectory of this task to try it on." in page
     assert send(other, "try-expectation", *one, text=CHECKS, trajectory=trajectory.pk).status_code == 404
     assert ask(other, "expectation-events", *one, trajectory=trajectory.pk).status_code == 404
     assert send(people["mira"], "try-expectation", *one, text=CHECKS, trajectory="x").status_code == 404

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from io import StringIO
 from pathlib import Path
@@ -15,13 +16,22 @@ from django.urls import reverse
 from annotation import testing, workflow
 from annotation.models import Person, Submission, Trajectory
 from annotation.models.events import Event, first_broken
-from judges import expectations, trying
+from judges import defining, expectations, trying
 from judges.expectations import Kind
+from judges.models import Judgment
 from judges.network_evidence import SEEN
+from judges.testing import started_run, worked
 from judges.tests import rows
 from judges.tests.expecting import CHECKS, FAILING, expect, give_trace
 
 People = dict[str, Person]
+ANSWER = """\
+checks:
+  - name: The answer
+    evaluator: agent_response
+    status: SUCCESS
+    retrieved_data: [lamp, sofa]
+"""
 
 
 @pytest.fixture
@@ -109,6 +119,54 @@ def test_without_a_trace_or_checks_the_panel_is_empty_and_nothing_can_be_opened(
     expect(dispute.task)
     dispute.attachments.all().delete()
     assert ask(people["carol"], dispute).content == b""
+
+
+@pytest.mark.django_db(transaction=True)  # a run is worked on in threads
+@pytest.mark.parametrize(
+    ("answer", "chip", "conclusion"),
+    [
+        ({"status": "SUCCESS", "retrieved_data": ["sofa", "lamp"]}, "ok", "every check passes"),
+        ({"status": "SUCCESS", "retrieved_data": ["sofa"]}, "bad", "a check fails"),
+        (None, "warn", "Unscored"),
+    ],
+)
+def test_checks_of_the_answer_alone_need_no_trace_and_say_what_the_judge_says(
+    people: People, submission: Submission, answer: dict[str, Any] | None, chip: str, conclusion: str
+) -> None:
+    dispute = trajectory(submission, 0)
+    workflow.open_adjudication(people["carol"], dispute)
+    dispute.attachments.all().delete()
+    expect(dispute.task, ANSWER)
+    if answer is not None:
+        Trajectory.objects.filter(pk=dispute.pk).update(final_answer=json.dumps(answer))
+    assert "opening it is recorded" in ask(people["carol"], dispute).content.decode()
+    shown = html.unescape(ask(people["carol"], dispute, look=True).content.decode())
+    assert f"check-result {chip}" in shown
+    assert conclusion in shown
+    assert "what the agent answered" in shown
+    (event,) = looks()
+    assert event.payload["trace"] == ""
+    assert "check-result" in ask(people["carol"], dispute, htmx=False).content.decode()  # what was opened stays open
+
+    run = started_run(people["mira"], submission, defining.define(None, name="network", scorer="network-trace"))
+    worked(run)
+    judgment = Judgment.objects.get(item__run=run, trajectory=dispute)
+    (check,) = judgment.evidence["details"]["checks"]
+    assert check["message"] in shown
+    assert judgment.unscored in shown
+    assert (judgment.unscored != "") is (chip == "warn")
+
+
+def test_one_check_of_the_network_among_those_of_the_answer_needs_a_trace(
+    people: People, submission: Submission
+) -> None:
+    dispute = trajectory(submission, 0)
+    workflow.open_adjudication(people["carol"], dispute)
+    dispute.attachments.all().delete()
+    expect(dispute.task, CHECKS + ANSWER.partition("\n")[2])
+    assert ask(people["carol"], dispute).content == b""
+    assert ask(people["carol"], dispute, look=True).status_code == 404
+    assert looks() == []
 
 
 def test_the_desk_asks_for_the_panel_where_labels_are_shown_and_nowhere_else(

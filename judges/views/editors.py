@@ -65,7 +65,7 @@ def editor(
         "page": paged(request, expectations.history(task, kind).defer("text").annotate(size=Length("text")), 20),
         "key_points": expectations.accepted(task),
         "keys": KEYS[kind],
-        "traced": traced(request.user, task) if kind is Kind.NETWORK_CHECKS else [],
+        **(_to_try_on(request.user, task) if kind is Kind.NETWORK_CHECKS else {}),
         "judges": _judges(request.user, kind),
         **preview_of(request.user, kind, text, task),
         **more,
@@ -73,10 +73,13 @@ def editor(
     return render(request, "judges/expectation.html", context, status=status)
 
 
-def traced(person: Any, task: Task) -> list[Trajectory]:
-    """The trajectories of the task that the person maintains and that have a network trace."""
-    trace = Attachment.objects.filter(trajectory=OuterRef("pk"), kind=AttachmentKind.NETWORK_TRACE)
-    return list(access.trajectories_of_task(person, task).filter(Exists(trace))[:MOST_TRAJECTORIES])
+def _to_try_on(person: Any, task: Task) -> dict[str, list[Trajectory]]:
+    """The trajectories of the task that the person maintains, with a network trace and without: checks of the answer
+    alone need none, and whether those in the editor do is not known before they are tried."""
+    trace = Exists(Attachment.objects.filter(trajectory=OuterRef("pk"), kind=AttachmentKind.NETWORK_TRACE))
+    found = access.trajectories_of_task(person, task)
+    chosen = {"traced": found.filter(trace), "untraced": found.exclude(trace)}
+    return {name: list(rows[:MOST_TRAJECTORIES]) for name, rows in chosen.items()}
 
 
 def _judges(person: Any, kind: Kind) -> list[Judge]:

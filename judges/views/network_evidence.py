@@ -1,4 +1,4 @@
-"""What the network trace of a trajectory shows an adjudicator: computed when it is opened, and the opening recorded."""
+"""What the checks of a task find in a trajectory, for an adjudicator: computed once opened, which is recorded."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from judges.network_evidence import Evidence
 from judges.views.details import drawn
 from judges.views.evidence import verdict_text
 
+NONE = "The task has no checks, or they need a network trace and the trajectory has none."
+
 
 @page
 def evidence(request: Request, pk: int) -> HttpResponse:
@@ -25,7 +27,7 @@ def evidence(request: Request, pk: int) -> HttpResponse:
     if found is None and request.htmx:
         return HttpResponse()
     if found is None:
-        raise Http404("The trajectory has no network trace, or its task has no checks.")
+        raise Http404(NONE)
     return _shown(request, found, found.seen)
 
 
@@ -34,7 +36,7 @@ def look(request: Request, pk: int) -> HttpResponse:
     """Open it: that is recorded, once, and then it is shown."""
     found = network_evidence.evidence_for(request.user, pk)
     if found is None:
-        raise Http404("The trajectory has no network trace, or its task has no checks.")
+        raise Http404(NONE)
     network_evidence.look(request.user, found)
     return _shown(request, found, True) if request.htmx else redirect("network-evidence", pk)
 
@@ -42,6 +44,7 @@ def look(request: Request, pk: int) -> HttpResponse:
 def _shown(request: Request, found: Evidence, opened: bool) -> HttpResponse:
     trajectory = found.trajectory
     context: dict[str, Any] = {"trajectory": trajectory, "submission": trajectory.submission, "opened": opened}
+    context["traced"] = bool(found.trace)
     context["viewer"] = {"address": reverse("adjudication", args=[trajectory.pk]) + "?"}
     if opened:
         score = trying.checked(found.subject)
