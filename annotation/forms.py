@@ -286,7 +286,7 @@ class UploadForm(forms.Form):
         label="Tasks of a new benchmark",
         required=False,
         help_text="Only when the benchmark is not in the list: a JSON list of objects with task_id and confirmed_task, "
-        "or the same rows (.parquet, .jsonl, .jsonl.gz). Answers need the JSON list: they do not say their task.",
+        "that of WebArena-Verified, or the same rows (.parquet, .jsonl, .jsonl.gz). Answers need the JSON list: they do not say their task.",
     )
     benchmark_name = forms.CharField(label="Name of the new benchmark", max_length=64, required=False)
     keep_valid = forms.BooleanField(
@@ -317,8 +317,8 @@ class TasksForm(forms.Form):
     name = forms.CharField(label="Benchmark", max_length=64, help_text="An existing name adds to that benchmark.")
     tasks = forms.FileField(
         label="Task file",
-        help_text="A JSON list of objects with task_id and confirmed_task, or rows of Multimodal-Mind2Web (.parquet, "
-        ".jsonl, .jsonl.gz), of which the tasks are taken.",
+        help_text="A JSON list of objects with task_id and confirmed_task, that of WebArena-Verified, or rows of "
+        "Multimodal-Mind2Web (.parquet, .jsonl, .jsonl.gz), of which the tasks are taken.",
     )
 
     def clean_name(self) -> str:

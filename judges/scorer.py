@@ -7,6 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, Protocol, get_args, get_origin, get_type_hints
 
+from annotation.formats.yaml_text import did_you_mean
 from annotation.records import AttachmentKind, Finding, TrajectoryRecord, Verdict
 from judges.llm import Asker, ImageRef
 
@@ -187,7 +188,8 @@ def parameters_from(kind: type, given: Mapping[str, Any]) -> Any:
     names = [one.name for one in fields(kind)]
     for name in given:
         if name not in names:
-            raise ParameterError(name, f"There is no parameter {name}; known are {', '.join(names) or 'none'}.")
+            hint = did_you_mean(name, names)
+            raise ParameterError(name, f"There is no parameter {name}{hint}; known are {', '.join(names) or 'none'}.")
     return kind(**{name: _converted(name, hints[name], value) for name, value in given.items()})
 
 

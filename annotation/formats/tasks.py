@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from annotation.formats.documents import FormatError, kind_of, parse_json
 from annotation.formats.printable import printable
@@ -39,8 +39,9 @@ def is_count(value: object) -> TypeGuard[int]:
 def read_tasks(data: bytes, name: str) -> tuple[list[TaskRecord], list[Problem]]:
     """The tasks of a JSON list of objects, and everything that is wrong with it.
 
-    Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts).
-    An entry that is there twice word for word counts once.
+    Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts); or those of
+    WebArena-Verified: task_id (a number), intent, start_urls and sites, of which the first start url is the website,
+    else the first site. An entry that is there twice word for word counts once.
     """
     name = printable(name)
     try:
@@ -86,26 +87,65 @@ def _date(task_id: str) -> tuple[str, ...]:
 def _read_task(entry: object, where: str) -> tuple[TaskRecord | None, list[Problem]]:
     if not isinstance(entry, dict):
         return None, [Problem("wrong_type", f"{where} must be an object, not {kind_of(entry)}.", where)]
-    task_id, length, points = entry.get("task_id"), entry.get("reference_length"), entry.get("key_points")
-    says: list[str | None] = [task_id_problem(task_id) if "task_id" in entry else "task_id is missing"]
+    is_webarena = "intent" in entry and "confirmed_task" not in entry
+    says = _webarena_problems(entry) if is_webarena else _listed_problems(entry)
+    task_id = entry.get("task_id")
+    who = f" (task {printable(str(task_id))})" if isinstance(task_id, str) or is_count(task_id) else ""
+    problems = [Problem("task_invalid", f"{where}{who}: {text}.", where) for text in says if text]
+    if problems:
+        return None, problems
+    return _webarena_record(entry) if is_webarena else _listed_record(entry), []
+
+
+def _listed_problems(entry: dict[str, Any]) -> list[str | None]:
+    length, points = entry.get("reference_length"), entry.get("key_points")
+    says = [task_id_problem(entry["task_id"]) if "task_id" in entry else "task_id is missing"]
     says.append(_text_problem(entry, "confirmed_task", required=True))
     says += [_text_problem(entry, key) for key in ("website", "level")]
     if length is not None and not is_count(length):
         says.append("reference_length must be a whole number or null")
     if points is not None and not _are_key_points(points):
         says.append("key_points must be a list of texts")
-    who = f" (task {printable(task_id)})" if isinstance(task_id, str) else ""
-    problems = [Problem("task_invalid", f"{where}{who}: {text}.", where) for text in says if text]
-    if problems:
-        return None, problems
+    return says
+
+
+def _listed_record(entry: dict[str, Any]) -> TaskRecord:
     return TaskRecord(
-        task_id=str(task_id),
+        task_id=entry["task_id"],
         text=entry["confirmed_task"],
         website=entry.get("website") or "",
-        reference_length=length,
+        reference_length=entry.get("reference_length"),
         level=entry.get("level") or "",
-        key_points=tuple(points or ()),
-    ), []
+        key_points=tuple(entry.get("key_points") or ()),
+    )
+
+
+def _webarena_problems(entry: dict[str, Any]) -> list[str | None]:
+    says = [_number_problem(entry["task_id"]) if "task_id" in entry else "task_id is missing"]
+    says.append(_text_problem(entry, "intent", required=True))
+    says += [_texts_problem(entry, key) for key in ("start_urls", "sites")]
+    return says
+
+
+def _webarena_record(entry: dict[str, Any]) -> TaskRecord:
+    places = [*(entry.get("start_urls") or ()), *(entry.get("sites") or ())]
+    return TaskRecord(str(entry["task_id"]), entry["intent"], website=next(filter(None, places), ""))
+
+
+def _number_problem(value: object) -> str | None:
+    """What is wrong with an id that may be a number; true, which Python takes for 1, is none."""
+    if isinstance(value, str):
+        return task_id_problem(value)
+    return None if is_count(value) else "task_id must be text or a whole number from 0"
+
+
+def _texts_problem(entry: dict[str, Any], key: str) -> str | None:
+    """What is wrong with a list of websites."""
+    value = [] if entry.get(key) is None else entry[key]
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        return f"{key} must be a list of texts"
+    too_long = any(len(one) > LONGEST["website"] for one in value)
+    return f"{key} has a text of more than {LONGEST['website']:,} characters" if too_long else None
 
 
 def _text_problem(entry: dict[str, object], key: str, *, required: bool = False) -> str | None:

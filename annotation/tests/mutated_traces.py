@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -77,7 +78,7 @@ def swapped(document: Any, change: tuple[str, int, int]) -> None:
     if kind == "drop":
         del home[key]
     elif kind == "replace":
-        home[key] = INSTEAD[what % len(INSTEAD)]
+        home[key] = copy.deepcopy(INSTEAD[what % len(INSTEAD)])  # a later change may be inside it
     elif isinstance(home, list):
         home.append(home[key])
     else:

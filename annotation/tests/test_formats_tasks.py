@@ -70,6 +70,63 @@ def test_the_longest_texts_that_the_database_takes_are_read():
     assert (len(tasks[0].website), len(tasks[0].level)) == (500, 40)
 
 
+WEBARENA = {
+    "sites": ["shop", "forum"],
+    "task_id": 0,
+    "intent_template_id": 7,
+    "start_urls": ["__SHOP__/lamps", "__FORUM__"],
+    "intent": "Find a lamp and post its price.",
+    "intent_template": "Find a {{thing}} and post its price.",
+    "instantiation_dict": {"thing": "lamp"},
+    "eval": [{"evaluator": "AgentResponseEvaluator", "expected": {"task_type": "mutate", "status": "SUCCESS"}}],
+    "revision": 2,
+}
+
+
+def test_tasks_of_webarena_verified_are_read_by_their_number_and_intent():
+    tasks, problems = read(WEBARENA, WEBARENA | {"task_id": 811, "start_urls": []}, {"task_id": "x-1", "intent": "Go."})
+
+    assert problems == []
+    assert tasks == [
+        TaskRecord("0", "Find a lamp and post its price.", website="__SHOP__/lamps"),
+        TaskRecord("811", "Find a lamp and post its price.", website="shop"),
+        TaskRecord("x-1", "Go."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"task_id": True}, "task_id must be text or a whole number from 0"),
+        ({"task_id": None}, "task_id must be text or a whole number from 0"),
+        ({"task_id": -1}, "task_id must be text or a whole number from 0"),
+        ({"task_id": 1.0}, "task_id must be text or a whole number from 0"),
+        ({"task_id": 2**31}, "task_id must be text or a whole number from 0"),
+        ({"task_id": "a b"}, "task_id 'a b' may only have letters"),
+        ({"intent": " "}, "(task 0): intent is empty"),
+        ({"intent": 5}, "(task 0): intent must be text, not a whole number"),
+        ({"start_urls": "__SHOP__"}, "start_urls must be a list of texts"),
+        ({"start_urls": False}, "start_urls must be a list of texts"),
+        ({"sites": [1]}, "sites must be a list of texts"),
+        ({"start_urls": ["w" * 501]}, "start_urls has a text of more than 500 characters"),
+    ],
+)
+def test_a_wrong_field_of_a_task_of_webarena_verified_is_named_with_its_place(fields, says):
+    tasks, problems = read(WEBARENA | fields, WEBARENA | {"task_id": 1})
+
+    assert [entry.task_id for entry in tasks] == ["1"]
+    assert [problem.where for problem in problems] == ["tasks.json: [0]"]
+    assert says in problems[0].message
+
+
+def test_a_task_of_webarena_verified_without_an_id_says_so():
+    assert "task_id is missing" in said(read({"intent": "Go."})[1])
+
+
+def test_a_number_is_no_id_in_our_own_lists():
+    assert "task_id must be text, not a whole number" in said(read(task(1) | {"task_id": 7})[1])
+
+
 @pytest.mark.parametrize("key", ["task_id", "confirmed_task"])
 def test_a_missing_key_is_named(key):
     entry = task(1)

@@ -11,7 +11,7 @@ from annotation.formats import scratch
 from annotation.formats.archive import MIB, Limits, Package, PackageError, open_package
 from annotation.formats.documents import FormatError, decode_text, kind_of, parse_json
 from annotation.formats.printable import printable
-from annotation.formats.yaml_text import LONGEST, parse_yaml
+from annotation.formats.yaml_text import LONGEST, did_you_mean, parse_yaml
 from annotation.records import Problem
 from judges.expectations.kinds import Kind
 from judges.scorers.network_trace import task_files
@@ -86,8 +86,10 @@ def _rubrics(data: bytes, name: str) -> Iterator[FileEntry]:
 
 def _entry(given: Any, where: str) -> FileEntry:
     known = ("task_id", "rubric")
-    if not isinstance(given, dict) or set(given) - set(known) or not isinstance(given.get("task_id"), str):
-        says = f"{where}: an entry is an object with the keys task_id (a text) and rubric, and no others."
+    unknown = [key for key in given if key not in known] if isinstance(given, dict) else []
+    if not isinstance(given, dict) or unknown or not isinstance(given.get("task_id"), str):
+        found = f"; `{printable(unknown[0], 60)}` is none of them{did_you_mean(unknown[0], known)}" if unknown else ""
+        says = f"{where}: an entry is an object with the keys task_id (a text) and rubric, and no others{found}."
         raise FormatError(Problem("entry_invalid", says, where))
     rubric = given.get("rubric")
     if not isinstance(rubric, str | dict | list) or not rubric:

@@ -77,6 +77,33 @@ def test_one_problem_keeps_everything_out_and_the_report_has_all(benchmark: Benc
     assert not Expectation.objects.exists()
 
 
+def test_the_file_of_webarena_verified_has_tasks_and_their_checks(db: Any, tmp_path: Path) -> None:
+    answer = {"task_type": "retrieve", "status": "SUCCESS", "retrieved_data": ["4"]}
+    network = {"evaluator": "NetworkEventEvaluator", "expected": {"url": "__SHOPPING__/lamps"}}
+    tasks = [
+        {
+            "task_id": number,
+            "intent": f"How many lamps are on page {number}?",
+            "sites": ["shopping"],
+            "start_urls": ["__SHOPPING__"],
+            "eval": [{"evaluator": "AgentResponseEvaluator", "expected": answer}, network],
+        }
+        for number in (0, 1)
+    ]
+    file = tmp_path / "tasks.json"
+    file.write_text(json.dumps(tasks))
+    run("import_tasks", file, benchmark="lamps")
+    out, _ = run("import_checks", file, benchmark="lamps")
+
+    assert "2 tasks with network checks accepted" in out
+    rows = Benchmark.objects.get(slug="lamps").tasks.order_by("external_id")
+    assert [(task.external_id, task.text, task.website) for task in rows] == [
+        ("0", "How many lamps are on page 0?", "__SHOPPING__"),
+        ("1", "How many lamps are on page 1?", "__SHOPPING__"),
+    ]
+    assert {row.task.external_id: row.version for row in Expectation.objects.all()} == {"0": 1, "1": 1}
+
+
 def test_a_dry_run_says_what_would_be_and_keeps_nothing(benchmark: Benchmark, tmp_path: Path) -> None:
     (tmp_path / f"{ids(benchmark)[0]}.yaml").write_text(RUBRIC)
     out, _ = run("import_rubrics", tmp_path, dry_run=True)

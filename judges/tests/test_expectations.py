@@ -257,6 +257,17 @@ def test_a_file_that_is_none_is_refused_with_its_reason(
     assert {problem["code"] for row in report["rejected"] for problem in row["problems"]} == {code}
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.yaml", b"- {task_id: a, rubrik: x}"), ("a.jsonl", b'{"task_id": "a", "rubrik": "x"}')],
+)
+def test_a_misspelt_key_of_an_entry_is_told_with_the_nearest(submission: Submission, name: str, data: bytes) -> None:
+    report = load(submission, Kind.RUBRIC, data, name)
+    (problem,) = [problem for row in report["rejected"] for problem in row["problems"]]
+    assert (problem["code"], problem["where"]) == ("entry_invalid", "line 1")
+    assert "and no others; `rubrik` is none of them (did you mean rubric?)." in problem["message"]
+
+
 def test_a_file_is_taken_for_the_newest_version_of_a_task(submission: Submission) -> None:
     old = submission.trajectories.earliest("position").task
     new = Task.objects.create(benchmark=old.benchmark, external_id=old.external_id, version=2, text="Another text.")

@@ -126,6 +126,36 @@ def in_a_check(text):
         (in_a_check("query_params_schema: {a: {type: text}}"), "wrong_value", 4, "type must be"),
         (in_a_check("query_params_schema: {a: {format: dates}}"), "unknown_key", 4, "did you mean `date`?"),
         (in_a_check("query_params_schema: {a: {kind: date}}"), "unknown_key", 4, "key of a schema"),
+        (
+            in_a_check("query_params: {rating: 4}\n  query_params_schema: {raiting: {type: number}}"),
+            "unknown_key",
+            5,
+            "`raiting` has a schema, but the check expects nothing of that name; did you mean `rating`?",
+        ),
+        (
+            in_a_check("query_params: {Rating: 4}\n  query_params_schema: {RATING: {type: number}}"),
+            "unknown_key",
+            5,
+            "did you mean `Rating`?",
+        ),
+        (
+            in_a_check("query_params_schema: {type: object, properties: {zz: {type: number}}}"),
+            "unknown_key",
+            4,
+            "`zz` has a schema, but the check expects nothing of that name.",
+        ),
+        (
+            in_a_check("http_method: post\n  post_data: {total: 4}\n  post_data_schema: {totl: {type: number}}"),
+            "unknown_key",
+            6,
+            "did you mean `total`?",
+        ),
+        (
+            "- evaluator: agent_response\n  fields: {total: 4}\n  fields_schema: {totl: {type: number}}",
+            "unknown_key",
+            3,
+            "did you mean `total`?",
+        ),
         (in_a_check("query_params_schema: {a: {format: date, date_format: DD/MM}}"), "wrong_value", 4, "needs a year"),
         (
             in_a_check("query_params: {a: 3/4/2024}\n  query_params_schema: {a: {format: date}}"),
@@ -159,6 +189,21 @@ def test_all_mistakes_are_told_at_once():
     with pytest.raises(FormatError) as refused:
         checks.parse("- url: a\n  quer: 1\n- url: http://a.example\n  response_status: x\n")
     assert [one.code for one in refused.value.problems] == ["unknown_key", "bad_url", "wrong_type"]
+
+
+def test_parameters_that_stand_in_the_address_may_have_a_schema():
+    found = checks.parse(
+        "- url: [http://a.example/, 'http://a.example/?n=4']\n  query_params_schema: {n: {type: number}}"
+    )
+    assert list(found.checks[0].query_params_schema) == ["n"]
+
+
+def test_a_misspelt_key_is_told_without_the_schemas_that_belong_to_it():
+    with pytest.raises(FormatError) as refused:
+        checks.parse(in_a_check("query_parms: {a: 1}\n  query_params_schema: {a: {type: number}}"))
+    assert [one.message for one in refused.value.problems] == [
+        "checks, line 4: `query_parms` is no key of a check; did you mean `query_params`?"
+    ]
 
 
 @settings(deadline=None)
@@ -252,6 +297,28 @@ def test_a_task_of_webarena_verified_says_what_it_took_for_granted():
     assert opened.query_params_schema["d"].items.formats == ("MM/DD/YYYY",)
     assert (sent.http_method, sent.response_statuses) == ("", (200,))
     assert checks.parse(text).sites == {"gitlab": ()}
+
+
+def test_a_schema_of_nothing_that_a_task_of_webarena_verified_has_is_left_out_as_the_package_does():
+    schema = {"type": "object", "properties": {"n": {"type": "number"}, "idle": {"type": "number"}}}
+    expected = {"url": "__SHOPPING__/a", "http_method": "POST", "post_data": {"n": 4}}
+    check = {"evaluator": "NetworkEventEvaluator", "post_data_schema": schema, "expected": expected}
+    assert list(imported(check).post_data_schema) == ["n"]
+
+    wrong = {"url": "__SHOPPING__/a", "query_params": {"rating": ["4"]}}
+    with pytest.raises(FormatError, match=r"`raiting` has a schema.*did you mean `rating`\?"):
+        imported(
+            {
+                "evaluator": "NetworkEventEvaluator",
+                "query_params_schema": {"type": "object", "properties": {"raiting": {"type": "array"}}},
+                "expected": wrong,
+            }
+        )
+
+
+def test_a_key_of_a_task_that_is_none_is_told_with_the_nearest():
+    with pytest.raises(FormatError, match=r"`chekcs` is no key of a task \(did you mean checks\?\); known are task_id"):
+        read_task_file(b'{"task_id": 1, "chekcs": []}', "file")
 
 
 def imported(check):

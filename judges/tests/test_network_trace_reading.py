@@ -245,7 +245,7 @@ def test_what_an_import_redacted_still_tells_what_was_done():
     assert found.url == f"http://shop.example/add?sid={har.REDACTED}"
 
 
-@settings(max_examples=2_000, deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=10_000, deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck))
 @given(TRACES)
 def test_tampered_traces_are_read_or_refused_and_nothing_else(data):
     try:

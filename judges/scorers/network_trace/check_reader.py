@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from annotation.formats.documents import kind_of
+from annotation.formats.documents import MOST_PROBLEMS, kind_of
 from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant
 from annotation.records import Problem
@@ -18,6 +18,7 @@ from judges.scorers.network_trace.patterns import PatternError, compiled, is_pat
 from judges.scorers.network_trace.values import FOREIGN, KINDS, Schema
 
 MOST_ALTERNATIVES = 50
+MOST_HINTED = 100  # names that somebody wrote, among which the nearest is looked for
 LONGEST_NAME = 200  # characters
 DEEPEST_SCHEMA = 10
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
@@ -49,6 +50,19 @@ class Reading:
         self.misspelt |= {(place[:-1], one) for one in near}
         help_text = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}."
         self.refuse("unknown_key", place, f"`{printable(key, 60)}` is no {what}; {help_text}")
+
+    def not_expected(self, place: Place, value: object, expected: Iterable[str]) -> None:
+        """Refuse each schema (as `schemas` reads them) of a name that nothing is expected of: most likely a typo."""
+        known = set(expected)
+        near_by = {name.lower(): name for name in list(known)[:MOST_HINTED] if len(name) <= LONGEST_NAME}
+        found = value if isinstance(value, dict) else {}
+        if _is_object_schema(found):
+            place, found = (*place, "properties"), found["properties"]
+        for name in [one for one in found if one not in known][:MOST_PROBLEMS]:
+            near = difflib.get_close_matches(name.lower()[:LONGEST_NAME], near_by, n=1, cutoff=0.5)
+            hint = f"; did you mean `{printable(near_by[near[0]], 60)}`?" if near else "."
+            says = f"`{printable(name, 60)}` has a schema, but the check expects nothing of that name{hint}"
+            self.refuse("unknown_key", (*place, name), says)
 
     def text(self, place: Place, value: object, longest: int = 10_000) -> str:
         if not isinstance(value, str):
@@ -191,7 +205,7 @@ class Reading:
     def schemas(self, place: Place, value: object) -> dict[str, Schema]:
         """The schemas of parameters by name: a JSON schema of an object, or its properties alone."""
         found = self.mapping(place, value)
-        if found.get("type") == "object" and isinstance(found.get("properties"), dict):
+        if _is_object_schema(found):
             return dict(self.schema(place, found).properties)
         return {name: self.schema((*place, name), one) for name, one in found.items()}
 
@@ -250,6 +264,10 @@ def _is_sound(read: Callable[[str], object], text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_object_schema(found: Mapping[str, Any]) -> bool:
+    return found.get("type") == "object" and isinstance(found.get("properties"), dict)
 
 
 def _named(place: Place) -> str:

@@ -17,7 +17,8 @@ expected under ``expected``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from annotation.formats.documents import MOST_PROBLEMS, FormatError
@@ -207,6 +208,10 @@ def _network_check(
         response_cookies=taken("response_cookies", reading.values, {}, {}),
     )
     _refuse_contradictions(reading, place, check, given)
+    in_url = partial(address, decode_base64=check.decode_base64_query)
+    in_urls = [name for url in check.urls if not is_pattern(url) for name, _ in in_url(url).parameters]
+    _refuse_schemas_of_nothing(reading, place, given, "query_params", [*check.query_params, *in_urls])
+    _refuse_schemas_of_nothing(reading, place, given, "post_data", check.post_data)
     return check
 
 
@@ -223,6 +228,8 @@ def _answer_check(reading: Reading, place: Place, given: Given) -> AnswerCheck:
     if data is not NOT_GIVEN:
         for number, one in enumerate(data if isinstance(data, list) else [data]):
             reading.value((*given["retrieved_data"][0], number), one, items or _ANY)
+    fields = reading.values(*given["fields"], fields_schema) if "fields" in given else {}
+    _refuse_schemas_of_nothing(reading, place, given, "fields", fields)
     return AnswerCheck(
         **_shared(reading, place, given, ANSWER),
         task_type=str(given["task_type"][1]) if "task_type" in given else "",
@@ -230,7 +237,7 @@ def _answer_check(reading: Reading, place: Place, given: Given) -> AnswerCheck:
         retrieved_data=data,
         results_schema=items or _ANY,
         ordered=reading.flag(*given["ordered"]) if "ordered" in given else False,
-        fields=reading.values(*given["fields"], fields_schema) if "fields" in given else {},
+        fields=fields,
         fields_schema=fields_schema,
     )
 
@@ -250,6 +257,11 @@ def _refuse_contradictions(reading: Reading, place: Place, check: NetworkCheck, 
             reading.refuse("contradiction", where, f"{printable(name, 60)} is expected and ignored; leave one out.")
         for url in check.urls:
             _refuse_two_values(reading, given["query_params"][0], name, url)
+
+
+def _refuse_schemas_of_nothing(reading: Reading, place: Place, given: Given, key: str, expected: Iterable[str]) -> None:
+    if f"{key}_schema" in given and not reading.meant(place, key):
+        reading.not_expected(*given[f"{key}_schema"], expected)
 
 
 def _refuse_two_values(reading: Reading, place: Place, name: str, url: str) -> None:

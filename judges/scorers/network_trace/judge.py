@@ -14,7 +14,7 @@ from judges.llm import Asker
 from judges.scorer import Expected, KeyPointEvidence, Kind, ParameterError, Prompts, Score, Subject, register
 from judges.scorers.network_trace import agent_response, checks, matching, upstream
 from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, structured
-from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, Checks, NetworkCheck
+from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, Checks
 from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Result
 from judges.scorers.network_trace.trace import NetworkTrace, read_trace
 from judges.scorers.network_trace.values import DEFAULT
@@ -86,7 +86,7 @@ class Judge:
             trace, about = trace_of(subject)
         except FormatError as error:
             return Score(None, unscored=f"The network trace cannot be read: {error}")
-        if trace is None and any(isinstance(one, NetworkCheck) for one in found.checks):
+        if trace is None and found.need_trace:
             return Score(None, unscored="The trajectory has no network trace.")
         results = self.results(found, trace or NetworkTrace(), subject)
         details = {

@@ -93,6 +93,11 @@ class Checks:
     sites: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     task_type: str = ""
 
+    @property
+    def need_trace(self) -> bool:
+        """Whether one of them is about the network; else all ask for the agent's answer alone."""
+        return any(isinstance(one, NetworkCheck) for one in self.checks)
+
     def as_json(self) -> dict[str, Any]:
         """The checks as they are written, in the flat form; `checks.parse` reads it as the same."""
         head: dict[str, Any] = {"sites": {name: list(urls) for name, urls in self.sites.items()}} if self.sites else {}

@@ -7,11 +7,12 @@ from typing import Any
 
 from annotation.formats.documents import MOST_PROBLEMS, FormatError, decode_text, kind_of, parse_json
 from annotation.formats.printable import printable
-from annotation.formats.yaml_text import parse_yaml, written
+from annotation.formats.yaml_text import did_you_mean, parse_yaml, written
 from annotation.records import Problem
 from judges.scorers.network_trace.checks import parse
 
 MOST_TASKS = 20_000
+TASK_KEYS = ("task_id", "checks", "sites", "task_type")
 
 
 def read_task_file(data: bytes, name: str) -> list[tuple[str, str]]:
@@ -77,11 +78,10 @@ def _pair(value: Any, where: str) -> tuple[str, str]:
         raise FormatError(Problem("no_task_id", f"{where}: task_id must be a text or a number.", where))
     if "eval" in value:
         return str(task_id), written(from_webarena(value, where))
-    unknown = [key for key in value if key not in {"task_id", "checks", "sites", "task_type"}]
+    unknown = [key for key in value if key not in TASK_KEYS]
     if unknown:
-        message = (
-            f"{where}: `{printable(unknown[0], 60)}` is no key of a task; known are task_id, checks, sites, task_type."
-        )
+        hint = did_you_mean(unknown[0], TASK_KEYS)
+        message = f"{where}: `{printable(unknown[0], 60)}` is no key of a task{hint}; known are {', '.join(TASK_KEYS)}."
         raise FormatError(Problem("unknown_key", message, where))
     return str(task_id), written({key: value[key] for key in ("sites", "task_type", "checks") if key in value})
 
@@ -108,6 +108,7 @@ def _explicit(check: Any) -> Any:
     expected = check.get("expected")
     if not isinstance(expected, dict):
         return check
+    check = _without_idle_schemas(check, expected.get("post_data"))
     if check.get("evaluator") == "AgentResponseEvaluator":
         return check | {"expected": _as_retrieved(expected)}
     if check.get("evaluator") != "NetworkEventEvaluator":
@@ -116,6 +117,15 @@ def _explicit(check: Any) -> Any:
     if not check.get("should_not_exist"):  # what must not be there must not be there with another status either
         taken["response_status"] = 200
     return check | {"expected": expected | {key: value for key, value in taken.items() if key not in expected}}
+
+
+def _without_idle_schemas(check: dict[str, Any], sent: Any) -> dict[str, Any]:
+    """Without schemas of fields that nothing is expected of: tasks of the package have some, and it reads none."""
+    schema = check.get("post_data_schema")
+    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict) or not isinstance(sent, dict):
+        return check
+    properties = schema["properties"]
+    return check | {"post_data_schema": schema | {"properties": {k: v for k, v in properties.items() if k in sent}}}
 
 
 def _as_retrieved(expected: dict[str, Any]) -> dict[str, Any]:

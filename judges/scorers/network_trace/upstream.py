@@ -113,6 +113,20 @@ class _Upstream:
         self.urls = self._places(list(check.urls))
         self.referers = self._places(self._listed(check.headers.get("referer")))
 
+    def _refuse_unreadable(self) -> None:
+        """Upstream reads what is expected before it looks at an event, and ends in an error whatever the trace has."""
+        check, patterns = self.check, [compiled(one) for one in self.check.ignored_post_data_params_patterns]
+        for name, wanted in check.post_data.items():
+            is_array = check.post_data_schema.get(name, Schema()).kind == "array"
+            is_read = is_array or any(one.search(name) for one in patterns)
+            if not is_read and isinstance(wanted, list) and len(wanted) < 2:
+                raise _NotComparable("Upstream takes a list of one value only where post_data_schema says array.")
+        in_urls = {name for url in self.urls if not is_pattern(url) for name in _values(self.address(url))}
+        for name in (check.query_params or in_urls) if check.query_params_schema else ():
+            if check.query_params_schema.get(name, Schema()).kind != "array" and not self._is_left_out(name):
+                says = "Upstream takes query_params_schema with an array for each parameter only"
+                raise _NotComparable(f"{says} ({name}).")
+
     def _listed(self, value: Any) -> list[str]:
         return [] if value is None else [str(one) for one in (value if isinstance(value, list) else [value])]
 
@@ -126,6 +140,7 @@ class _Upstream:
         return found
 
     def result(self) -> Result:
+        self._refuse_unreadable()
         check, candidates = self.check, self.candidates()
         compared = [(event, tuple(self.differences(event))) for event in candidates]
         if check.should_not_exist:
@@ -250,6 +265,7 @@ class _Upstream:
         check, body = self.check, event.post_data
         patterns = [compiled(one) for one in check.ignored_post_data_params_patterns]
         document = _parsed(body) or {}
+        is_sent = bool(document)  # where nothing is sent, a null is not what is expected either
         document = {key: value for key, value in document.items() if not any(one.search(key) for one in patterns)}
         for key, wanted in check.post_data.items():
             if any(one.search(key) for one in patterns):
@@ -257,10 +273,8 @@ class _Upstream:
             actual = value_at(key.strip(), document, body, several=False) if body and document else MISSING
             schema = check.post_data_schema.get(key, Schema())
             if actual is MISSING or actual is None:
-                cut = body is not None and body.truncated
-                yield Difference(
-                    f"post_data.{key}", wanted, None, None if cut else wanted is None, TRUNCATED if cut else ""
-                )
+                equal = None if body is not None and body.truncated else is_sent and wanted is None
+                yield Difference(f"post_data.{key}", wanted, None, equal, TRUNCATED if equal is None else "")
                 continue
             compared = _posted(wanted, actual, schema)
             yield Difference(f"post_data.{key}", wanted, actual, compared.equal, compared.note)
@@ -297,12 +311,19 @@ def answered(check: AnswerCheck) -> AnswerCheck:
 def _posted(wanted: Any, actual: Any, schema: Schema) -> Compared:
     if wanted is None:  # a null is only what is null, or not there
         return Compared(False)
-    if schema.kind != "array" and isinstance(wanted, list) and len(wanted) < 2:
-        raise _NotComparable("Upstream takes a list of one value only where post_data_schema says array.")
     if schema.kind != "array" and isinstance(actual, list) and len(actual) > 1:
         found = [compare(wanted, one, schema, UPSTREAM) for one in actual]  # several keys: any of them
         return next((one for one in found if one.equal), found[0])
-    return compare(wanted, actual, schema, UPSTREAM)
+    compared = compare(wanted, actual, schema, UPSTREAM)
+    # A single value is no list of one here.
+    return compared if schema.kind != "array" or not compared.equal or _is_list(actual) else Compared(False)
+
+
+def _is_list(value: Any) -> bool:
+    try:
+        return isinstance(json.loads(value) if isinstance(value, str) else value, list)
+    except ValueError:
+        return False
 
 
 def _parsed(body: Body | None) -> dict[str, Any] | None:

@@ -37,6 +37,17 @@ EXPECTED = (
     "event_type",
 )
 
+
+@dataclass(frozen=True)
+class AnswerDifference:
+    name: str
+    why: str
+    check: dict[str, Any]
+    answer: Any
+    theirs: str
+    ours: str
+
+
 DIFFERENCES = [
     Difference(
         "unknown keys are refused",
@@ -113,5 +124,44 @@ DIFFERENCES = [
         ),
         "pass",
         "error",
+    ),
+    Difference(
+        "what an agent sends is no pattern",
+        "a body or header ^.*$ of the agent would be as good as any that is expected",
+        Case(
+            network_check(http_method="POST", post_data={"n": "lamp"}),
+            (entry(f"{SHOP}/a", "POST", sent=(FORM, "n=%5E.*%24")),),
+        ),
+        "pass",
+        "fail",
+    ),
+]
+
+
+def answer_check(**expected: Any) -> dict[str, Any]:
+    texts = {"type": "array", "items": {"type": "string"}}
+    return {
+        "evaluator": "AgentResponseEvaluator",
+        "results_schema": texts,
+        "expected": {"task_type": "retrieve"} | expected,
+    }
+
+
+ANSWER_DIFFERENCES = [
+    AnswerDifference(
+        "what an agent answers is no pattern",
+        "the answer ^.*$ would be right for every task that retrieves texts",
+        answer_check(status="SUCCESS", retrieved_data=["lamp"]),
+        {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["^.*$"]},
+        "pass",
+        "fail",
+    ),
+    AnswerDifference(
+        "where retrieved_data is not written, it is not compared",
+        "upstream misses a key that no answer can have: none passes, as in task 319",
+        answer_check(status="NOT_FOUND_ERROR"),
+        {"task_type": "RETRIEVE", "status": "NOT_FOUND_ERROR", "retrieved_data": None},
+        "fail",
+        "pass",
     ),
 ]

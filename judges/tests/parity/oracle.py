@@ -59,10 +59,8 @@ def upstream_says(case: Case) -> str:
 
 def we_say(case: Case) -> str:
     """pass, fail, error or refused, by the compatible mode."""
-    imported = from_webarena({"sites": list(case.sites), "eval": [case.check]}, "a task")
-    text = written(imported | {"sites": {name: SITES[name] for name in case.sites}})
     try:
-        found = _parsed(text)
+        found = _imported(json.dumps(case.check), case.sites)
     except FormatError:
         return "refused"
     (check,) = found.checks
@@ -71,8 +69,9 @@ def we_say(case: Case) -> str:
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> checks.Checks:
-    return checks.parse(text)
+def _imported(check: str, sites: tuple[str, ...]) -> checks.Checks:
+    imported = from_webarena({"sites": list(sites), "eval": [json.loads(check)]}, "a task")
+    return checks.parse(written(imported | {"sites": {name: SITES[name] for name in sites}}))
 
 
 def upstream_on_answer(check: dict[str, Any], answer: Any) -> str:

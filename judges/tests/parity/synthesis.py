@@ -107,7 +107,9 @@ def _put(node: Any, keys: list[Any], value: Any) -> None:
 
 
 def sample(value: Any) -> Any:
-    """A text that a simple pattern matches; any other value as it is."""
+    """A text that a simple pattern matches, also inside of objects; any other value as it is."""
+    if isinstance(value, dict):
+        return {key: sample(one) for key, one in value.items()}
     if not isinstance(value, str) or not (value.startswith("^") and value.endswith("$")):
         return value
     if alternatives := re.fullmatch(r"\^\(([^|)]*)\|.*\)\$", value):
