@@ -286,7 +286,8 @@ class UploadForm(forms.Form):
         label="Tasks of a new benchmark",
         required=False,
         help_text="Only when the benchmark is not in the list: a JSON list of objects with task_id and confirmed_task, "
-        "that of WebArena-Verified, or the same rows (.parquet, .jsonl, .jsonl.gz). Answers need the JSON list: they do not say their task.",
+        "that of WebArena-Verified, or the same rows (.parquet, .jsonl, .jsonl.gz). Answers need the JSON list: they "
+        "do not say their task.",
     )
     benchmark_name = forms.CharField(label="Name of the new benchmark", max_length=64, required=False)
     keep_valid = forms.BooleanField(

@@ -19,6 +19,7 @@ from annotation.formats import mind2web_rows
 from annotation.formats.documents import FormatError
 from annotation.formats.mind2web_rows import converting, reading
 from annotation.formats.mind2web_rows.apart import ROOT
+from annotation.formats.mind2web_rows.rows import Row
 from annotation.models import Attachment, Benchmark, Task, Trajectory
 from annotation.records import AttachmentKind, ImportReport, TaskRecord
 from annotation.tests.formats_builders import read_all
@@ -285,9 +286,7 @@ def test_no_row_whatever_is_in_it_ends_a_conversion(tmp_path, data):
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
         max_leaves=8,
     )
-    broken = reading.Row(
-        1, row(0) | {name: data.draw(values) for name in data.draw(st.sets(st.sampled_from(list(row()))))}
-    )
+    broken = Row(1, row(0) | {name: data.draw(values) for name in data.draw(st.sets(st.sampled_from(list(row()))))})
     conversion = converting._Conversion(tmp_path, ImportReport(), None)
     conversion.take(broken)
     conversion.finish()

@@ -16,6 +16,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from annotation.formats.documents import FormatError
+from annotation.formats.mind2web_rows.parquet import parquet_rows
+from annotation.formats.mind2web_rows.rows import Row
 from annotation.records import Problem
 
 MEMORY = 1536 * 2**20  # bytes of address space
@@ -75,15 +78,12 @@ def _received(stream: IO[bytes]) -> Message:
 
 def serve() -> None:
     """Read the file that the arguments name, and write messages to the standard output."""
-    from annotation.formats.documents import FormatError  # noqa: PLC0415
-    from annotation.formats.mind2web_rows import reading  # noqa: PLC0415 - it imports this module
-
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     path, columns, required = Path(sys.argv[1]), sys.argv[2].split(","), sys.argv[3].split(",")
     try:
-        for row in reading.parquet_rows(path, columns, required, lambda done, total: _say("progress", done, total)):
+        for row in parquet_rows(path, columns, required, lambda done, total: _say("progress", done, total)):
             _say_row(row)
         _say("end")
     except FormatError as error:
@@ -92,7 +92,7 @@ def serve() -> None:
     os._exit(0)
 
 
-def _say_row(row: Any) -> None:
+def _say_row(row: Row) -> None:
     for name in [name for name, value in row.values.items() if not _is_known(value)]:
         row.refuse("value_unreadable", f"{name} has values of a kind that is not known")
         del row.values[name]

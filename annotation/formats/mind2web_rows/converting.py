@@ -17,8 +17,9 @@ from PIL import Image
 
 from annotation.formats.archive import DEFAULT_LIMITS
 from annotation.formats.documents import UNSTORABLE, FormatError
-from annotation.formats.mind2web_rows.reading import Progress, Row, row_problem, rows_of
+from annotation.formats.mind2web_rows.reading import rows_of
 from annotation.formats.mind2web_rows.reference import ReferenceStep, Wrong, step_of
+from annotation.formats.mind2web_rows.rows import Progress, Row, row_problem
 from annotation.formats.printable import listing
 from annotation.formats.tasks import LONGEST, task_id_problem
 from annotation.records import ImportReport, Problem, SourceFormat, TaskRecord
