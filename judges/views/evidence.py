@@ -122,7 +122,7 @@ def _suspect(given: Mapping[str, Any]) -> Suspect:
 
 
 def _notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in notes.items():
+    for name, value in sorted(notes.items()):  # a database may keep an order of its own
         if name != "injection" and value not in (None, "", [], {}):
             yield str(name).replace("_", " "), _said(value)
 
@@ -133,7 +133,7 @@ def _said(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
         return ", ".join(map(str, value))
     if isinstance(value, dict) and all(isinstance(one, str | int | float) for one in value.values()):
-        return _text(", ".join(f"{str(name).replace('_', ' ')} {_said(one)}" for name, one in value.items()))
+        return _text(", ".join(f"{str(name).replace('_', ' ')} {_said(one)}" for name, one in sorted(value.items())))
     return _text(value)
 
 

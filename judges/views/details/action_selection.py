@@ -152,13 +152,23 @@ def _mark(value: Any) -> Mark:
 def _metrics(given: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The figures of one task, each as a title and a text; its averages over steps and over tasks are the same."""
     measures = mapping(given.get("measures"))
-    found = [(_title(name), _mean(mapping(value).get("micro"))) for name, value in list(measures.items())[:20]]
-    for name, value in list(given.items())[:60]:
+    found = [(_title(name), _mean(mapping(value).get("micro"))) for name, value in _in_order(measures)[:20]]
+    for name, value in _in_order(given)[:60]:
         if name == "recall":
-            found.append((_title(name), _figure({f"@{size}": share for size, share in mapping(value).items()})))
-        elif name not in ("measures", "tasks", "task_success_bound"):
+            sizes = sorted(mapping(value).items(), key=lambda one: (len(one[0]), one[0]))
+            found.append((_title(name), _figure({f"@{size}": share for size, share in sizes})))
+        elif isinstance(value, dict):
+            found.append((_title(name), _figure(dict(sorted(value.items())))))
+        else:
             found.append((_title(name), _figure(value)))
     return found
+
+
+def _in_order(given: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Those that are told, in the order of `TITLES`, then by name: a database may keep an order of its own."""
+    places = {name: place for place, name in enumerate(TITLES)}
+    told = [one for one in given.items() if one[0] not in ("measures", "tasks", "task_success_bound")]
+    return sorted(told, key=lambda one: (places.get(one[0], len(places)), one[0]))
 
 
 def _title(name: Any) -> str:

@@ -36,7 +36,9 @@ def read(details: Mapping[str, Any]) -> Rubric:
         source=_source(source),
         digest=text(source.get("digest"), 64),
         final_score=number(details.get("final_score")),
-        statistics=[(str(name)[:60].replace("_", " "), text(value, 200)) for name, value in statistics.items()][:20],
+        statistics=[(str(name)[:60].replace("_", " "), text(value, 200)) for name, value in sorted(statistics.items())][
+            :20
+        ],
         tree=flat(details.get("tree")),
         pages=[
             (text(one.get("url"), 2000), text(one.get("stored"), 20)) for one in dicts(details.get("pages"), MOST_PAGES)
