@@ -2,7 +2,7 @@
 
 Unknown and forbidden look alike (404) to people outside a submission, so that nothing can be probed; a member
 with the wrong role gets 403. The independence rule lives here: nothing in this module hands one annotator what
-another has said.
+another has said. Who labels a sample of an audited submission again has rules of their own: `annotation.blinding`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
+from annotation import blinding
 from annotation.models import (
     Adjudication,
     ApiToken,
@@ -34,17 +35,25 @@ from annotation.models.states import State, state_of
 from annotation.records import AttachmentKind
 
 Role = Membership.Role
+READERS = (Role.MAINTAINER, Role.AUDITOR)  # of pages that tell of a whole submission; a maintainer sees less before
+# the freeze
 
 
 def role_in(person: Any, submission: Submission) -> Membership.Role | None:
     """The role of a person in a submission, None for outsiders and deactivated members.
 
-    Somebody who runs the instance (superuser) and has no role of their own there counts as its maintainer.
+    Somebody who runs the instance (superuser) and has no role of their own there counts as its maintainer, of what
+    came in an evidence bundle as its auditor. Who labels a sample of that again has no part in it meanwhile, nor in
+    anything else here that has the same trajectories.
     """
-    membership = Membership.objects.filter(submission=submission, person=person).first()
+    membership = _parts_of(person).filter(submission=submission).first()
+    if membership is None and not person.is_superuser:
+        return None
+    if _is_shut_to(person, submission, membership):
+        return None
     if membership is not None:
         return Role(membership.role) if membership.deactivated_at is None else None
-    return Role.MAINTAINER if person.is_superuser else None
+    return Role.AUDITOR if submission.audited else Role.MAINTAINER
 
 
 def require(person: Any, submission: Submission, *roles: Membership.Role) -> Membership.Role:
@@ -57,30 +66,52 @@ def require(person: Any, submission: Submission, *roles: Membership.Role) -> Mem
     return role
 
 
-def memberships_of(person: Any) -> QuerySet[Membership]:
-    return Membership.objects.filter(person=person, deactivated_at__isnull=True).select_related(
-        "submission__agent", "submission__benchmark"
-    )
+def _parts_of(person: Any) -> QuerySet[Any]:
+    """The person's memberships, each with ``blind_somewhere``: whether they label any sample again."""
+    return Membership.objects.filter(person=person).annotate(blind_somewhere=Exists(blinding.labelled_again_by(person)))
+
+
+def _is_shut_to(person: Any, submission: Submission, membership: Any) -> bool:
+    """What `labels_again` says, without a query for members (of `_parts_of`) who label no sample at all."""
+    return (membership is None or membership.blind_somewhere) and blinding.labels_again(person, submission)
+
+
+def memberships_of(person: Any) -> QuerySet[Any]:
+    """The person's active parts in reviews that are made here; what they audit is not among them."""
+    own = _parts_of(person).filter(deactivated_at__isnull=True, submission__audited=False)
+    return own.select_related("submission__agent", "submission__benchmark")
+
+
+def audits_something(person: Any) -> bool:
+    """Whether the person is an auditor of what came in an evidence bundle."""
+    return Membership.objects.filter(person=person, role=Role.AUDITOR, deactivated_at__isnull=True).exists()
 
 
 def submissions_maintained_by(person: Any) -> QuerySet[Submission]:
-    """Submissions that the person maintains, newest first."""
-    own = Q(
-        pk__in=Membership.objects.filter(person=person, role=Role.MAINTAINER, deactivated_at__isnull=True).values(
-            "submission"
-        )
-    )
+    """Submissions that the person maintains, newest first; none of which they label a sample again."""
+    return _held_by(person, Role.MAINTAINER, audited=False).select_related("agent", "benchmark")
+
+
+def submissions_audited_by(person: Any) -> QuerySet[Submission]:
+    """What came in evidence bundles and is read by the person as its auditor, newest first; as `role_in` has it."""
+    return _held_by(person, Role.AUDITOR, audited=True)
+
+
+def _held_by(person: Any, role: Membership.Role, audited: bool) -> QuerySet[Submission]:
+    parts = Membership.objects.filter(person=person)
+    own = Q(pk__in=parts.filter(role=role, deactivated_at__isnull=True).values("submission"))
     if person.is_superuser:
-        own |= ~Q(pk__in=Membership.objects.filter(person=person).values("submission"))
-    return Submission.objects.filter(own).select_related("agent", "benchmark")
+        own |= ~Q(pk__in=parts.values("submission")) & Q(audited=audited)
+    return Submission.objects.filter(own).exclude(blinding.shut_to(person))
 
 
 def submission_for(person: Any, pk: int, *roles: Membership.Role) -> Submission:
     """A submission for a member with one of ``roles``; one query for members, because every page begins here."""
     # submission__id, since a number that no column holds must be unknown and not an error (500).
     membership = memberships_of(person).filter(submission__id=pk, role__in=roles).first()
-    if membership is not None:
-        return membership.submission
+    if membership is not None and not _is_shut_to(person, membership.submission, membership):
+        found: Submission = membership.submission
+        return found
     submission = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
     if submission is None:
         raise Http404("No such submission.")
@@ -138,14 +169,15 @@ def may_see_labels(person: Any, trajectory: Trajectory) -> bool:
     """Whether the person may see all labels of a trajectory.
 
     Adjudicators once they have opened a dispute (no label changes from then on), and after the blind judgement of a
-    spot check; maintainers when the submission is frozen; annotators when the maintainer has opened the frozen one.
+    spot check; maintainers when the submission is frozen; annotators when the maintainer has opened the frozen one;
+    auditors always, since nobody labels what they read.
     """
     role = role_in(person, trajectory.submission)
     if role is Role.ADJUDICATOR:
         shown = Q(decided_at__isnull=False) | Q(adjudicator=person, blind=False)
         return trajectory.adjudications.filter(shown).exists()
-    if role is Role.MAINTAINER:
-        return trajectory.submission.frozen_at is not None
+    if role in READERS:
+        return role is Role.AUDITOR or trajectory.submission.frozen_at is not None
     return role is Role.ANNOTATOR and trajectory.submission.opened_at is not None
 
 
@@ -194,7 +226,7 @@ def visible_trajectory_for(person: Any, pk: int) -> Trajectory:
     For what the agent did and nothing else; what people said, known answers included, has ways of its own.
     """
     try:
-        return trajectory_for(person, pk, Role.ANNOTATOR, Role.ADJUDICATOR, Role.MAINTAINER)
+        return trajectory_for(person, pk, Role.ANNOTATOR, Role.ADJUDICATOR, *READERS)
     except Http404:
         practised = memberships_of(person).filter(role=Role.ANNOTATOR, submission__practice_set__isnull=False)
         item = _practice_items().filter(pk=pk, submission__in=practised.values("submission__practice_set")).first()
@@ -232,7 +264,12 @@ def screenshots_for(person: Any, trajectory_pk: int, first: int, count: int) -> 
 
 
 def may_edit_catalogue(person: Any, benchmark: Benchmark) -> bool:
-    """Whether the person may change a benchmark's tasks and key points: its maintainers, and those of the instance."""
+    """Whether the person may change a benchmark's tasks and key points: its maintainers, and those of the instance.
+
+    Nobody may of one that came in an evidence bundle.
+    """
+    if benchmark.bundled_as:
+        return False
     return may_create_submissions(person) or submissions_maintained_by(person).filter(benchmark=benchmark).exists()
 
 
@@ -276,6 +313,8 @@ def attachment_for(person: Any, trajectory_pk: int, pk: int) -> Attachment:
     found = trajectory.attachments.filter(pk=pk).first()
     if found is None:
         raise Http404("No such attachment.")
+    if found.withheld:
+        raise Http404("The evidence bundle has only the digest of this file.")
     return found
 
 
@@ -287,14 +326,16 @@ def require_maintainer(person: Any) -> None:
 
 def benchmarks_for(person: Any) -> QuerySet[Benchmark]:
     """The benchmarks whose catalogue the person may read and edit; see `may_edit_catalogue`."""
+    editable = Benchmark.objects.filter(bundled_as="")
     if may_create_submissions(person):
-        return Benchmark.objects.all()
-    return Benchmark.objects.filter(submissions__in=submissions_maintained_by(person)).distinct()
+        return editable
+    return editable.filter(submissions__in=submissions_maintained_by(person)).distinct()
 
 
 def may_see_all_labels(person: Any, submission: Submission) -> bool:
-    """Whether the person may see every label of a submission: its maintainers may, once it is frozen."""
-    return role_in(person, submission) is Role.MAINTAINER and submission.frozen_at is not None
+    """Whether the person may see every label of a submission: its maintainers, once it is frozen, and its auditors."""
+    role = role_in(person, submission)
+    return role is Role.AUDITOR or (role is Role.MAINTAINER and submission.frozen_at is not None)
 
 
 def labels_of(person: Any, submission: Submission) -> QuerySet[Label]:
@@ -340,8 +381,8 @@ def phrase_for(person: Any, pk: int) -> Phrase:
 
 
 def reports_of(person: Any, submission: Submission) -> QuerySet[Report]:
-    """All reports about a submission, for its maintainers; nothing for anybody else."""
-    if role_in(person, submission) is not Role.MAINTAINER:
+    """All reports about a submission, for its maintainers and auditors; nothing for anybody else."""
+    if role_in(person, submission) not in READERS:
         return Report.objects.none()
     return Report.objects.filter(trajectory__submission=submission)
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from annotation.api import account, catalogue, submissions, uploads
+from annotation.api import account, catalogue, redactions, submissions, uploads
 
 urlpatterns = [
     path("benchmarks", catalogue.Benchmarks.as_view(), name="api-benchmarks"),
@@ -18,9 +18,11 @@ urlpatterns = [
     path("submissions/<int:pk>/labels", submissions.Labels.as_view(), name="api-labels"),
     path("submissions/<int:pk>/adjudications", submissions.Adjudications.as_view(), name="api-adjudications"),
     path("submissions/<int:pk>/reports", submissions.Reports.as_view(), name="api-reports"),
+    path("submissions/<int:pk>/redactions", redactions.Redactions.as_view(), name="api-redactions"),
     path("submissions/<int:pk>/verdicts", submissions.Verdicts.as_view(), name="api-verdicts"),
     path("trajectories/<int:pk>", submissions.TrajectoryDetail.as_view(), name="api-trajectory"),
     path("tokens", account.Tokens.as_view(), name="api-tokens"),
     path("tokens/<int:pk>", account.TokenRevocation.as_view(), name="api-token"),
+    path("account/data", account.OwnData.as_view(), name="api-account-data"),
     path("my/labels", account.OwnLabels.as_view(), name="api-my-labels"),
 ]

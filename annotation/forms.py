@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html
 from django.utils.text import slugify
 
 from annotation.catalogue import LARGEST_LABEL_FILE
+from annotation.limits import too_large
 from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person, Submission
 from annotation.protocol import (
     CAUSES,
@@ -24,6 +24,7 @@ from annotation.protocol import (
     VERDICT_RULES,
     Asked,
     Term,
+    is_blank,
     missing,
 )
 from annotation.records import AttemptContent, Finding, FindingContent, LabelContent, Problem, Verdict
@@ -149,7 +150,7 @@ class LabelForm(forms.Form):
         ]
         named = {problem.where for problem in malformed}
         problems = malformed + [p for p in missing(self.content(), self.asked) if p.where not in named]
-        if self.asked.reason and not self.cleaned_data.get("reason", "").strip() and "reason" not in named:
+        if self.asked.reason and is_blank(self.cleaned_data.get("reason", "")) and "reason" not in named:
             problems.append(Problem("reason_missing", "Say why you revise it.", "reason"))
         return problems
 
@@ -298,9 +299,9 @@ class UploadForm(forms.Form):
     dry_run = forms.BooleanField(label="Only check, keep nothing", required=False)
 
     def clean_package(self) -> Any:
-        package, limit = self.cleaned_data["package"], settings.WEBVERDICT_MAX_UPLOAD_BYTES
-        if package.size > limit:
-            raise ValidationError(f"The file has {package.size:,} bytes; at most {limit:,} are accepted.")
+        package = self.cleaned_data["package"]
+        if says := too_large(package):
+            raise ValidationError(says)
         return package
 
     def clean(self) -> dict[str, Any]:
@@ -338,16 +339,20 @@ class LabelsForm(forms.Form):
 
     def clean_labels(self) -> Any:
         file = self.cleaned_data["labels"]
-        if file.size > LARGEST_LABEL_FILE:
-            raise ValidationError(f"The file has {file.size:,} bytes; at most {LARGEST_LABEL_FILE:,} are accepted.")
+        if says := too_large(file, LARGEST_LABEL_FILE):
+            raise ValidationError(says)
         return file
+
+
+# An auditor is one of an audit, whose labels stand already: see `Membership.Role`.
+GIVEN_ROLES = [pair for pair in Membership.Role.choices if pair[0] != Membership.Role.AUDITOR]
 
 
 class MemberForm(forms.Form):
     """Somebody who has an account, and the role they get."""
 
     person = forms.ModelChoiceField(Person.objects.filter(is_active=True).order_by("username"), empty_label="Choose…")
-    role = forms.ChoiceField(choices=Membership.Role.choices)
+    role = forms.ChoiceField(choices=GIVEN_ROLES)
 
 
 class InvitationForm(forms.Form):
@@ -358,7 +363,7 @@ class InvitationForm(forms.Form):
         label="User name", max_length=150, validators=[UnicodeUsernameValidator()], help_text="For signing in."
     )
     email = forms.EmailField(required=False)
-    role = forms.ChoiceField(choices=Membership.Role.choices)
+    role = forms.ChoiceField(choices=GIVEN_ROLES)
 
     def clean_username(self) -> str:
         name = Person.normalize_username(self.cleaned_data["username"])

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from annotation import screenshots
 from annotation.formats import foreign, har
@@ -73,7 +72,10 @@ class Checked:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything that was taken: texts, steps, and the digests of the files."""
+        """SHA-256 over everything that was taken: texts, steps, and the digests of the files.
+
+        An empty address, status or file name is none, as in the rows: so rows have the same digest.
+        """
         return digest(
             {
                 "task_id": self.record.task_id,
@@ -82,7 +84,8 @@ class Checked:
                 "reference_length": self.record.reference_length,
                 "format": self.record.source_format,
                 "steps": [
-                    [s.action, s.thought, s.url, s.status, s.screenshot, self._image(s)] for s in self.record.steps
+                    [s.action, s.thought, s.url or None, s.status or None, s.screenshot or None, self._image(s)]
+                    for s in self.record.steps
                 ],
                 "attachments": sorted((path, sha) for path, (_, sha, _) in self.attachments.items()),
             }
@@ -345,6 +348,8 @@ def _submission(wishes: Wishes, reading: Reading, report: ImportReport, beside: 
 
 def _write(submission: Submission, checked: list[Checked], wishes: Wishes, report: ImportReport) -> None:
     _write_trajectories(submission, checked)
+    submission.import_report = report.as_json()
+    submission.save(update_fields=["import_report"])
     append(
         submission,
         "imported",
@@ -352,7 +357,8 @@ def _write(submission: Submission, checked: list[Checked], wishes: Wishes, repor
         benchmark=submission.benchmark.slug,
         attempt=submission.attempt,
         trajectories={c.record.task_id: c.digest for c in checked},
-        report=digest(report.as_json()),
+        report=digest(submission.import_report),
+        report_kept=True,
         next_seed=seed_hash(submission.spot_check_seed),
     )
     if wishes.maintainer is not None:
@@ -468,11 +474,4 @@ def _step_row(trajectory: Trajectory, step: StepRecord, checked: Checked, images
         click_x=step.click.x if step.click else None,
         click_y=step.click.y if step.click else None,
         warnings=[w.as_json() for w in step.warnings],
-    )
-
-
-def finish_upload(upload: Any, report: ImportReport, submission: Submission | None) -> None:
-    """Keep the outcome of a web or API upload; the first outcome stays, should two workers have read it."""
-    type(upload).objects.filter(pk=upload.pk, finished_at__isnull=True).update(
-        report=report.as_json(), submission=submission, finished_at=timezone.now()
     )

@@ -7,6 +7,7 @@ which annotators do the task themselves first); the wording here is our own.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from annotation.records import AttemptContent, Finding, LabelContent, Problem, V
 
 MINIMUM_LABELS = 3
 REASONING_LIMIT = 10_000  # characters; longer than any honest reasoning, short enough for a page
+# Fillers, blanks and an empty note head, which no category tells from what can be seen.
+BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U0001d159"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +294,7 @@ def missing(content: LabelContent, asked: Asked) -> list[Problem]:
         problems += _missing_failure(content, asked.steps)
     elif content.verdict is Verdict.NOT_EXECUTABLE and content.cause not in CAUSE_CODES:
         problems.append(Problem("cause_missing", "Say why nobody could have done the task.", "cause"))
-    elif content.verdict is Verdict.SUCCESS and _has_unmet(content) and not content.exception_reason.strip():
+    elif content.verdict is Verdict.SUCCESS and _has_unmet(content) and is_blank(content.exception_reason):
         problems.append(
             Problem(
                 "exception_reason_missing",
@@ -305,11 +308,20 @@ def missing(content: LabelContent, asked: Asked) -> list[Problem]:
     return problems + _reasoning_problems(content)
 
 
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
+
+    Marks alone, private characters and what Unicode does not know (yet) are nothing that others could read. The
+    verifier has the same rule, but for characters that it does not know.
+    """
+    return not any(unicodedata.category(each)[0] in "LNPS" and each not in BLANK_LETTERS for each in text)
+
+
 def _missing_attempt(content: LabelContent) -> list[Problem]:
     attempt, problems = content.attempt or AttemptContent(), []
     if attempt.steps is None and content.verdict is not Verdict.NOT_EXECUTABLE:
         problems.append(Problem("attempt_steps_missing", "Say how many steps you needed yourself.", "attempt_steps"))
-    if not attempt.notes.strip():
+    if is_blank(attempt.notes):
         problems.append(Problem("attempt_notes_missing", "Note the way you did the task.", "attempt_notes"))
     if attempt.path not in PATH_CODES:
         problems.append(Problem("attempt_path_missing", "Compare the agent's way with yours.", "attempt_path"))
@@ -365,7 +377,7 @@ def _has_unmet(content: LabelContent) -> bool:
 
 
 def _reasoning_problems(content: LabelContent) -> list[Problem]:
-    if not content.reasoning.strip():
+    if is_blank(content.reasoning):
         return [Problem("reasoning_missing", "Write the reasoning, referring to the criteria.", "reasoning")]
     return [
         Problem("text_too_long", f"Shorten it to {REASONING_LIMIT} characters; it has {len(text)}.", field)

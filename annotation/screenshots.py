@@ -19,10 +19,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.utils import timezone
-from PIL import Image
+from PIL import Image, ImageDraw
 from s3transfer.exceptions import RetriesExceededError
 
-from annotation.models import Attachment, Screenshot
+from annotation.models import Attachment, Redaction, Screenshot
 from annotation.records import Problem
 
 MAX_PIXELS = 40_000_000  # a full page of 1280 x 31,250; four bytes a pixel keep a decode under 160 MB
@@ -241,6 +241,23 @@ def sheet(shown: Sequence[Screenshot | None]) -> bytes:
     return _kept(f"renditions/sheet/{key[:2]}/{key}", lambda: _sheet(shown))
 
 
+def covered(sha256: str, boxes: Sequence[Sequence[int]]) -> bytes:
+    """The picture as a PNG in which ``boxes`` ([x, y, width, height] in its pixels) are black.
+
+    Made of the pixels alone, so that nothing of the original file goes along: no text, no profile, no thumbnail.
+    Raises one of `STORE_ERRORS` when the store has lost the original.
+    """
+    source = decoded(sha256)
+    image = Image.new("RGB", source.size)
+    image.paste(source)
+    draw = ImageDraw.Draw(image)
+    for x, y, width, height in boxes:
+        draw.rectangle((x, y, x + width - 1, y + height - 1), fill="black")
+    stream = io.BytesIO()
+    image.save(stream, "PNG", compress_level=6)
+    return stream.getvalue()
+
+
 def _sheet(shown: Sequence[Screenshot | None]) -> bytes:
     paper = Image.new("RGB", (TILE[0], TILE[1] * max(len(shown), 1)), "white")
     for row, screenshot in enumerate(shown):
@@ -269,11 +286,20 @@ def prune(older_than: timedelta) -> int:
     for folder in _listed("originals")[0]:
         for sha256 in _listed(f"originals/{folder}")[1]:
             name = _original_name(sha256)
-            named = Screenshot.objects.filter(sha256=sha256), Attachment.objects.filter(sha256=sha256)
-            if not any(rows.exists() for rows in named) and default_storage.get_modified_time(name) < before:
+            if not _named(sha256) and default_storage.get_modified_time(name) < before:
                 default_storage.delete(name)
                 deleted += 1
     return deleted
+
+
+def _named(sha256: str) -> bool:
+    """Whether any row names these bytes."""
+    rows = (
+        Screenshot.objects.filter(sha256=sha256),
+        Attachment.objects.filter(sha256=sha256),
+        Redaction.objects.filter(redacted=sha256),
+    )
+    return any(found.exists() for found in rows)
 
 
 def _listed(folder: str) -> tuple[list[str], list[str]]:

@@ -22,9 +22,9 @@ TELLING = ("network-trace", "webarena-verified", "rubric")  # scorers whose judg
 
 
 def judges_for(person: Any) -> QuerySet[Judge]:
-    """Every judge, for those who maintain something; PermissionDenied for everybody else."""
+    """Every judge of this instance, for those who maintain something; PermissionDenied for everybody else."""
     access.require_maintainer(person)
-    return Judge.objects.all()
+    return Judge.own.all()
 
 
 def judge_for(person: Any, pk: int) -> Judge:
@@ -49,7 +49,7 @@ def runs_of(person: Any, submission: Submission) -> QuerySet[JudgeRun]:
 def predicting(person: Any, submission: Submission) -> QuerySet[Judge]:
     """The judges of actions that were run over a submission, the newest run first; for its maintainers."""
     runs = runs_of(person, submission).filter(test=False, judge__scorer=KIND_NAME)
-    return Judge.objects.filter(pk__in=runs.values("judge")).annotate(last=Max("runs")).order_by("-last")
+    return Judge.own.filter(pk__in=runs.values("judge")).annotate(last=Max("runs")).order_by("-last")
 
 
 def run_for(person: Any, pk: int) -> JudgeRun:

@@ -15,7 +15,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError
+from django.db.models import F, ProtectedError, QuerySet
 from django.utils import timezone
 
 from annotation.formats.printable import printable
@@ -83,15 +83,20 @@ def asks(judge: Judge) -> bool:
     return kind is None or kind.asks
 
 
-def judge_named(name: str) -> Judge:
-    """The newest version of a name, or ``name@version``; LookupError names what there is instead."""
+def judge_named(name: str, among: QuerySet[Judge] | None = None) -> Judge:
+    """The newest version of a name, or ``name@version``; LookupError names what there is instead.
+
+    ``among`` are the judges of this instance unless something else is given; of one name, what came in an evidence
+    bundle goes before.
+    """
+    judges = Judge.own.all() if among is None else among
     bare, _, version = name.partition("@")
-    found = Judge.objects.filter(name=bare if storable(bare) else "").order_by("-version")
+    found = judges.filter(name=bare if storable(bare) else "").order_by(F("came_with").asc(nulls_last=True), "-version")
     if version:
         found = found.filter(version=int(version)) if version.isdecimal() and len(version) < 10 else found.none()
     judge = found.first()
     if judge is None:
-        names = sorted(set(Judge.objects.values_list("name", flat=True)))
+        names = sorted(set(judges.values_list("name", flat=True)))
         raise LookupError(f"There is no judge {printable(name)}; known are {', '.join(names) or 'none yet'}.")
     return judge
 
@@ -131,7 +136,7 @@ def define(
         attempts=attempts,
     )
     with _settled(f"Somebody else has just made a version of {fields['name']}; look at it first."):
-        newest = Judge.objects.filter(name=fields["name"]).order_by("-version").first()
+        newest = Judge.own.filter(name=fields["name"]).order_by("-version").first()
         return Judge.objects.create(**fields, version=newest.version + 1 if newest else 1, created_by=person)
 
 
@@ -160,7 +165,7 @@ def delete(person: Any, judge: Judge) -> None:
 def freeze(judge: Judge) -> None:
     """Fix a judge for good, inside the transaction of its first run; ``judge`` is then as it was frozen."""
     with transaction.atomic():
-        found = Judge.objects.select_for_update(of=("self",)).filter(pk=judge.pk).first()
+        found = Judge.own.select_for_update(of=("self",)).filter(pk=judge.pk).first()
         if found is None:
             raise Conflict(f"{judge} was deleted meanwhile.")
         if found.frozen_at is None:
@@ -246,7 +251,7 @@ def _settled(message: str) -> Iterator[None]:
 
 def _unused(judge: Judge) -> Judge:
     """The judge, locked, when it may still be changed."""
-    found = Judge.objects.select_for_update(of=("self",)).filter(pk=judge.pk).first()
+    found = Judge.own.select_for_update(of=("self",)).filter(pk=judge.pk).first()
     if found is None:
         raise Conflict(f"{judge} was deleted meanwhile.")
     if found.frozen_at is not None or found.scorer == "imported":

@@ -137,8 +137,8 @@ class _Import:
             "frozen_at": now,
             "created_by": person,
         }
-        newest = Judge.objects.filter(name=name).order_by("-version").first()
-        found = newest or Judge.objects.get_or_create(name=name, version=1, defaults={**made, "frozen_at": now})[0]
+        newest = Judge.own.filter(name=name).order_by("-version").first()
+        found = newest or Judge.own.get_or_create(name=name, version=1, defaults={**made, "frozen_at": now})[0]
         if found.scorer != IMPORTED:
             says = f"{name} is a judge of this instance; choose another name for judgments that were made elsewhere."
             self.report.reject("", Problem("judge_runs_here", says, "judge"))

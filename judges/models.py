@@ -81,6 +81,13 @@ class PromptSet(models.Model):
         return f"{self.name} {self.digest[:8]}"
 
 
+class OwnJudges(models.Manager["Judge"]):
+    """The judges of this instance: none that came in an evidence bundle, since those are never run or listed here."""
+
+    def get_queryset(self) -> models.QuerySet[Judge]:
+        return super().get_queryset().filter(came_with=None)
+
+
 class Judge(models.Model):
     """A scorer with everything that decides what it says; frozen at its first run, and then never changed.
 
@@ -89,6 +96,10 @@ class Judge(models.Model):
     the model client (`llm.Generation`). ``endpoint`` names an endpoint of the settings, never a key. ``concurrency``,
     ``timeout`` (seconds) and ``attempts`` are its `llm.Patience`. A judge of the scorer ``imported`` only has
     judgments that were made elsewhere.
+
+    One that came in an evidence bundle belongs to the submission that did, ``came_with``: it has the ``fingerprint``
+    that was ``stated``, and may share its name with a judge of this instance. Whoever lists, names or runs judges asks
+    ``own``.
     """
 
     name = models.SlugField(max_length=64)
@@ -110,10 +121,30 @@ class Judge(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
+    came_with = models.ForeignKey(
+        Submission, on_delete=models.PROTECT, null=True, blank=True, related_name="bundled_judges"
+    )
+    stated = models.CharField(max_length=64, blank=True)
+
+    objects: models.Manager[Judge] = models.Manager()  # first: the one that Django takes by itself, which hides nothing
+    own = OwnJudges()
 
     class Meta:
         ordering = ["name", "-version"]
-        constraints = [models.UniqueConstraint(fields=["name", "version"], name="judge_version_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name", "version"], condition=Q(came_with__isnull=True), name="judge_version_once"
+            ),
+            models.UniqueConstraint(
+                fields=["came_with", "name", "version"],
+                condition=Q(came_with__isnull=False),
+                name="bundled_judge_version_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(came_with__isnull=True, stated="") | (Q(came_with__isnull=False) & ~Q(stated="")),
+                name="bundled_judge_as_stated",
+            ),
+        ]
 
     @property
     def fingerprint(self) -> str:
@@ -121,7 +152,7 @@ class Judge(models.Model):
 
         The endpoint is left out: the same model behind another address is the same judge.
         """
-        return digest(
+        return self.stated or digest(
             {
                 "scorer": self.scorer,
                 "scorer_version": self.scorer_version,

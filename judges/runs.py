@@ -27,7 +27,7 @@ from judges import defining, endpoints, jobs
 from judges.llm import NotConfigured
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
 from judges.planning import Plan, RunRefused, choose, plan, plan_of
-from judges.working.holding import OPEN, counts, facts, silent_since, unfinished
+from judges.working.holding import OPEN, ended, facts, silent_since, unfinished
 from judges.working.ledger import paid
 from judges.working.shift import work
 from judges.working.subjects import subject_of
@@ -153,14 +153,18 @@ def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
 
 
 def cancel(person: Any, run: JudgeRun) -> None:
-    """End a run for good; judgments that were made stay."""
+    """End a run for good; judgments that were made stay, and the event has their digest.
+
+    Open items are taken from whoever holds them: nobody settles one any more, so what the event says stays true.
+    """
     with _changed(person, run) as (row, member):
         _must_be(
             row, "waiting", "running", "paused", "stopped", because="Only a run that has not ended can be cancelled"
         )
         row.cancelled_at = timezone.now()
         row.save(update_fields=["cancelled_at"])
-        record(row.submission, member, "judge_run_cancelled", **facts(row), **counts(row.pk))
+        row.items.filter(OPEN).update(worker="", taken_at=None, heartbeat_at=None)
+        record(row.submission, member, "judge_run_cancelled", **ended(row))
 
 
 def retry_failed(person: Any, run: JudgeRun) -> int:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.db.models import QuerySet
 from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation import access
+from annotation import access, privacy
 from annotation.api.ground import Listing, View
 from annotation.api.serializers import OwnLabelSerializer, TokenSerializer
-from annotation.models import ApiToken, Label
+from annotation.models import ApiToken, Label, Person
 
 
 class Tokens(Listing):
@@ -36,6 +39,15 @@ class TokenRevocation(View):
         token = access.token_for(request.user, pk)
         ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class OwnData(View):
+    """Everything that is kept of the caller, and of nobody else; docs/privacy.md lists the parts."""
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request) -> Response:
+        self.chosen()
+        return Response(privacy.data_of(cast(Person, request.user)))
 
 
 class OwnLabels(Listing):

@@ -14,6 +14,7 @@ from annotation.models import (
     HumanAttempt,
     Label,
     Membership,
+    Redaction,
     Report,
     Screenshot,
     Step,
@@ -24,6 +25,8 @@ from annotation.models import (
 )
 from annotation.models.reviews import FINDINGS, VERDICTS
 from annotation.models.states import State
+from annotation.workflow.ground import LONGEST_NOTE
+from annotation.workflow.redacting import MOST_BOXES
 
 DECISION = [
     "verdict", "reasoning", "failure_step", "failure_type", "further_failure_types", "cause", "exception_reason",
@@ -262,6 +265,41 @@ class ReportToMaintainerSerializer(serializers.ModelSerializer):
         return str(self.context["pseudonyms"][report.reporter_id])
 
 
+class RedactionSerializer(serializers.ModelSerializer):
+    """What is covered of a picture, under the maintainer's pseudonym; ``redacted`` is null where it was taken back."""
+
+    screenshot = serializers.CharField(source="original", help_text="SHA-256 of the original.")
+    boxes = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
+    redacted = serializers.SerializerMethodField()
+    redacted_by = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Redaction
+        fields = ["screenshot", "revision", "boxes", "reason", "redacted", "size", "redacted_by", "redacted_at"]
+
+    @extend_schema_field(serializers.CharField(allow_null=True))
+    def get_redacted(self, redaction: Redaction) -> str | None:
+        return redaction.redacted or None
+
+    @extend_schema_field(serializers.CharField())
+    def get_redacted_by(self, redaction: Redaction) -> str:
+        return str(self.context["pseudonyms"][redaction.redacted_by_id])
+
+
+class RedactSerializer(serializers.Serializer):
+    """What to cover of a picture; no boxes take its redaction back."""
+
+    screenshot = serializers.RegexField(r"^[0-9a-f]{64}$", help_text="SHA-256 of the original.")
+    boxes = serializers.ListField(
+        child=serializers.ListField(
+            child=serializers.IntegerField(min_value=0, max_value=10**9), min_length=4, max_length=4
+        ),
+        max_length=MOST_BOXES,
+        help_text="x, y, width and height of each, in pixels of the original.",
+    )
+    reason = serializers.CharField(max_length=LONGEST_NOTE)
+
+
 class TokenSerializer(serializers.ModelSerializer):
     class Meta:
         model = ApiToken
@@ -285,6 +323,4 @@ class UploadSerializer(serializers.ModelSerializer):
 
     @extend_schema_field(serializers.ChoiceField(choices=["waiting", "running", "finished"]))
     def get_stage(self, upload: Upload) -> str:
-        if upload.finished_at is not None:
-            return "finished"
-        return "running" if upload.started_at is not None else "waiting"
+        return upload.stage

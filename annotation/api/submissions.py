@@ -71,19 +71,19 @@ class SubmissionDetail(View):
     serializer_class = SubmissionSerializer
 
     def get(self, request: Request, pk: int) -> Response:
-        submission: Any = access.submission_for(request.user, pk, Role.MAINTAINER)
+        submission: Any = access.submission_for(request.user, pk, *access.READERS)
         self.chosen()
         submission.trajectory_count = submission.trajectories.count()
         return Response(SubmissionSerializer(submission).data)
 
 
 class OfSubmission(Listing):
-    """A list that belongs to one submission, for its maintainers."""
+    """A list that belongs to one submission, for its maintainers and auditors."""
 
     filters: type[serializers.Serializer] = TaskFilter
 
     def submission(self) -> Submission:
-        return access.submission_for(self.request.user, self.kwargs["pk"], Role.MAINTAINER)
+        return access.submission_for(self.request.user, self.kwargs["pk"], *access.READERS)
 
     def frozen(self, what: str) -> Submission:
         """The submission when it is frozen; a Conflict that explains itself before."""
@@ -137,7 +137,7 @@ class TrajectoryDetail(View):
     serializer_class = TrajectoryDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
-        trajectory = access.trajectory_for(request.user, pk, Role.MAINTAINER)
+        trajectory = access.trajectory_for(request.user, pk, *access.READERS)
         self.chosen()
         shown = Trajectory.objects.select_related("task").prefetch_related("steps__screenshot").get(pk=trajectory.pk)
         return Response(TrajectoryDetailSerializer(shown).data)
@@ -201,5 +201,6 @@ class Members(OfSubmission):
     filters = MemberFilters
 
     def get_queryset(self) -> QuerySet[Membership]:
-        members, chosen = self.submission().memberships.select_related("person"), self.chosen()
+        submission = access.submission_for(self.request.user, self.kwargs["pk"], Role.MAINTAINER)
+        members, chosen = submission.memberships.select_related("person"), self.chosen()
         return members.filter(**chosen).order_by("role", "pk")

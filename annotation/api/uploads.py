@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
@@ -16,6 +15,7 @@ from annotation import access, uploads
 from annotation.api.ground import View
 from annotation.api.serializers import UploadSerializer
 from annotation.ingest import ImportStopped
+from annotation.limits import too_large
 from annotation.models import Benchmark
 from annotation.problem_details import Refused
 from annotation.records import Problem
@@ -31,9 +31,8 @@ class PackageSerializer(serializers.Serializer):
     dry_run = serializers.BooleanField(default=False, help_text="Check and report, store nothing.")
 
     def validate_file(self, file: Any) -> Any:
-        limit = settings.WEBVERDICT_MAX_UPLOAD_BYTES
-        if file.size > limit:
-            raise serializers.ValidationError(f"The file has {file.size:,} bytes; at most {limit:,} are accepted.")
+        if says := too_large(file):
+            raise serializers.ValidationError(says)
         return file
 
 

@@ -35,10 +35,29 @@ def find_benchmark(slug: str) -> Benchmark:
     return benchmark
 
 
+def find_own_benchmark(slug: str) -> Benchmark:
+    """A benchmark that something may be added to: none that came in an evidence bundle."""
+    own_or_new(slug)
+    return find_benchmark(slug)
+
+
+def own_or_new(slug: str) -> None:
+    if Benchmark.objects.exclude(bundled_as="").filter(slug=printable(slug)).exists():
+        raise CommandError(f"{slug} came in an evidence bundle: it is read here and changed nowhere.", returncode=2)
+
+
 def find_person(username: str) -> Person:
     found = Person.objects.filter(username=username, is_active=True).first()
     if found is None:
         raise CommandError(f"There is no active person {username}.", returncode=2)
+    return found
+
+
+def find_account(username: str) -> Person:
+    """Somebody who has an account, active or not."""
+    found = Person.objects.filter(username=username).first()
+    if found is None:
+        raise CommandError(f"There is no person {printable(username)}.", returncode=2)
     return found
 
 

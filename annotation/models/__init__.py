@@ -1,5 +1,6 @@
 """The tables of the annotation floor, one room each."""
 
+from annotation.models.arrivals import Arrival
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
 from annotation.models.events import Event
 from annotation.models.people import ApiToken, Person
@@ -25,6 +26,7 @@ from annotation.models.trajectories import (
     Agent,
     Attachment,
     PictureChange,
+    Redaction,
     Screenshot,
     Step,
     Submission,
@@ -39,6 +41,7 @@ __all__ = [
     "AdjudicationFinding",
     "Agent",
     "ApiToken",
+    "Arrival",
     "Assignment",
     "Attachment",
     "Benchmark",
@@ -57,6 +60,7 @@ __all__ = [
     "Phrase",
     "PictureChange",
     "PracticeAnswer",
+    "Redaction",
     "Release",
     "Reopening",
     "Report",

@@ -8,10 +8,20 @@ from django.db.models import Q
 
 
 class Benchmark(models.Model):
-    """A set of tasks, such as Online-Mind2Web."""
+    """A set of tasks, such as Online-Mind2Web.
+
+    ``bundled_as`` is the slug in the evidence bundle that it came in. Such a benchmark belongs to one audit: nobody
+    edits its catalogue, and it is on no list. It is empty for all others.
+    """
 
     slug = models.SlugField(max_length=64, unique=True)
     name = models.CharField(max_length=200)
+    bundled_as = models.CharField(max_length=200, blank=True)
+
+    @property
+    def stated_slug(self) -> str:
+        """The slug that evidence bundles state: of one that came in a bundle, the one from there."""
+        return self.bundled_as or self.slug
 
     def __str__(self) -> str:
         return self.name

@@ -15,8 +15,14 @@ TOKEN_PREFIX = "wv_"  # noqa: S105 - the recognisable beginning of a token, not 
 class Person(AbstractUser):
     """An account. What it may do is decided per submission by a Membership.
 
-    ``is_staff`` marks the maintainers of the instance: they may create submissions and invite people.
+    ``is_staff`` marks the maintainers of the instance: they may create submissions and invite people. The names and
+    the e-mail address here are the only ones of the database: who is erased (``erased_at``) loses them, and everything
+    that they said stays under the pseudonyms of their memberships. A ``stand_in`` has none and signs nowhere in: it
+    carries a pseudonym of a submission that came in an evidence bundle.
     """
+
+    stand_in = models.BooleanField(default=False)
+    erased_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         db_table = "annotation_person"

@@ -28,6 +28,7 @@ class Membership(models.Model):
         ANNOTATOR = "annotator"
         ADJUDICATOR = "adjudicator"
         MAINTAINER = "maintainer"
+        AUDITOR = "auditor"  # reads a submission that came in an evidence bundle, and changes nothing
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="memberships")
     person = person(related_name="memberships")
@@ -40,7 +41,9 @@ class Membership(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["submission", "person"], name="one_role_per_person_and_submission"),
             models.UniqueConstraint(fields=["submission", "pseudonym"], name="pseudonym_once"),
-            models.CheckConstraint(condition=Q(role__in=["annotator", "adjudicator", "maintainer"]), name="role_known"),
+            models.CheckConstraint(
+                condition=Q(role__in=["annotator", "adjudicator", "maintainer", "auditor"]), name="role_known"
+            ),
         ]
 
     def __str__(self) -> str:

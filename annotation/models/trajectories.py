@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import uuid
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from annotation.models.arrivals import Arrival
 from annotation.models.catalogue import Benchmark, Task
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import AttachmentKind, SourceFormat
@@ -41,7 +41,10 @@ class Submission(models.Model):
     A submission for ``practice`` takes no labels: its trajectories have known answers and train the annotators of the
     submissions that name it as their ``practice_set``. ``pass_mark`` is the share of right verdicts that a newcomer
     needs there before getting real work; null turns that off. With a ``second_stage`` annotators may see what judges
-    say once their own label stands; see `InformedRevision`.
+    say once their own label stands; see `InformedRevision`. An ``audited`` submission came in an evidence bundle, with
+    its labels and its chain of events: it is read and never changed. The submission that is a ``sample_of`` it has some
+    of its trajectories, which are labelled again by people who have seen nothing of those labels. ``import_report`` is
+    what the import said when the submission was made, as in its first event.
     """
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="submissions")
@@ -56,6 +59,9 @@ class Submission(models.Model):
     practice_set = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
     pass_mark = models.FloatField(null=True, blank=True)
     second_stage = models.BooleanField(default=False)
+    import_report = models.JSONField(null=True, blank=True)
+    audited = models.BooleanField(default=False)
+    sample_of = models.OneToOneField("self", on_delete=models.PROTECT, null=True, blank=True, related_name="sample")
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
     opened_at = models.DateTimeField(null=True, blank=True)
@@ -64,7 +70,12 @@ class Submission(models.Model):
         ordering = ["-created_at", "-pk"]
         constraints = [
             models.UniqueConstraint(fields=["benchmark", "agent", "attempt"], name="submission_attempt_once"),
-            models.UniqueConstraint(fields=["benchmark", "agent", "digest"], name="submission_bytes_once"),
+            # A sample may be of all trajectories, and then has the same bytes as what it is a sample of.
+            models.UniqueConstraint(
+                fields=["benchmark", "agent", "digest"],
+                condition=Q(sample_of__isnull=True),
+                name="submission_bytes_once",
+            ),
             models.CheckConstraint(
                 condition=Q(spot_check_rate__gte=0, spot_check_rate__lte=1),
                 name="spot_check_rate_is_a_fraction",
@@ -84,6 +95,11 @@ class Submission(models.Model):
     def asks_attempt(self) -> bool:
         """Whether annotators do the task themselves before they judge: version 2 of the protocol."""
         return self.protocol_version >= 2
+
+    @property
+    def next_seed(self) -> str:
+        """SHA-256 of the seed of the next draw: all that is known of an audited one, which keeps it as its seed."""
+        return self.spot_check_seed if self.audited else seed_hash(self.spot_check_seed)
 
     def open_reports(self) -> int:
         """How many reports wait for the maintainer."""
@@ -152,6 +168,37 @@ class Screenshot(models.Model):
         return self.sha256[:12]
 
 
+class Redaction(models.Model):
+    """What a submission's evidence bundles cover of a screenshot: ``boxes`` are [x, y, width, height] in its pixels.
+
+    The newest ``revision`` holds, and one without boxes takes the redaction back. ``redacted`` is the SHA-256 of the
+    covered picture (a PNG of ``size`` bytes in the image store), empty without boxes. People in the review and judges
+    go on seeing the original, and its digest (``original``, SHA-256) stays in the records. There is no
+    `Screenshot` of it where the redaction came in an evidence bundle.
+    """
+
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="redactions")
+    original = models.CharField(max_length=64)
+    revision = models.PositiveIntegerField(default=1)
+    boxes = models.JSONField()
+    reason = models.TextField()
+    redacted = models.CharField(max_length=64, blank=True)
+    size = models.PositiveBigIntegerField(default=0)
+    redacted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    redacted_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["revision"]
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "original", "revision"], name="redaction_revision_once"),
+            models.CheckConstraint(condition=~Q(original=""), name="redaction_of_a_picture"),
+            models.CheckConstraint(condition=~Q(reason=""), name="redaction_has_a_reason"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{len(self.boxes)} boxes"
+
+
 class PictureChange(models.Model):
     """Where a screenshot differs from the one before it: ``boxes`` are [x, y, width, height] in pixels of ``after``.
 
@@ -172,7 +219,11 @@ class PictureChange(models.Model):
 
 
 class Step(models.Model):
-    """Observation and action number ``index``, from 0. Clicks are in pixels of the agent's viewport."""
+    """Observation and action number ``index``, from 0. Clicks are in pixels of the agent's viewport.
+
+    ``withheld`` tells of a picture that an evidence bundle names and does not hold: sha256, size, width, height and
+    media_type, as stated there. The ``screenshot`` is then the covered one that came in its place, or none.
+    """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="steps")
     index = models.PositiveIntegerField()
@@ -181,6 +232,7 @@ class Step(models.Model):
     url = models.TextField(blank=True)
     status = models.CharField(max_length=10, blank=True)
     screenshot = models.ForeignKey(Screenshot, on_delete=models.PROTECT, null=True, blank=True, related_name="steps")
+    withheld = models.JSONField(null=True, blank=True)
     file_name = models.CharField(max_length=255, blank=True)
     click_x = models.FloatField(null=True, blank=True)
     click_y = models.FloatField(null=True, blank=True)
@@ -195,13 +247,17 @@ class Step(models.Model):
 
 
 class Attachment(models.Model):
-    """A file that came with a trajectory beside its screenshots, by its content."""
+    """A file that came with a trajectory beside its screenshots, by its content.
+
+    A ``withheld`` one is named by an evidence bundle that does not hold it.
+    """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="attachments")
     kind = models.CharField(max_length=20, choices=[(k.value, k.value) for k in AttachmentKind])
     name = models.CharField(max_length=255)
     sha256 = models.CharField(max_length=64)
     size = models.PositiveBigIntegerField()
+    withheld = models.BooleanField(default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trajectory", "name"], name="attachment_name_once")]
@@ -210,29 +266,15 @@ class Attachment(models.Model):
         return self.name
 
 
-class Upload(models.Model):
+class Upload(Arrival):
     """A package on its way in through the web or the API, and its report when it has been read."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="uploads")
+    thing, command, folder = "package", "import_submission", "uploads"
+
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="+")
     agent_name = models.CharField(max_length=200)
-    file_name = models.CharField(max_length=255)
-    stored_as = models.CharField(max_length=255)
     keep_valid = models.BooleanField(default=False)
     dry_run = models.BooleanField(default=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
-    done = models.PositiveIntegerField(default=0)
-    total = models.PositiveIntegerField(null=True, blank=True)
     report = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True)
     submission = models.ForeignKey(Submission, on_delete=models.SET_NULL, null=True, blank=True, related_name="uploads")
-
-    class Meta:
-        ordering = ["-created_at"]
-
-    def __str__(self) -> str:
-        return self.file_name

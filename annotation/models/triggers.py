@@ -19,6 +19,7 @@ APPEND_ONLY = {
     "annotation_spotcheck": "",
     "annotation_flag": "",
     "annotation_reopening": "",
+    "annotation_redaction": "",
     "annotation_adjudication": "OLD.decided_at IS NOT NULL",  # an open one may still be decided, or left
     "annotation_informedrevision": "OLD.decided_at IS NOT NULL",
 }

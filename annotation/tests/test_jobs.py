@@ -1,5 +1,6 @@
 """The jobs: run twice, killed in between, or without a disk, an upload ends in exactly one outcome."""
 
+import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from annotation import ingest, jobs, screenshots, testing, uploads, workflow
+from annotation import arrivals, ingest, jobs, screenshots, testing, uploads, workflow
 from annotation.models import Assignment, Benchmark, Screenshot, Submission, Upload
 from annotation.records import ImportReport
 from config.celery import app
@@ -68,7 +69,7 @@ def test_an_upload_that_another_worker_is_reading_is_left_alone(upload):
 
 
 def test_an_upload_whose_worker_was_killed_is_taken_up_again(upload):
-    silent = timezone.now() - jobs.SILENT - timedelta(seconds=1)
+    silent = timezone.now() - arrivals.SILENT - timedelta(seconds=1)
     Upload.objects.filter(pk=upload.pk).update(started_at=silent, heartbeat_at=silent, done=1, total=2)
     jobs.resume_uploads()
     upload.refresh_from_db()
@@ -136,7 +137,7 @@ def test_an_import_during_which_the_database_was_away_is_finished_by_the_next_ru
     assert (upload.finished_at, upload.report, upload.submission) == (None, None, None)
     assert default_storage.exists(upload.stored_as)
     assert Submission.objects.count() == 0
-    Upload.objects.update(heartbeat_at=timezone.now() - jobs.SILENT - timedelta(seconds=1))
+    Upload.objects.update(heartbeat_at=timezone.now() - arrivals.SILENT - timedelta(seconds=1))
     jobs.resume_uploads()
     upload.refresh_from_db()
     assert upload.report["accepted"] == ["task_0000", "task_0001"]
@@ -154,11 +155,50 @@ def test_a_package_whose_row_the_database_refuses_is_not_kept():
     assert not default_storage.exists("uploads") or default_storage.listdir("uploads")[1] == []
 
 
-def test_the_first_outcome_of_an_upload_stays(upload):
+def test_a_worker_that_wakes_up_late_imports_nothing(upload, monkeypatch):
+    """Another one has taken the upload while it read the package, and it is told so when it reports."""
+    read = ingest.import_all
+
+    def taken_meanwhile(*args, **options):
+        Upload.objects.update(tries=2)
+        return read(*args, **options)
+
+    monkeypatch.setattr(ingest, "import_all", taken_meanwhile)
     jobs.import_upload(str(upload.pk))
-    ingest.finish_upload(upload, ImportReport(), None)
+    upload.refresh_from_db()
+    assert (upload.finished_at, upload.report, Submission.objects.count()) == (None, None, 0)
+    assert default_storage.exists(upload.stored_as)
+
+
+def test_the_first_outcome_of_an_upload_stays(upload):
+    late = arrivals.take(Upload, str(upload.pk))
+    Upload.objects.update(started_at=None)
+    jobs.import_upload(str(upload.pk))
+    with pytest.raises(arrivals.Lost):
+        arrivals.finish(late, report=ImportReport().as_json(), submission=None)
     upload.refresh_from_db()
     assert upload.submission is not None
+
+
+def test_a_package_that_ends_every_worker_is_given_up(upload):
+    silent = timezone.now() - arrivals.SILENT - timedelta(seconds=1)
+    Upload.objects.update(tries=arrivals.MOST_TRIES, started_at=silent, heartbeat_at=silent)
+    jobs.resume_uploads()
+    upload.refresh_from_db()
+    (refusal,) = upload.report["rejected"]
+    assert refusal["problems"][0]["code"] == "import_given_up"
+    assert "begun 5 times" in refusal["problems"][0]["message"]
+    assert "import_submission" in refusal["problems"][0]["message"]
+    assert Submission.objects.count() == 0
+    assert not default_storage.exists(upload.stored_as)
+
+
+def test_packages_that_nobody_waits_for_are_deleted_after_a_day(upload):
+    left, fresh = (default_storage.save(f"uploads/{name}", ContentFile(b"PK")) for name in ("left", "fresh"))
+    for name in (left, upload.stored_as):
+        os.utime(default_storage.path(name), (0, 0))
+    jobs.prune_images()
+    assert [default_storage.exists(name) for name in (left, fresh, upload.stored_as)] == [False, True, True]
 
 
 def test_originals_that_no_row_names_are_given_back_after_a_day(upload):

@@ -11,7 +11,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation import access, queue, testing, workflow
-from annotation.models import Adjudication, Assignment, Draft, Event, Label, Membership, Reopening, Trajectory
+from annotation.models import (
+    Adjudication,
+    Assignment,
+    Draft,
+    Event,
+    Label,
+    Membership,
+    Reopening,
+    Trajectory,
+)
 from annotation.models.states import State, final_verdict, state_of, with_state
 from annotation.records import Verdict
 from annotation.workflow import Conflict, Incomplete, StaleDraft
@@ -199,46 +208,6 @@ def test_a_second_submit_is_a_conflict(submission, people):
     testing.label(people["alice"], first(submission))
     with pytest.raises(Conflict, match="already submitted"):
         workflow.submit(people["alice"], first(submission), testing.content(first(submission)))
-
-
-def test_a_blind_label_can_be_revised_with_a_reason_and_both_revisions_stay(submission, people):
-    testing.label(people["alice"], first(submission))
-    workflow.revise(people["alice"], first(submission), testing.content(first(submission), 0), "Missed the range.")
-    assert [label.verdict for label in access.own_labels(people["alice"], first(submission))] == [1, 0]
-    with pytest.raises(Incomplete, match="reason"):
-        workflow.revise(people["alice"], first(submission), testing.content(first(submission)), "")
-
-
-def test_a_label_cannot_be_revised_once_an_adjudication_was_opened(submission, people):
-    testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
-    workflow.open_adjudication(people["carol"], first(submission))
-    with pytest.raises(Conflict, match="no longer be revised"):
-        workflow.revise(people["alice"], first(submission), testing.content(first(submission)), "Changed my mind.")
-
-
-@pytest.mark.parametrize("wrong", [{"reason": ""}, {"reasoning": ""}, {"verdict": ""}])
-def test_an_incomplete_revision_does_not_tell_whether_somebody_has_opened_the_trajectory(
-    client, submission, people, wrong
-):
-    testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
-    client.force_login(people["alice"])
-    address = reverse("revise", args=[first(submission).pk])
-    form = form_of(first(submission), reason="Missed it.") | wrong
-    before = client.post(address, form)
-    workflow.open_adjudication(people["carol"], first(submission))
-    after = client.post(address, form)
-    assert (before.status_code, after.status_code) == (400, 400)
-    assert client.post(address, form_of(first(submission), reason="Missed it.")).status_code == 409
-
-
-def test_labels_that_an_adjudicator_has_seen_stay_as_they_are_when_the_adjudication_is_left(submission, people):
-    testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
-    workflow.open_adjudication(people["carol"], first(submission))
-    workflow.leave_adjudication(people["carol"], first(submission))
-    assert not access.may_see_labels(people["carol"], first(submission))
-    with pytest.raises(Conflict, match="no longer be revised"):
-        workflow.revise(people["alice"], first(submission), testing.content(first(submission)), "Changed my mind.")
-    assert not workflow.open_adjudication(people["carol"], first(submission)).blind
 
 
 # --- states and final verdicts -------------------------------------------------------------------------------------

@@ -121,3 +121,24 @@ def test_offering_again_needs_a_reason_and_something_that_was_given_back(submiss
         workflow.offer_again(people["mira"], trajectory, " ")
     assert workflow.claim(people["alice"], submission).trajectory != trajectory
     assert not events_of(submission, "offered_again")
+
+
+BOUNDED = {
+    "flag": lambda people, row, text: workflow.flag(people["alice"], row, text),
+    "release": lambda people, row, text: workflow.release(people["alice"], row, text),
+}
+
+
+@pytest.mark.parametrize("verb", BOUNDED)
+def test_what_the_chain_would_keep_cut_is_refused(submission, people, verb):
+    """2,000 characters are taken whole, blanks around them not counted; one more is too many."""
+    trajectory = workflow.claim(people["alice"], submission).trajectory
+    if verb == "flag":
+        testing.label(people["alice"], trajectory)
+    before = Event.objects.count()
+    with pytest.raises(Incomplete) as refused:
+        BOUNDED[verb](people, trajectory, "a" * 2001)
+    assert [problem.code for problem in refused.value.problems] == ["reason_too_long"]
+    assert Event.objects.count() == before
+    BOUNDED[verb](people, trajectory, f" {'a' * 2000} ")
+    assert "a" * 2000 in Event.objects.latest("pk").payload.values()

@@ -68,7 +68,8 @@ def start(request: Request) -> HttpResponse:
 def home(request: Request) -> HttpResponse:
     memberships = access.memberships_of(request.user).order_by("-submission__created_at", "-submission")
     rows = [(m, reverse(START[Membership.Role(m.role)], args=[m.submission_id])) for m in memberships]
-    return render(request, "annotation/home.html", {"rows": rows})
+    context = {"rows": rows, "audits": access.audits_something(request.user)}
+    return render(request, "annotation/home.html", context)
 
 
 @page

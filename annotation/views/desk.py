@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 
-from annotation import access, protocol
+from annotation import access, protocol, workflow
 from annotation.forms import VERDICT_NAMES, LabelForm, values_of
 from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Report, Step, Trajectory
 from annotation.protocol import Asked
@@ -37,9 +37,12 @@ def rules(task: str = "") -> dict[str, Any]:
     }
 
 
-def step_partial(request: Request, trajectory: Trajectory, address: str | None = None) -> HttpResponse:
+def step_partial(
+    request: Request, trajectory: Trajectory, address: str | None = None, redacting: bool = False
+) -> HttpResponse:
     """The viewer alone, at the step that is asked for; it shows nothing that anybody has said."""
-    response = render(request, "annotation/_viewer.html", {"viewer": viewer(request, trajectory, address)})
+    shown = viewer(request, trajectory, address, redacting)
+    response = render(request, "annotation/_viewer.html", {"viewer": shown})
     patch_vary_headers(response, ["HX-Request", "Cookie"])
     return response
 
@@ -54,8 +57,9 @@ def render_desk(
     draft = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
     points, proposals = _key_points(request.user, trajectory)
     label = named(_own_label(request.user, trajectory)) if labelled else None
-    # Not after the second stage: from then on the label stays as it is.
-    revising = labelled and (refused is not None or "revise" in request.GET) and not hasattr(label, "informed")
+    # After the second stage, or a draw, the label stays as it is. That somebody has opened it is not told here.
+    stays = labelled and (hasattr(label, "informed") or workflow.was_there_at_a_draw(trajectory))
+    revising = labelled and (refused is not None or "revise" in request.GET) and not stays
     undoing = revising and request.GET.get("revise") == "undo"
     mode = "?revise=undo&" if undoing else "?revise&" if revising else "?"
     address = reverse("trajectory", args=[trajectory.pk]) + mode
@@ -68,6 +72,7 @@ def render_desk(
         "expired": _expired(assignment),
         "label": label,
         "revising": revising,
+        "stays": stays,
         "undoing": undoing,
         "proposals": proposals,
         "draft": draft,

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from annotation import access, progress, workflow
-from annotation.models import Event, Membership
+from annotation.models import Event, Membership, Trajectory
 from annotation.models.events import first_broken
 from annotation.models.states import FINAL, State, state_of
 from annotation.views import desk
@@ -37,24 +37,32 @@ def submissions(request: Request) -> HttpResponse:
 @page
 def trajectory(request: Request, pk: int) -> HttpResponse:
     """A trajectory as its maintainer sees it: the steps always, what was said about it once it is frozen."""
-    found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
+    found = access.trajectory_for(request.user, pk, *access.READERS)
+    redacting = not (found.submission.audited or found.submission.practice)
     if request.htmx:
-        return desk.step_partial(request, found)
+        return desk.step_partial(request, found, redacting=redacting)
     state, seen = state_of(found), access.may_see_labels(request.user, found)
     names = pseudonyms(found) if seen else {}
     decided = found.adjudications.filter(decided_at__isnull=False).prefetch_related("findings__key_point")
     context = {
         "trajectory": found,
         "submission": found.submission,
-        "viewer": viewer(request, found),
+        "viewer": viewer(request, found, redacting=redacting),
         "state": state,
-        "reopenable": state in FINAL and found.submission.frozen_at is None,
-        "given_back": state is State.IN_REVIEW and found.releases.filter(lifted_at__isnull=True).count(),
+        "reopenable": state in FINAL and found.submission.frozen_at is None and not found.submission.audited,
+        "given_back": _given_back(found, state),
         "comparison": compared(access.labels_for(request.user, found), found) if seen else None,
         "decisions": [(names[a.adjudicator_id], named(a)) for a in decided.order_by("-revision")] if seen else [],
         "key_points": workflow.key_points_of(found),
     }
     return render(request, "annotation/trajectory.html", context)
+
+
+def _given_back(found: Trajectory, state: State) -> int:
+    """How many have given it back, where that can be lifted."""
+    if state is not State.IN_REVIEW or found.submission.audited:
+        return 0
+    return found.releases.filter(lifted_at__isnull=True).count()
 
 
 @act
@@ -111,10 +119,10 @@ def offer_again(request: Request, pk: int) -> HttpResponse:
 @page
 def events(request: Request, pk: int) -> HttpResponse:
     """What happened, newest first, by pseudonym, and whether the chain of hashes holds."""
-    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    found = access.submission_for(request.user, pk, *access.READERS)
     chain = found.events.order_by("sequence")
     shown = paged(request, found.events.order_by("-sequence"), 100)
-    hidden = HIDDEN_BEFORE_FREEZE if found.frozen_at is None else frozenset()
+    hidden = HIDDEN_BEFORE_FREEZE if found.frozen_at is None and not found.audited else frozenset()
     context = {
         "submission": found,
         "broken": first_broken(chain.iterator()),

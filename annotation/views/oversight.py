@@ -25,7 +25,7 @@ Role = Membership.Role
 @page
 def submission(request: Request, pk: int) -> HttpResponse:
     """Where the submission stands, who is at work, how fast it goes, and the matrix task x slot by pseudonym."""
-    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    found = access.submission_for(request.user, pk, *access.READERS)
     members = list(found.memberships.order_by("joined_at", "pk"))
     names = {member.person_id: member.pseudonym for member in members}
     done = progress.done([pk])[pk]
@@ -38,6 +38,7 @@ def submission(request: Request, pk: int) -> HttpResponse:
         "minutes": int(progress.AT_WORK.total_seconds() // 60),
         "pace": progress.pace(found, names, needed - done["labels"]),
         "draws": found.spot_check_draws.order_by("number"),
+        "head": found.events.order_by("-sequence").first(),
     }
     return render(request, "annotation/submission.html", context | _matrix(request, found, members))
 
@@ -90,7 +91,7 @@ def _matrix_row(found: Submission, row: Any) -> dict[str, Any]:
 @page
 def annotator_quality(request: Request, pk: int) -> HttpResponse:
     """How each annotator works, in numbers that give no single verdict away; see docs/decisions/0007."""
-    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    found = access.submission_for(request.user, pk, *access.READERS)
     report = quality.report(found)
     context = {
         "submission": found,
@@ -107,7 +108,7 @@ def annotator_quality(request: Request, pk: int) -> HttpResponse:
 @page
 def reports(request: Request, pk: int) -> HttpResponse:
     """What annotators and adjudicators have reported, open ones first and the longest waiting on top."""
-    return _reports(request, access.submission_for(request.user, pk, Role.MAINTAINER))
+    return _reports(request, access.submission_for(request.user, pk, *access.READERS))
 
 
 def _reports(request: Request, found: Submission) -> HttpResponse:

@@ -58,6 +58,8 @@ def invite_again(request: Request, pk: int, person_pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     access.require_creator(request.user)
     person = _member(found, person_pk).person
+    if person.erased_at is not None:
+        raise workflow.Conflict("This person was erased and cannot take part again.")
     if person.has_usable_password():
         raise workflow.Conflict(f"{person} has joined already.")
     return _people(request, found, invited=person, link=_join_link(request, person))

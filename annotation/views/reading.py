@@ -107,7 +107,7 @@ def reading_of(request: HttpRequest, trajectory: Trajectory) -> Reading:
 
 def _kept(trajectory: Trajectory) -> tuple[dict[str, Attachment], dict[str, str], str]:
     """The files of the kept pages by name, their index, and why there is none although there should be one."""
-    files = {one.name: one for one in trajectory.attachments.filter(kind=AttachmentKind.CACHED_PAGE)}
+    files = {one.name: one for one in trajectory.attachments.filter(kind=AttachmentKind.CACHED_PAGE, withheld=False)}
     index = files.get(cached_pages.INDEX)
     if index is None:
         return files, {}, ""

@@ -106,6 +106,7 @@ class Viewer:
     address: str  # of the page, up to where "step=3" follows
     bare: bool
     reading: Reading | None = None  # in place of the steps, where there are none
+    redacting: bool = False  # whether the person may cover parts of the pictures
 
     @property
     def index(self) -> int:
@@ -174,7 +175,7 @@ class Viewer:
         return picture is not None and picture.height > TALL * picture.width
 
 
-def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = None) -> Viewer:
+def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = None, redacting: bool = False) -> Viewer:
     """The viewer at the step that ?step= names; with ?bare without the strip, for a script that has it.
 
     ``address`` is that of the page, where it differs from what was asked for: a form that was refused.
@@ -190,7 +191,8 @@ def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = N
     revising = "revise=undo&" if request.GET.get("revise") == "undo" else "revise&" if "revise" in request.GET else ""
     strip = [] if bare else _strip(found, rows, seen)
     reading = None if rows else reading_of(request, trajectory)
-    return Viewer(trajectory, current, strip, rows, seen, address or f"{request.path}?{revising}", bare, reading)
+    shown_at = address or f"{request.path}?{revising}"
+    return Viewer(trajectory, current, strip, rows, seen, shown_at, bare, reading, redacting)
 
 
 def scale_of(rows: list[Row]) -> Scale:

@@ -23,8 +23,10 @@ from annotation.workflow.annotating import (
     return_expired_leases,
     revise,
     submit,
+    was_there_at_a_draw,
 )
 from annotation.workflow.configuring import configure, fixed
+from annotation.workflow.erasing import LastMaintainer, erase, maintained_alone
 from annotation.workflow.ground import Conflict, Incomplete, StaleDraft, asked_of, decision_fields, found, key_points_of
 from annotation.workflow.informed import change, keep, look
 from annotation.workflow.maintaining import (
@@ -36,12 +38,16 @@ from annotation.workflow.maintaining import (
     reopen,
     reopen_submission,
 )
+from annotation.workflow.named import NamedInTexts, naming
+from annotation.workflow.redacting import redact
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
 from annotation.workflow.working import record_activity, report, save_draft, settle_report
 
 __all__ = [
     "Conflict",
     "Incomplete",
+    "LastMaintainer",
+    "NamedInTexts",
     "StaleDraft",
     "add_member",
     "answer_practice",
@@ -56,6 +62,7 @@ __all__ = [
     "decide",
     "decision_fields",
     "draw_spot_checks",
+    "erase",
     "fixed",
     "flag",
     "found",
@@ -66,10 +73,13 @@ __all__ = [
     "known_answer_refusal",
     "leave_adjudication",
     "look",
+    "maintained_alone",
+    "naming",
     "offer_again",
     "open_adjudication",
     "open_results",
     "record_activity",
+    "redact",
     "release",
     "reopen",
     "reopen_submission",
@@ -80,4 +90,5 @@ __all__ = [
     "set_known_answer",
     "settle_report",
     "submit",
+    "was_there_at_a_draw",
 ]

@@ -168,13 +168,17 @@ def draw_spot_checks(person: Any, submission: Submission) -> SpotCheckDraw:
 
 
 def choose(population: list[str], rate: float, seed: str) -> list[str]:
-    """The seeded random choice: ``ceil(rate * n)`` of the sorted population, itself sorted.
+    """The seeded random choice of ``ceil(rate * n)``; see `choose_so_many`."""
+    # The decimal product is rounded first: 0.1 * 30 is 3.0000000000000004 in binary and would draw four.
+    return choose_so_many(population, math.ceil(round(rate * len(population), 9)), seed)
+
+
+def choose_so_many(population: list[str], count: int, seed: str) -> list[str]:
+    """The seeded random choice: ``count`` of the sorted population, itself sorted.
 
     Python documents that `random.Random(str)` seeds by SHA-512 (version 2) and keeps `random()` reproducible
     across releases; `sample` is not promised, so items are ranked by one `random()` each.
     """
-    # The decimal product is rounded first: 0.1 * 30 is 3.0000000000000004 in binary and would draw four.
-    count = math.ceil(round(rate * len(population), 9))
     generator = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
     ranked = sorted((generator.random(), item) for item in sorted(population))
     return sorted(item for _, item in ranked[:count])

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Subquery
 from django.utils import timezone
 
 from annotation import queue, training
@@ -28,10 +29,10 @@ from annotation.models.events import digest
 from annotation.records import LabelContent
 from annotation.workflow.facts import label_facts
 from annotation.workflow.ground import (
-    LONGEST_NOTE,
     Conflict,
     Role,
     active_member,
+    bounded,
     complete,
     extend_lease,
     given_reason,
@@ -45,6 +46,7 @@ from annotation.workflow.ground import (
 from annotation.workflow.informed import STANDS, has_looked
 from annotation.workflow.training import gives_work, takes_labels
 
+FIXED = "This label can no longer be revised."
 AHEAD_LEASE = timedelta(minutes=10)  # how long the next trajectory waits for somebody who is about to submit
 
 
@@ -176,7 +178,7 @@ def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note
 
 
 def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: str) -> Label:
-    """Correct the person's own label while it is still blind: before an adjudication has been opened."""
+    """Correct the person's own label while it is still blind: before an adjudication was opened or a draw made."""
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ANNOTATOR)
         not_frozen(submission)
@@ -186,11 +188,13 @@ def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: s
             raise Conflict("There is no label of yours to revise yet.")
         if has_looked(assignment):
             raise Conflict(STANDS)
+        if was_there_at_a_draw(row):
+            raise Conflict(FIXED)
         # Before the state: an empty form must not tell, without any trace, whether somebody has opened the trajectory.
         reason = given_reason(reason, "a revision")
         complete(row, content, Role.ANNOTATOR)
         if was_opened(row):
-            raise Conflict("This label can no longer be revised.")
+            raise Conflict(FIXED)
         label = _write_label(assignment, content, latest.revision + 1, reason)
         Draft.objects.filter(trajectory=row, author=person).delete()
         record_for(
@@ -209,6 +213,19 @@ def was_opened(trajectory: Trajectory) -> bool:
     return Event.objects.filter(
         submission=trajectory.submission, kind="adjudication_opened", payload__task_id=trajectory.task.external_id
     ).exists()
+
+
+def was_there_at_a_draw(trajectory: Trajectory) -> bool:
+    """Whether a draw was made when all labels of the trajectory were in: from then on they stay.
+
+    What a draw has left out is never checked again, and could be turned unseen. Disputed ones stay as well: otherwise
+    a refusal would tell an annotator that the labels agree. The order of the chain decides and not the times of rows,
+    which may be equal, or run backwards when a clock is set.
+    """
+    events = Event.objects.filter(submission=trajectory.submission)
+    last_draw = events.filter(kind="spot_checks_drawn").order_by("-sequence").values("sequence")[:1]
+    labels = events.filter(kind="label_submitted", payload__task_id=trajectory.task.external_id)
+    return labels.filter(sequence__lt=Subquery(last_draw)).count() >= trajectory.submission.required_labels
 
 
 def release(person: Any, trajectory: Trajectory, reason: str) -> None:
@@ -245,7 +262,7 @@ def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
     found, made = Flag.objects.get_or_create(
         trajectory=trajectory,
         annotator=member.person,
-        defaults={"note": note.strip()[:LONGEST_NOTE], "flagged_at": timezone.now()},
+        defaults={"note": bounded(note), "flagged_at": timezone.now()},
     )
     if made:
         record_for(member, "flagged", trajectory, note=found.note)

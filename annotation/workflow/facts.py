@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Prefetch, prefetch_related_objects
 
-from annotation.models import Adjudication, InformedRevision, Label, SpotCheckDraw
+from annotation.models import Adjudication, Benchmark, InformedRevision, KeyPoint, Label, SpotCheckDraw, Task
 from annotation.models.events import instant
 
 # Not in the facts of rows that hold these values, so that rows made before the columns existed keep their digest.
@@ -90,3 +92,37 @@ def draw_facts(draw: SpotCheckDraw) -> dict[str, Any]:
         "population": draw.population,
         "drawn": draw.drawn,
     }
+
+
+def catalogue_facts(benchmark: Benchmark, until: datetime) -> list[dict[str, Any]]:
+    """Every version of every task, with its accepted key points, as they were at a time; the event of a freeze carries
+    the digest of the list.
+
+    Sorted by task id and version, key points by position. One that was retired later was not retired then.
+    """
+    points = KeyPoint.objects.filter(task__benchmark=benchmark, accepted_at__lte=until).order_by("position", "pk")
+    of_task: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for task, position, text, accepted_at, retired_at in points.values_list(
+        "task", "position", "text", "accepted_at", "retired_at"
+    ):
+        retired = retired_at if retired_at is not None and retired_at <= until else None
+        point = {
+            "position": position,
+            "text": text,
+            "accepted_at": instant(accepted_at),
+            "retired_at": instant(retired),
+        }
+        of_task[task].append(point)
+    tasks = [
+        {
+            "task_id": task.external_id,
+            "version": task.version,
+            "text": task.text,
+            "website": task.website,
+            "reference_length": task.reference_length,
+            "level": task.level,
+            "key_points": of_task[task.pk],
+        }
+        for task in Task.objects.filter(benchmark=benchmark, created_at__lte=until)
+    ]
+    return sorted(tasks, key=lambda task: (task["task_id"], task["version"]))

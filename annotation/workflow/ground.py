@@ -10,11 +10,12 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from annotation.models import Activity, Assignment, Draft, KeyPoint, Membership, Submission, Trajectory
+from annotation.models import Activity, Adjudication, Assignment, Draft, KeyPoint, Membership, Submission, Trajectory
 from annotation.models.events import append
-from annotation.protocol import Asked, missing
+from annotation.protocol import Asked, is_blank, missing
 from annotation.records import LabelContent, Problem
 
 Role = Membership.Role
@@ -73,8 +74,28 @@ def lock_submission(pk: int) -> Submission:
     return Submission.objects.select_for_update(no_key=True, of=("self",)).select_related("agent").get(pk=pk)
 
 
+def lock_part(submission: Submission, person: Any) -> tuple[Membership, list[Assignment], list[Adjudication]]:
+    """Lock the part of somebody who leaves: their membership, the slots that they hold without a label, and the
+    adjudications that they have opened; then the submission, which the membership carries.
+
+    The membership comes first, as in a claim: from here on the person is given nothing more.
+    """
+    leaving = Membership.objects.select_for_update().get(submission=submission, person=person)
+    held = Assignment.objects.filter(
+        annotator=person, trajectory__submission=submission, lease_expires_at__isnull=False
+    ).select_related("trajectory__task")
+    undecided = Adjudication.objects.filter(
+        adjudicator=person, trajectory__submission=submission, decided_at__isnull=True
+    ).select_related("trajectory__task")
+    touched = Q(pk__in=held.values("trajectory")) | Q(pk__in=undecided.values("trajectory"))
+    list(Trajectory.objects.filter(touched).order_by("pk").select_for_update(no_key=True, of=("self",)))
+    leaving.submission, leaving.person = lock_submission(submission.pk), person
+    return leaving, list(held), list(undecided)
+
+
 def active_member(person: Any, submission: Submission, *roles: Membership.Role, lock: bool = False) -> Membership:
     """The person's active membership; a superuser without a role becomes a maintainer by acting as one."""
+    made_here(submission)
     memberships = Membership.objects.select_for_update() if lock else Membership.objects.all()
     membership = memberships.filter(submission=submission, person=person).first()
     if membership is None and person.is_superuser and Role.MAINTAINER in roles:
@@ -85,19 +106,34 @@ def active_member(person: Any, submission: Submission, *roles: Membership.Role, 
     return membership
 
 
+def made_here(submission: Submission) -> None:
+    """Refuse (Conflict) to change what somebody else has made."""
+    if submission.audited:
+        raise Conflict("This submission is read-only: it came in an evidence bundle.")
+
+
 def not_frozen(submission: Submission) -> None:
+    made_here(submission)
     if submission.frozen_at is not None:
         raise Conflict("The submission is frozen; its maintainer would have to reopen it.")
 
 
 LONGEST_NOTE = 2000  # characters of a reason or note: the chain keeps it for ever
+REASON_TOO_LONG = f"A reason has at most {LONGEST_NOTE:,} characters."
 
 
 def given_reason(value: str, what: str) -> str:
-    """The reason without blanks around it, cut to `LONGEST_NOTE`."""
-    if not value.strip():
+    """The reason without blanks around it; Incomplete where it says nothing, or is too long (`bounded`)."""
+    if is_blank(value):
         raise Incomplete([Problem("reason_missing", f"Say why: {what} needs a reason.", "reason")])
-    return value.strip()[:LONGEST_NOTE]
+    return bounded(value)
+
+
+def bounded(value: str) -> str:
+    """The reason or note without blanks around it; Incomplete where it is longer than `LONGEST_NOTE`, never cut."""
+    if len(value.strip()) > LONGEST_NOTE:
+        raise Incomplete([Problem("reason_too_long", REASON_TOO_LONG, "reason")])
+    return value.strip()
 
 
 def asked_of(trajectory: Trajectory, role: Membership.Role = Role.ANNOTATOR) -> Asked:
@@ -153,7 +189,7 @@ def key_points_of(trajectory: Trajectory) -> Any:
     return KeyPoint.objects.filter(task=trajectory.task_id, accepted_at__isnull=False, retired_at__isnull=True)
 
 
-PSEUDONYM_LETTERS = {Role.ANNOTATOR: "A", Role.ADJUDICATOR: "Q", Role.MAINTAINER: "M"}
+PSEUDONYM_LETTERS = {Role.ANNOTATOR: "A", Role.ADJUDICATOR: "Q", Role.MAINTAINER: "M", Role.AUDITOR: "U"}
 
 
 def join(submission: Submission, person: Any, role: Membership.Role) -> Membership:
@@ -165,6 +201,7 @@ def join(submission: Submission, person: Any, role: Membership.Role) -> Membersh
 
 def found(submission: Submission, person: Any) -> Membership:
     """Make a person a maintainer of a submission by their own act: bringing it, or running the instance."""
+    made_here(submission)
     member = join(submission, person, Role.MAINTAINER)
     record(submission, member, "member_added", member=member.pseudonym, role=member.role)
     return member

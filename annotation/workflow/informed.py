@@ -15,11 +15,11 @@ from annotation.models.events import digest
 from annotation.records import Problem, Verdict
 from annotation.workflow.facts import informed_facts, shown_facts
 from annotation.workflow.ground import (
-    LONGEST_NOTE,
     Conflict,
     Incomplete,
     Role,
     active_member,
+    bounded,
     given_reason,
     locked,
     not_frozen,
@@ -50,7 +50,7 @@ def look(person: Any, trajectory: Trajectory, judgments: Sequence[Mapping[str, A
 
 def keep(person: Any, trajectory: Trajectory, reason: str = "") -> InformedRevision:
     """Say that the blind verdict is the right one, now that the judges' evidence is known."""
-    return _decide(person, trajectory, None, reason.strip()[:LONGEST_NOTE])
+    return _decide(person, trajectory, None, bounded(reason))
 
 
 def change(person: Any, trajectory: Trajectory, verdict: Verdict, reason: str) -> InformedRevision:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
+from annotation import blinding
 from annotation.models import Adjudication, Assignment, Event, Membership, Release, Reopening, Submission, Trajectory
 from annotation.models.events import digest
 from annotation.models.states import FINAL, final_verdict, state_of, with_state
 from annotation.workflow import integrity
+from annotation.workflow.facts import catalogue_facts
 from annotation.workflow.ground import (
     Conflict,
     Role,
     active_member,
     given_reason,
     join,
+    lock_part,
     lock_submission,
     locked,
     not_frozen,
@@ -63,7 +65,8 @@ def freeze(person: Any, submission: Submission) -> Submission:
         submission.frozen_at = timezone.now()
         submission.save(update_fields=["frozen_at"])
         verdicts = {t.task.external_id: final_verdict(t) for t in trajectories}
-        record(submission, member, "frozen", trajectories=len(verdicts), verdicts=digest(verdicts))
+        catalogue = digest(catalogue_facts(submission.benchmark, submission.frozen_at))
+        record(submission, member, "frozen", trajectories=len(verdicts), verdicts=digest(verdicts), catalogue=catalogue)
         return submission
 
 
@@ -88,6 +91,8 @@ def reopen_submission(person: Any, submission: Submission, reason: str) -> Submi
         member = active_member(person, submission, Role.MAINTAINER)
         if submission.frozen_at is None:
             raise Conflict("The submission is not frozen.")
+        if submission.sample_of_id is not None:
+            raise Conflict("What the sample says of the audited labels could be read: no new label would be blind.")
         if submission.opened_at is not None:
             raise Conflict("The annotators have seen each other's labels; new ones would not be independent.")
         submission.frozen_at = None
@@ -106,6 +111,7 @@ def add_member(actor: Any, submission: Submission, person: Any, role: Membership
             existing = Membership.objects.filter(submission=submission, person=person).first()
         if person.is_superuser and role != Role.MAINTAINER and _could_read(submission):
             raise Conflict(f"{person} runs the instance and could read labels or known answers here.")
+        _may_have(person, submission, role)
         if existing is None:
             joined = join(submission, person, role)
             record(submission, member, "member_added", member=joined.pseudonym, role=joined.role)
@@ -117,6 +123,21 @@ def add_member(actor: Any, submission: Submission, person: Any, role: Membership
             existing.save(update_fields=["deactivated_at"])
             record(submission, member, "member_reactivated", member=existing.pseudonym)
         return existing
+
+
+def _may_have(person: Any, submission: Submission, role: Membership.Role) -> None:
+    """Refuse roles that are not given here, people who label a sample blind, and accounts that nobody uses."""
+    if person.erased_at is not None:
+        raise Conflict("This person was erased and cannot take part again.")
+    if person.stand_in:
+        raise Conflict(f"{person} stands for a pseudonym of an evidence bundle and is nobody who could work.")
+    if role == Role.AUDITOR:
+        raise Conflict("An auditor reads a submission that came in an evidence bundle; here is nothing of that kind.")
+    if blinding.labels_again(person, submission):
+        raise Conflict(f"{person} labels a sample of the same trajectories blind; they can be added when it is frozen.")
+    audited = submission.sample_of
+    if audited is not None and role != Role.MAINTAINER and blinding.had_a_part(person, audited):
+        raise Conflict(f"{person} has, or could have, read the labels that this sample is compared with.")
 
 
 def _could_read(submission: Submission) -> bool:
@@ -142,18 +163,8 @@ def deactivate_member(actor: Any, submission: Submission, person: Any) -> Member
     """End a person's part in a submission; their labels stay, their unlabelled assignments return to the queue."""
     with transaction.atomic():
         active_member(actor, submission, Role.MAINTAINER)
-        # First the membership, as a claim does: from here on the person is given nothing more.
-        leaving = Membership.objects.select_for_update().get(submission=submission, person=person)
-        held = Assignment.objects.filter(
-            annotator=person, trajectory__submission=submission, lease_expires_at__isnull=False
-        )
-        undecided = Adjudication.objects.filter(
-            adjudicator=person, trajectory__submission=submission, decided_at__isnull=True
-        )
-        touched = Q(pk__in=held.values("trajectory")) | Q(pk__in=undecided.values("trajectory"))
-        rows = Trajectory.objects.filter(touched).order_by("pk").select_related("task")
-        list(rows.select_for_update(no_key=True, of=("self",)))
-        submission = lock_submission(submission.pk)
+        leaving, held, undecided = lock_part(submission, person)
+        submission = leaving.submission
         member = active_member(actor, submission, Role.MAINTAINER)
         if leaving == member:
             raise Conflict("You cannot deactivate yourself; another maintainer can.")
@@ -161,7 +172,7 @@ def deactivate_member(actor: Any, submission: Submission, person: Any) -> Member
             leaving.deactivated_at = timezone.now()
             leaving.save(update_fields=["deactivated_at"])
             record(submission, member, "member_deactivated", member=leaving.pseudonym)
-            _return_all(member, leaving, [*held.select_related("trajectory__task")], [*undecided])
+            _return_all(member, leaving, held, undecided)
         return leaving
 
 

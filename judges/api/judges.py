@@ -72,7 +72,7 @@ class Judges(Listing):
             if name in chosen:
                 found = found.filter(**{name: chosen[name]})
         if chosen.get("newest"):
-            found = found.filter(~Exists(Judge.objects.filter(name=OuterRef("name"), version__gt=OuterRef("version"))))
+            found = found.filter(~Exists(Judge.own.filter(name=OuterRef("name"), version__gt=OuterRef("version"))))
         return found.order_by("name", "-version")
 
     @extend_schema(request=NewJudgeSerializer, responses={201: JudgeSerializer})

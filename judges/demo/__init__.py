@@ -32,7 +32,7 @@ def judgments(benchmark: str) -> str:
         "description": DESCRIPTION,
         "frozen_at": timezone.now(),
     }
-    Judge.objects.get_or_create(name=NAME, version=1, defaults=made)
+    Judge.own.get_or_create(name=NAME, version=1, defaults=made)
     counts = [_load(file, Benchmark.objects.get(slug=benchmark)) for file in (FILE, ELSEWHERE)]
     return f"judge {NAME}: {counts[0]} judgments of Careful and {counts[1]} of Casual, written by hand"
 

@@ -40,7 +40,7 @@ def _write(maintainer: Person, file: Path, kind: str) -> int:
 
 def judged(maintainer: Person) -> str:
     """Define the judge and let it judge here and now, beside any workers; a run that is there is brought to its end."""
-    judge = Judge.objects.filter(name=NETWORK).first()
+    judge = Judge.own.filter(name=NETWORK).first()
     if judge is None:
         judge = defining.define(None, name=NETWORK, scorer=SCORER, description=DESCRIPTION)
     made = sum(_run(maintainer, judge, agent) for agent in AGENTS)

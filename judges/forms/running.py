@@ -50,7 +50,7 @@ class TaskIds(forms.CharField):
 class RunForm(forms.Form):
     """A run as it is asked for; the same values give the plan (by address) and start it (posted)."""
 
-    judge = JudgeChoice(Judge.objects.none(), empty_label="Choose…")
+    judge = JudgeChoice(Judge.own.none(), empty_label="Choose…")
     state = forms.ChoiceField(
         label="State of the review", required=False, help_text="Trajectories that stand there now."
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from annotation.management.reports import find_benchmark, finish, read_input
+from annotation.management.reports import find_own_benchmark, finish, read_input
 from judges import expectations
 from judges.expectations import Kind
 
@@ -25,7 +25,7 @@ class ExpectationsCommand(BaseCommand):
         parser.add_argument("--report", type=Path, metavar="FILE.json")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        path, benchmark, dry_run = options["path"], find_benchmark(options["benchmark"]), options["dry_run"]
+        path, benchmark, dry_run = options["path"], find_own_benchmark(options["benchmark"]), options["dry_run"]
         if not path.exists():
             raise CommandError(f"There is no {path}.", returncode=2)
         if path.is_dir():

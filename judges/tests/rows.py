@@ -16,7 +16,7 @@ from judges.scorer import KeyPointEvidence, Score, StepEvidence
 
 def judge_row(name: str = "careful", **fields: Any) -> Judge:
     """A frozen judge; the same one when it is there already."""
-    found = Judge.objects.filter(name=name).first()
+    found = Judge.own.filter(name=name).first()
     base = {"scorer": "webjudge", "model": "small-model", "prompts": "webjudge/1", "frozen_at": timezone.now()}
     return found or Judge.objects.create(name=name, **(base | fields))
 

@@ -1,10 +1,14 @@
 """What the database itself holds about judges and runs, on both engines."""
 
+import re
+from pathlib import Path
+
 import pytest
 from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 
 from annotation import testing
+from judges import models
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, RunItem
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +52,24 @@ def test_a_judge_may_be_changed_until_it_is_frozen_and_never_after(item):
     Judge.objects.filter(pk=judge.pk).update(model="another", frozen_at=timezone.now())
     refused(lambda: Judge.objects.filter(pk=judge.pk).update(model="a third"))
     refused(lambda: Judge.objects.filter(pk=judge.pk).delete())
+
+
+def test_only_what_came_in_a_bundle_has_a_stated_fingerprint(item):
+    for wrong in ({"stated": "f" * 64}, {"came_with": item.run.submission}):
+        with pytest.raises(IntegrityError, match="bundled_judge_as_stated"), transaction.atomic():
+            Judge.objects.create(name="strict", scorer="tiny", **wrong)
+    came = Judge.objects.create(name="careful", scorer="tiny", came_with=item.run.submission, stated="f" * 64)
+    assert came.fingerprint == "f" * 64
+    assert list(Judge.own.all()) == [item.run.judge]
+
+
+def test_whoever_reads_judges_on_this_floor_reads_its_own():
+    """A judge that came in a bundle may have any name: it is in no list, behind no name and none of the models."""
+    floor = Path(models.__file__).parent
+    files = [file for file in floor.rglob("*.py") if not {"tests", "migrations"} & set(file.parts)]
+    reading = [file.name for file in files if re.search(r"Judge\.(objects\.(?!create\()|_)", file.read_text())]
+    assert len(files) > 100
+    assert reading == []
 
 
 def test_an_item_has_one_judgment_at_most(item):

@@ -10,13 +10,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation import testing, workflow
-from annotation.models.events import first_broken
+from annotation.models.events import digest, first_broken
 from annotation.workflow import Conflict, integrity
 from judges import jobs, runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
 from judges.testing import defined_judge, started_run
 from judges.tests.tiny import tiny_scorer
 from judges.working import holding, ledger
+from judges.working.outcome import outcome_facts
 
 pytestmark = pytest.mark.django_db
 
@@ -267,13 +268,47 @@ def test_the_end_is_written_once_and_only_when_nothing_is_open(here, run):
     assert (ended["verdicts"], ended["unscored"], ended["failed"]) == ({"0": 1}, 1, 1)
 
 
+def test_the_end_tells_what_was_judged_while_it_waited_for_the_lock(here, run, monkeypatch):
+    submission, people, _ = here
+    items = list(run.items.all())
+    judged(items[0], verdict=0)
+    RunItem.objects.filter(pk__in=[item.pk for item in items[1:]]).update(failed_at=timezone.now(), error="No reply.")
+    lock = holding.lock_submission
+
+    def late(pk):
+        """Before the first one has it, somebody tries the failed ones again, and one of them is judged."""
+        monkeypatch.setattr(holding, "lock_submission", lock)
+        runs.retry_failed(people["mira"], run)
+        judged(items[1], verdict=1)
+        RunItem.objects.filter(pk=items[2].pk).update(failed_at=timezone.now(), error="No reply.")
+        return lock(pk)
+
+    monkeypatch.setattr(holding, "lock_submission", late)
+    assert holding.end(run.pk) is True
+    ended = submission.events.filter(kind="judge_run_finished").get().payload
+    assert (ended["verdicts"], ended["failed"], ended["waiting"]) == ({"0": 1, "1": 1}, 1, 0)
+    assert ended["judgments"] == digest(outcome_facts(run.pk))
+    assert ended == {**holding.facts(run), **holding.counts(run.pk), "judgments": ended["judgments"]}
+
+
+def test_nothing_is_read_for_the_digest_while_the_submission_is_locked(here, run):
+    items = list(run.items.all())
+    for item in items:
+        judged(item, verdict=1)
+    with CaptureQueriesContext(connection) as queries:
+        assert holding.end(run.pk) is True
+    asked = [query["sql"] for query in queries]
+    [read] = [number for number, sql in enumerate(asked) if "judged_at" in sql or '"judges_judgment"."made_at"' in sql]
+    assert read < next(number for number, sql in enumerate(asked) if "SAVEPOINT" in sql or "BEGIN" in sql)
+
+
 def test_a_run_stops_once_with_the_first_reason(here, run):
     submission, _, _ = here
-    holding.stop(run.pk, "The budget is spent.")
-    holding.stop(run.pk, "Something else.")
+    holding.stop(run.pk, "The budget of 1 US dollar is spent.", "The budget is spent.")
+    holding.stop(run.pk, "Something else.", "Else.")
     run.refresh_from_db()
-    assert (run.state, run.stopped) == ("stopped", "The budget is spent.")
-    assert submission.events.filter(kind="judge_run_stopped").count() == 1
+    assert (run.state, run.stopped) == ("stopped", "The budget of 1 US dollar is spent.")
+    assert submission.events.get(kind="judge_run_stopped").payload["reason"] == "The budget is spent."
 
 
 def test_nothing_is_taken_of_a_run_that_is_not_at_work(here, run):

@@ -11,11 +11,15 @@ from django.db import connections
 from django.utils import timezone
 
 from annotation import testing
+from annotation.models.events import digest
 from judges import runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms
+from judges.scorer import Score
 from judges.testing import defined_judge, started_run, worked
 from judges.tests.tiny import tiny_scorer
 from judges.working import holding, shift
+from judges.working.ledger import Worth
+from judges.working.outcome import outcome_facts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -84,9 +88,6 @@ def test_many_who_take_at_once_take_different_items(here):
 
 
 def test_of_two_who_settle_the_same_item_one_succeeds(here):
-    from judges.scorer import Score
-    from judges.working.ledger import Worth
-
     submission, mira, judge = here
     run = started_run(mira, submission, judge, selection={"limit": 1})
     (item,) = holding.take(run.pk, "w", ())
@@ -138,6 +139,22 @@ def test_a_cancelled_run_is_dropped_and_what_was_on_its_way_is_kept(here, fake):
     assert Judgment.objects.count() == 0
     assert not run.items.filter(taken_at__isnull=False).exists()
     assert ModelCall.objects.filter(item__run=run, reply__isnull=False).count() == fake.counts()["calls"] == 4
+
+
+def test_the_event_of_a_cancellation_has_the_digest_and_nothing_is_settled_behind_it(here):
+    submission, mira, judge = here
+    run = started_run(mira, submission, judge)
+    first, second = holding.take(run.pk, "w", ()) + holding.take(run.pk, "v", ())
+    said = Score(None, unscored="No status."), Worth(), "f"
+    assert holding.settle(first, "w", *said)
+    runs.cancel(mira, run)
+    event = submission.events.get(kind="judge_run_cancelled").payload
+    assert (event["verdicts"], event["unscored"], event["failed"], event["waiting"]) == ({}, 1, 0, 11)
+    assert not holding.settle(second, "v", *said)
+    run.items.filter(pk=second.pk).update(worker="v")  # taken at the very moment
+    assert not holding.settle(second, "v", *said)
+    assert not holding.fail(second, "v", "The endpoint did not answer.")
+    assert event["judgments"] == digest(outcome_facts(run.pk))
 
 
 def wait_for_verdicts(fake, number):

@@ -183,6 +183,8 @@ def test_a_budget_that_cannot_be_kept_stops_the_run(here, fake):
     worked(run)
     assert run.state == "stopped"
     assert "does not say how many tokens" in run.stopped
+    recorded = submission.events.get(kind="judge_run_stopped").payload
+    assert recorded["reason"] == "The budget is spent, or cannot be kept."
 
 
 def test_what_a_dead_worker_held_is_taken_over_and_its_calls_are_hits(here, fake, settings):
@@ -270,11 +272,13 @@ def test_a_picture_that_the_store_has_lost_fails_the_item_with_its_reason(here, 
 def test_a_machine_without_the_endpoint_lets_the_run_wait_and_says_so(here, fake, settings):
     submission, mira, judge = here
     run = started_run(mira, submission, judge)
-    settings.JUDGE_ENDPOINTS = {}
+    settings.JUDGE_ENDPOINTS = {"home-of-mira": fake.url}
     worked(run)
     assert run.state == "stopped"
-    assert "JUDGE_ENDPOINTS" in run.stopped
+    assert "JUDGE_ENDPOINTS; known are home-of-mira" in run.stopped
     assert run.stopped.startswith("A judge worker could not begin: ")  # and not the shell that has started it
+    recorded = submission.events.get(kind="judge_run_stopped").payload  # which leaves in bundles
+    assert recorded == {"run": run.pk, "judge": str(judge), "reason": "A judge worker could not begin."}
     settings.JUDGE_ENDPOINTS = {"default": fake.url}
     runs.resume(mira, run)
     worked(run)

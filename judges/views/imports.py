@@ -46,7 +46,7 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     here = Q(judgments__task__benchmark=found, judgments__item__isnull=True)
-    judges = Judge.objects.annotate(
+    judges = Judge.own.annotate(
         made=Count("judgments", filter=here),
         unscored=Count("judgments", filter=here & Q(judgments__verdict__isnull=True)),
         linked=Count("judgments", filter=here & Q(judgments__trajectory__isnull=False)),

@@ -104,7 +104,7 @@ def _judge(request: Request, found: Judge, form: TestForm, status: int = 200) ->
         "texts": texts,
         "problem": problem,
         "unasked": unasked(found),
-        "versions": Judge.objects.filter(name=found.name).order_by("-version"),
+        "versions": Judge.own.filter(name=found.name).order_by("-version"),
         "page": paged(request, started, 20),
         "prices": prices_of(terms) if terms else {},
         "may_define": access.may_define_judges(request.user),
@@ -244,7 +244,7 @@ def _form(
     of: Judge | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    models = {*Judge.objects.values_list("model", flat=True), *ModelTerms.objects.values_list("model", flat=True)}
+    models = {*Judge.own.values_list("model", flat=True), *ModelTerms.objects.values_list("model", flat=True)}
     context = {
         "kind": kind,
         "form": form,

@@ -38,7 +38,7 @@ def prompt_set(request: Request, digest: str) -> HttpResponse:
         "sets": found,
         "set": found[0],
         "texts": sorted(found[0].texts.items()),
-        "judges": Judge.objects.filter(prompts_digest=digest).order_by("name", "-version"),
+        "judges": Judge.own.filter(prompts_digest=digest).order_by("name", "-version"),
     }
     return render(request, "judges/prompt_set.html", context)
 
@@ -79,7 +79,7 @@ def _uploaded(files: list[Any]) -> dict[str, bytes]:
 
 
 def _prompts(request: Request, form: PromptsForm, status: int = 200) -> HttpResponse:
-    used = set(Judge.objects.values_list("prompts_digest", flat=True))
+    used = set(Judge.own.values_list("prompts_digest", flat=True))
     context = {
         "rows": [(known, known.digest in used) for known in prompt_sets.known()],
         "form": form,

@@ -109,7 +109,7 @@ def _imported_judges(found: Submission) -> QuerySet[Judge]:
     """Judges whose judgments of the submission were made elsewhere, each with their number and the first of them."""
     here = Q(judgments__trajectory__submission=found, judgments__item__isnull=True)
     ordered = Judgment.objects.filter(judge=OuterRef("pk"), item__isnull=True, trajectory__submission=found)
-    judges = Judge.objects.annotate(
+    judges = Judge.own.annotate(
         made=Count("judgments", filter=here),
         unscored=Count("judgments", filter=here & Q(judgments__verdict__isnull=True)),
         first=Subquery(ordered.order_by("trajectory__position").values("pk")[:1]),

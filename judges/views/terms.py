@@ -56,7 +56,7 @@ def remove(request: Request, pk: int) -> HttpResponse:
 def _terms(request: Request, form: TermsForm, status: int = 200) -> HttpResponse:
     rows = [(row, prices_of(row)) for row in ModelTerms.objects.select_related("changed_by")]
     known = {(row.endpoint, row.model) for row, _ in rows}
-    used = Judge.objects.exclude(model="").exclude(scorer="imported").values_list("endpoint", "model").distinct()
+    used = Judge.own.exclude(model="").exclude(scorer="imported").values_list("endpoint", "model").distinct()
     context = {
         "rows": rows,
         "unknown": sorted(pair for pair in used.order_by() if pair not in known),

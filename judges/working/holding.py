@@ -18,11 +18,12 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from annotation.models.events import append
+from annotation.models.events import append, digest
 from annotation.workflow.ground import lock_submission
 from judges.models import JudgeRun, Judgment, RunItem
 from judges.scorer import Score
 from judges.working.ledger import Worth, storable
+from judges.working.outcome import counts_of, outcome_facts
 
 ITEMS_EACH = 25  # that one more worker is called for
 MOST_WORKERS = 16  # that are called for one run
@@ -80,9 +81,11 @@ def take(run: int, worker: str, held: Collection[int]) -> list[Held]:
             RunItem.objects.filter(found, pk=first).update(
                 worker=worker, attempt=F("attempt") + 1, taken_at=now, heartbeat_at=now, error=""
             )
-            JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=now)
     mine = RunItem.objects.filter(OPEN, run=run, worker=worker).exclude(pk__in=held).order_by("pk")
-    return [Held(*row) for row in mine.values_list("pk", "attempt", "trajectory_id", "repetition")]
+    found_mine = [Held(*row) for row in mine.values_list("pk", "attempt", "trajectory_id", "repetition")]
+    if found_mine:  # not while the item is locked: who cancels a run locks the run first, and then its items
+        JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=now)
+    return found_mine
 
 
 def _first(waiting: QuerySet[RunItem], now: datetime) -> int | None:
@@ -109,7 +112,9 @@ def let_go(run: int, worker: str) -> None:
 
 
 def _mine(item: Held, worker: str) -> QuerySet[RunItem]:
-    return RunItem.objects.filter(OPEN, pk=item.pk, worker=worker, attempt=item.attempt)
+    """The item, unless somebody else has it, or its run was cancelled."""
+    going_on = Exists(JudgeRun.objects.filter(pk=OuterRef("run"), cancelled_at=None))
+    return RunItem.objects.filter(OPEN, going_on, pk=item.pk, worker=worker, attempt=item.attempt)
 
 
 def give_back(item: Held, worker: str) -> None:
@@ -178,22 +183,27 @@ def _in_work() -> Q:
     return Q(run__paused_at=None, run__cancelled_at=None, run__finished_at=None, run__stopped="")
 
 
-def stop(run: int, reason: str) -> None:
-    """Let a run wait for its maintainer, and say why; once, whoever comes first."""
+def stop(run: int, reason: str, recorded: str) -> None:
+    """Let a run wait for its maintainer, and say why; once, whoever comes first.
+
+    ``reason`` may name endpoints, settings and files, and stays here; ``recorded`` is a sentence of ours that names
+    nothing: events go into evidence bundles, and nobody can take anything out of them.
+    """
     with transaction.atomic():
         row = _locked(run)
         if JudgeRun.objects.filter(IN_WORK, pk=run).update(stopped=storable(reason)[:500]):
-            append(row.submission, "judge_run_stopped", run=run, judge=str(row.judge), reason=storable(reason)[:500])
+            append(row.submission, "judge_run_stopped", run=run, judge=str(row.judge), reason=recorded)
 
 
 def end(run: int) -> bool:
-    """Finish a run without open items; True for the one who did.
+    """Finish a run without open items; True for the one who did. The event has the digest of what judges said.
 
     Asked after the commit that settled an item: of two workers with the last two, the later one sees both.
     """
     going_on = JudgeRun.objects.filter(pk=run, finished_at=None, cancelled_at=None)
     if not going_on.exists() or RunItem.objects.filter(OPEN, run=run).exists():
         return False
+    said = ended(JudgeRun.objects.select_related("judge").get(pk=run))  # before the lock: all judgments are read
     with transaction.atomic():
         row = _locked(run)
         if RunItem.objects.filter(OPEN, run=run).exists():  # somebody wants the failed ones tried again
@@ -202,7 +212,9 @@ def end(run: int) -> bool:
             return False
         row.finished_at, row.paused_at, row.stopped = timezone.now(), None, ""
         row.save(update_fields=["finished_at", "paused_at", "stopped"])
-        append(row.submission, "judge_run_finished", **facts(row), **counts(run))
+        if not counts(run).items() <= said.items():  # somebody did, and they have been
+            said = ended(row)
+        append(row.submission, "judge_run_finished", **said)
     return True
 
 
@@ -217,6 +229,16 @@ def _locked(run: int) -> JudgeRun:
 def facts(run: JudgeRun) -> dict[str, Any]:
     """What every event of a run says."""
     return {"run": run.pk, "judge": str(run.judge), "fingerprint": run.judge.fingerprint, "test": run.test}
+
+
+def ended(run: JudgeRun) -> dict[str, Any]:
+    """What the event of its end says of a run: how many say what, how many wait, and the digest of all that was said.
+
+    Nobody may be able to settle an open item meanwhile.
+    """
+    outcome = outcome_facts(run.pk)
+    waiting = RunItem.objects.filter(OPEN, run=run).count()
+    return {**facts(run), **counts_of(outcome, waiting), "judgments": digest(outcome)}
 
 
 def counts(run: int) -> dict[str, Any]:

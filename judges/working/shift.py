@@ -36,6 +36,8 @@ from judges.working.subjects import subjects_of
 
 LOOK = 2.0  # seconds between two looks at whether the run is still wanted
 LONGEST_BEAT = 10.0  # seconds between two reports that this worker lives
+COULD_NOT_BEGIN = "A judge worker could not begin."  # what is recorded of it, which leaves in evidence bundles
+BUDGET_SPENT = "The budget is spent, or cannot be kept."
 NOWHERE = Endpoint("none", "http://no-endpoint.invalid/v1")  # of judges that ask no model
 
 logger = logging.getLogger(__name__)
@@ -62,7 +64,7 @@ async def _work(
         logger.warning("Run %s waits: %s", run_pk, reason)
         says = str(reason.args[0] if reason.args else reason)
         # Whoever started the run may have all that is missing here, and would look for it in the wrong place.
-        await database.run(holding.stop, run_pk, f"A judge worker could not begin: {says}")
+        await database.run(holding.stop, run_pk, f"A judge worker could not begin: {says}", COULD_NOT_BEGIN)
         return False
     await _one_shift(database, ground, worker, until, stop_at)
     return await _wanted(database, run_pk)
@@ -239,7 +241,7 @@ class _Shift:
             raise error
         self.settling.add(item.pk)
         if isinstance(error, BudgetSpent):
-            await self.database.run(holding.stop, self.ground.run.pk, str(error))
+            await self.database.run(holding.stop, self.ground.run.pk, str(error), BUDGET_SPENT)
             await self.database.run(holding.give_back, item, self.worker)
             return
         said = str(error)

@@ -49,7 +49,7 @@ def _rows(pks: Sequence[int]) -> list[Trajectory]:
         .select_related("task")
         .prefetch_related(
             Prefetch("steps", Step.objects.select_related("screenshot")),
-            Prefetch("attachments", Attachment.objects.order_by("pk")),
+            Prefetch("attachments", Attachment.objects.filter(withheld=False).order_by("pk")),
             Prefetch("task__key_points", accepted),
             Prefetch("task__expectations", Expectation.objects.order_by("kind", "version")),
         )

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from annotation import catalogue
-from annotation.management.reports import find_benchmark, finish, read_input
+from annotation.management.reports import find_own_benchmark, finish, read_input
 
 
 class Command(BaseCommand):
@@ -23,6 +23,6 @@ class Command(BaseCommand):
         report = catalogue.import_labels(
             read_input(options["file"]),
             options["file"].name,
-            benchmark=find_benchmark(options["benchmark"]),
+            benchmark=find_own_benchmark(options["benchmark"]),
         )
         finish(self, report, options["report"], "tasks with labels")

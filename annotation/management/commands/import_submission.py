@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from annotation import ingest, jobs
-from annotation.management.reports import find_benchmark, find_person, finish
+from annotation.management.reports import find_own_benchmark, find_person, finish
 from annotation.records import Problem
 
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         try:
             report, made = ingest.import_all(
                 options["path"],
-                benchmark=find_benchmark(options["benchmark"]),
+                benchmark=find_own_benchmark(options["benchmark"]),
                 agent_name=options["agent"],
                 maintainer=find_person(options["maintainer"]) if options["maintainer"] else None,
                 keep_valid=options["keep_valid"],

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from annotation import catalogue
 from annotation.formats import mind2web_rows
-from annotation.management.reports import finish, read_input
+from annotation.management.reports import finish, own_or_new, read_input
 
 
 class Command(BaseCommand):
@@ -23,6 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         file, given = options["file"], {"benchmark_slug": options["benchmark"], "benchmark_name": options["name"]}
+        own_or_new(options["benchmark"])
         if file.is_file() and mind2web_rows.is_rows(file):
             report = catalogue.import_task_rows(file, **given)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from annotation.management.reports import find_benchmark, finish, read_input
+from annotation.management.reports import find_own_benchmark, finish, read_input
 from judges import imports
 
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         outcome = imports.import_judgments(
             read_input(options["file"]),
             options["file"].name,
-            benchmark=find_benchmark(options["benchmark"]),
+            benchmark=find_own_benchmark(options["benchmark"]),
             judge=options["judge"],
             agent=options["agent"],
         )

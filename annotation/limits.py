@@ -1,0 +1,14 @@
+"""How large a file may be that somebody sends in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+
+def too_large(file: Any, limit: int | None = None) -> str:
+    """What is said of an uploaded file of more than ``limit`` bytes, that of the settings for packages and bundles
+    unless given; empty for any other."""
+    most = settings.WEBVERDICT_MAX_UPLOAD_BYTES if limit is None else limit
+    return f"The file has {file.size:,} bytes; at most {most:,} are accepted." if file.size > most else ""

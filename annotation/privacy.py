@@ -1,0 +1,275 @@
+"""What is kept of a person, as one document.
+
+Every row that refers to a person is in it: those of `SAID_HERE` as the functions below tell them, and of any other
+model, those of the floors above included, its own columns (`_elsewhere`).
+docs/privacy.md lists where everything about people is. Erasing somebody is a verb: `workflow.erase`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.db.models import Model, QuerySet
+
+from annotation import access, sign_ins
+from annotation.models import (
+    Activity,
+    Adjudication,
+    Assignment,
+    Draft,
+    Event,
+    Flag,
+    InformedRevision,
+    KeyPoint,
+    KnownAnswer,
+    Membership,
+    Person,
+    PracticeAnswer,
+    Redaction,
+    Release,
+    Reopening,
+    Report,
+    Submission,
+    Upload,
+)
+from annotation.models.events import instant
+from annotation.references import references, referring
+from annotation.workflow.facts import adjudication_facts, label_facts
+
+FORMAT = "webverdict-person-1"
+
+Entry = dict[str, Any]
+
+# Columns that refer to a person and are told by a function here, which leaves out what they say of others.
+SAID_HERE = frozenset(
+    [
+        "admin.LogEntry.user",
+        "annotation.Activity.person",
+        "annotation.Adjudication.adjudicator",
+        "annotation.ApiToken.person",
+        "annotation.Assignment.annotator",
+        "annotation.Draft.author",
+        "annotation.Event.actor",
+        "annotation.Flag.annotator",
+        "annotation.KeyPoint.proposed_by",
+        "annotation.KnownAnswer.author",
+        "annotation.Membership.person",
+        "annotation.Phrase.person",
+        "annotation.PracticeAnswer.person",
+        "annotation.Redaction.redacted_by",
+        "annotation.Release.annotator",
+        "annotation.Reopening.reopened_by",
+        "annotation.Report.reporter",
+        "annotation.Report.settled_by",
+        "annotation.Upload.uploaded_by",
+    ]
+)
+JSON = (str, int, float, bool, list, dict, type(None))  # what JSON has a word for
+OF_MACHINES = frozenset(["estimate", "findings", "stopped"])  # columns that the program filled in, of what it found
+
+
+def data_of(person: Person) -> dict[str, Any]:
+    """Everything that is kept of a person, for JSON: what they are, did and wrote, and nothing of anybody else.
+
+    Times are UTC, ISO 8601. Trajectories are named by submission number and task id; numbers of rows and slots, which
+    would tell how many others were there before, are left out, and so is what others answered or decided.
+    """
+    return {
+        "format": FORMAT,
+        "account": _account(person),
+        "memberships": _memberships(person),
+        "labels": _labels(person),
+        "informed": _informed(person),
+        "adjudications": _adjudications(person),
+        "drafts": _of(Draft.objects.filter(author=person), "content", "saved_at"),
+        "claims": _of(Assignment.objects.filter(annotator=person), "claimed_at", "lease_expires_at"),
+        "flags": _of(Flag.objects.filter(annotator=person), "note", "flagged_at"),
+        "reports": _of(Report.objects.filter(reporter=person), "kind", "note", "reported_at"),
+        "answers": _of(Report.objects.filter(settled_by=person), "kind", "answer", "settled_at"),
+        "releases": _of(Release.objects.filter(annotator=person), "reason", "released_at"),
+        "reopenings": _of(Reopening.objects.filter(reopened_by=person), "reason", "reopened_at"),
+        "activity": _of(Activity.objects.filter(person=person), "seconds", "steps", "last_at"),
+        "practice": _practice(person),
+        "known_answers": _known_answers(person),
+        "proposed_key_points": _proposals(person),
+        "redactions": _redactions(person),
+        "phrases": _rows(access.phrases_of(person), "text", "made_at"),
+        "tokens": _rows(access.tokens_of(person), "name", "created_at", "last_used_at", "revoked_at"),
+        "uploads": _rows(
+            Upload.objects.filter(uploaded_by=person), "agent_name", "file_name", "created_at", "finished_at"
+        ),
+        "elsewhere": _elsewhere(person),
+        "administration": _administration(person),
+        "acts": _acts(person),
+        "sign_ins": _sign_ins(person),
+    }
+
+
+def _said(value: Any) -> Any:
+    return instant(value) if _is_time(value) else value
+
+
+def _rows(rows: QuerySet, *fields: str) -> list[Entry]:
+    return [{name: _said(row[name]) for name in fields} for row in rows.order_by("pk").values(*fields)]
+
+
+def _of(rows: QuerySet, *fields: str) -> list[Entry]:
+    """Rows that hang on a trajectory."""
+    where = {"submission": "trajectory__submission", "task_id": "trajectory__task__external_id"}
+    found = rows.order_by("pk").values(*where.values(), *fields)
+    return [
+        {name: row[path] for name, path in where.items()} | {name: _said(row[name]) for name in fields} for row in found
+    ]
+
+
+def _account(person: Person) -> Entry:
+    plain = ("username", "first_name", "last_name", "email", "is_active", "is_staff", "is_superuser")
+    times = ("date_joined", "last_login", "erased_at")
+    rights = person.user_permissions.order_by("pk").values_list("codename", flat=True)
+    return (
+        {name: getattr(person, name) for name in plain}
+        | {name: _said(getattr(person, name)) for name in times}
+        | {"groups": list(person.groups.order_by("name").values_list("name", flat=True)), "rights": list(rights)}
+    )
+
+
+def _memberships(person: Person) -> list[Entry]:
+    rows = Membership.objects.filter(person=person).select_related("submission__agent", "submission__benchmark")
+    return [
+        {
+            "submission": row.submission_id,
+            "benchmark": row.submission.benchmark.slug,
+            "agent": row.submission.agent.name,
+            "role": row.role,
+            "pseudonym": row.pseudonym,
+            "joined_at": instant(row.joined_at),
+            "deactivated_at": instant(row.deactivated_at),
+        }
+        for row in rows.order_by("joined_at", "pk")
+    ]
+
+
+def _labels(person: Person) -> list[Entry]:
+    rows = access.labels_by(person).select_related(
+        "assignment__trajectory__task", "assignment__trajectory__submission__agent", "attempt"
+    )
+    entries = []
+    for row in rows.prefetch_related("findings__key_point").order_by("created_at", "pk"):
+        facts = {name: value for name, value in label_facts(row).items() if name != "slot"}
+        claimed = instant(row.assignment.claimed_at)
+        entries.append({"submission": row.assignment.trajectory.submission_id, "claimed_at": claimed} | facts)
+    return entries
+
+
+def _informed(person: Person) -> list[Entry]:
+    """What they said after seeing judges' evidence, and the verdicts that they were shown."""
+    of = "label__assignment__trajectory"
+    rows = InformedRevision.objects.filter(label__assignment__annotator=person).select_related(f"{of}__task")
+    return [
+        {
+            "submission": row.label.assignment.trajectory.submission_id,
+            "task_id": row.label.assignment.trajectory.task.external_id,
+            "shown": [{"judge": shown.get("judge"), "verdict": shown.get("verdict")} for shown in row.judgments],
+            "shown_at": instant(row.shown_at),
+            "verdict": row.verdict,
+            "reason": row.reason,
+            "decided_at": instant(row.decided_at),
+        }
+        for row in rows.order_by("shown_at", "pk")
+    ]
+
+
+def _adjudications(person: Person) -> list[Entry]:
+    rows = Adjudication.objects.filter(adjudicator=person).select_related("trajectory__task")
+    entries = []
+    for row in rows.prefetch_related("findings__key_point").order_by("opened_at", "pk"):
+        place = {"submission": row.trajectory.submission_id, "task_id": row.trajectory.task.external_id}
+        facts = adjudication_facts(row) if row.decided_at else {}
+        entries.append(place | {"opened_at": instant(row.opened_at), "decided_at": instant(row.decided_at)} | facts)
+    return entries
+
+
+def _practice(person: Person) -> list[Entry]:
+    return _of(PracticeAnswer.objects.filter(person=person), "round", "content", "verdict", "right", "answered_at")
+
+
+def _known_answers(person: Person) -> list[Entry]:
+    rows = KnownAnswer.objects.filter(author=person)
+    return _of(rows, "verdict", "failure_step", "failure_type", "cause", "findings", "explanation", "saved_at")
+
+
+def _proposals(person: Person) -> list[Entry]:
+    """Without what became of them: that is a maintainer's word."""
+    rows = KeyPoint.objects.filter(proposed_by=person).order_by("pk")
+    return [
+        {"benchmark": benchmark, "task_id": task_id, "text": text}
+        for benchmark, task_id, text in rows.values_list("task__benchmark__slug", "task__external_id", "text")
+    ]
+
+
+def _redactions(person: Person) -> list[Entry]:
+    rows = Redaction.objects.filter(redacted_by=person).order_by("redacted_at", "pk")
+    return [
+        {
+            "submission": row.submission_id,
+            "original": row.original,
+            "boxes": row.boxes,
+            "reason": row.reason,
+            "redacted_at": instant(row.redacted_at),
+        }
+        for row in rows
+    ]
+
+
+def _elsewhere(person: Person) -> dict[str, list[Entry]]:
+    """Rows of all other models that refer to the person, by model and column, such as ``judges.Judge.created_by``."""
+    further = {name: field for name, field in references().items() if name not in SAID_HERE}
+    found = {name: [_columns(row) for row in referring(field, person)] for name, field in further.items()}
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _columns(row: Model) -> Entry:
+    """A row without its number, and without people; of what it refers to, how that is called."""
+    entry = {}
+    for field in row._meta.concrete_fields:
+        if field.primary_key or field.related_model is Person or field.name in OF_MACHINES:
+            continue
+        value = getattr(row, field.name)
+        if isinstance(value, Submission):
+            value = value.pk
+        entry[field.name] = value if isinstance(value, JSON) else instant(value) if _is_time(value) else str(value)
+    return entry
+
+
+def _is_time(value: Any) -> bool:
+    return hasattr(value, "astimezone")
+
+
+def _administration(person: Person) -> list[Entry]:
+    """When they changed something in the administration, and of which kind: what it was may be somebody else."""
+    rows = LogEntry.objects.filter(user=person).order_by("action_time", "pk")
+    return [
+        {"at": instant(at), "changed": model, "how": {1: "added", 2: "changed", 3: "deleted"}.get(flag, str(flag))}
+        for at, model, flag in rows.values_list("action_time", "content_type__model", "action_flag")
+    ]
+
+
+def _acts(person: Person) -> list[Entry]:
+    """When they did what, as the chains of events have it; what an event says of others is left out."""
+    rows = Event.objects.filter(actor=person).order_by("at", "pk")
+    return [
+        {"submission": submission, "kind": kind, "at": instant(at)}
+        for submission, kind, at in rows.values_list("submission", "kind", "at")
+    ]
+
+
+def _sign_ins(person: Person) -> Entry:
+    ends = [row.expire_date for row in sign_ins.sessions_of(person)]
+    return {
+        "signed_in_until": instant(max(ends, default=None)),
+        "failed": [
+            {"at": instant(row.attempt_time), "address": row.ip_address, "browser": row.user_agent}
+            for row in sign_ins.attempts_of(person).order_by("attempt_time")
+        ],
+    }

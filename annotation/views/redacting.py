@@ -1,0 +1,157 @@
+"""Covering parts of a screenshot in what leaves the instance, for the maintainers of its submission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_cache_control
+
+from annotation import access, redactions, screenshots, workflow
+from annotation.models import Membership, Redaction, Step, Submission
+from annotation.records import Problem
+from annotation.views.answers import Request, act_from, page, paged
+from annotation.views.comparing import pseudonyms
+from annotation.views.pictures import from_store
+from annotation.workflow.redacting import MOST_BOXES
+
+Role = Membership.Role
+SIDES = ("x", "y", "width", "height")
+BLANK = 3  # rows for further boxes, where no script adds them
+LONGEST = 9  # digits of a number of pixels; more are no number that a picture has
+
+Row = dict[str, str]
+
+
+@page
+def redaction(request: Request, pk: int, step: int) -> HttpResponse:
+    """The picture of a step, the boxes that cover it in bundles and exports, and all that was covered before."""
+    found = _step(request, pk, step)
+    current = _current(found)
+    return _editor(request, found, _rows_of(current.boxes if current else []))
+
+
+@act_from("redaction")
+def redact(request: Request, pk: int, step: int) -> HttpResponse:
+    found = _step(request, pk, step)
+    rows = _rows_posted(request)
+    boxes, problems = _boxes(rows)
+    try:
+        if problems:
+            raise workflow.Incomplete(problems)
+        made = workflow.redact(
+            request.user, found.trajectory.submission, _picture(found), boxes, request.POST.get("reason", "")
+        )
+    except (workflow.Incomplete, workflow.Conflict) as refusal:
+        named = getattr(refusal, "problems", []) or [Problem("refused", str(refusal), "boxes")]
+        status = 409 if isinstance(refusal, workflow.Conflict) else 400
+        return _editor(request, found, rows, named, status)
+    messages.success(request, _done(made))
+    return redirect("redaction", pk, step)
+
+
+def _done(made: Redaction) -> str:
+    if not made.boxes:
+        return "The redaction is taken back."
+    count = "1 box" if len(made.boxes) == 1 else f"{len(made.boxes)} boxes"
+    return f"Bundles and exports carry the picture with {count} covered."
+
+
+@from_store
+def redacted_picture(request: HttpRequest, pk: int, step: int) -> HttpResponse:
+    """The covered picture as bundles carry it; it was made here, so that it can be shown as it is."""
+    current = _current(_step(request, pk, step))
+    if current is None:
+        raise Http404("This picture has no redaction.")
+    response = HttpResponse(screenshots.original(current.redacted), content_type="image/png")
+    patch_cache_control(response, private=True, no_store=True)
+    return response
+
+
+@page
+def submission_redactions(request: Request, pk: int) -> HttpResponse:
+    """Every redaction of a submission with its revisions, newest first, and a step that shows the picture."""
+    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    shown = paged(request, redactions.with_replaced(redactions.history(found)).reverse(), 50)
+    places = _first_steps(found, [row.original for row in shown])
+    names = dict(found.memberships.values_list("person_id", "pseudonym"))
+    rows = [
+        (row, places.get(row.original), names.get(row.redacted_by_id), bool(row.boxes) and not row.replaced)
+        for row in shown
+    ]
+    context = {"submission": found, "page": shown, "rows": rows}
+    return render(request, "annotation/redactions.html", context)
+
+
+def _first_steps(submission: Submission, originals: list[str]) -> dict[str, Step]:
+    """The first step that shows each of the pictures, by the SHA-256 of the picture."""
+    steps = Step.objects.filter(trajectory__submission=submission, screenshot__sha256__in=originals)
+    ordered = steps.select_related("trajectory__task", "screenshot").order_by("-trajectory__position", "-index")
+    return {step.screenshot.sha256: step for step in ordered if step.screenshot is not None}
+
+
+def _step(request: Any, pk: int, index: int) -> Step:
+    """A step with a picture, for the maintainers of its submission."""
+    trajectory = access.trajectory_for(request.user, pk, Role.MAINTAINER)
+    found = trajectory.steps.select_related("screenshot").filter(index=index, screenshot__isnull=False).first()
+    if found is None:
+        raise Http404("This step has no screenshot.")
+    found.trajectory = trajectory
+    return found
+
+
+def _picture(step: Step) -> Any:
+    return step.screenshot
+
+
+def _current(step: Step) -> Redaction | None:
+    return redactions.that_holds(redactions.of_picture(step.trajectory.submission, _picture(step)))
+
+
+def _editor(
+    request: Request, step: Step, rows: list[Row], problems: Sequence[Problem] = (), status: int = 200
+) -> HttpResponse:
+    submission = step.trajectory.submission
+    history, names = redactions.of_picture(submission, _picture(step)), pseudonyms(step.trajectory)
+    context = {
+        "step": step,
+        "trajectory": step.trajectory,
+        "submission": submission,
+        "rows": rows + [dict.fromkeys(SIDES, "")] * min(BLANK, MOST_BOXES - len(rows)),
+        "most": MOST_BOXES,
+        "reason": request.POST.get("reason", ""),
+        "problems": problems,
+        "wrong": {problem.where for problem in problems},
+        "history": [(row, names.get(row.redacted_by_id, "")) for row in history],
+        "covered": redactions.that_holds(history) is not None,
+        "elsewhere": _picture(step).steps.filter(trajectory__submission=submission).count() - 1,
+    }
+    return render(request, "annotation/redaction.html", context, status=status)
+
+
+def _rows_of(boxes: Sequence[Sequence[int]]) -> list[Row]:
+    return [{side: str(value) for side, value in zip(SIDES, box, strict=True)} for box in boxes]
+
+
+def _rows_posted(request: Request) -> list[Row]:
+    """The rows that were typed, as they were; empty ones are left out."""
+    columns = [request.POST.getlist(side)[: MOST_BOXES + 1] for side in SIDES]
+    count = max(len(column) for column in columns)
+    padded = [column + [""] * (count - len(column)) for column in columns]
+    rows = [dict(zip(SIDES, (value.strip() for value in row), strict=True)) for row in zip(*padded, strict=True)]
+    return [row for row in rows if any(row.values())]
+
+
+def _boxes(rows: list[Row]) -> tuple[list[list[int]], list[Problem]]:
+    """The typed boxes as numbers, or which of them are none."""
+    wrong = [number for number, row in enumerate(rows, start=1) if not all(map(_is_number, row.values()))]
+    says = "Box {}: give x, y, width and height as whole numbers."
+    problems = [Problem("not_a_number", says.format(number), "boxes") for number in wrong]
+    return ([] if problems else [[int(row[side]) for side in SIDES] for row in rows]), problems
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= LONGEST

@@ -1,0 +1,190 @@
+"""The verb that erases a person: who they are goes, and everything that they said stays under their pseudonyms."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import PurePath
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from annotation import sign_ins
+from annotation.models import ApiToken, Draft, Membership, Person, Phrase
+from annotation.models.events import append
+from annotation.records import Problem
+from annotation.references import references, referring
+from annotation.workflow.ground import Conflict, Incomplete, Role, given_reason, lock_part, record, record_for
+from annotation.workflow.named import NamedInTexts, namings, searched
+
+SUFFIXES = frozenset([".zip", ".json", ".jsonl", ".gz", ".parquet", ".csv"])  # an import may still be told by it
+
+
+class LastMaintainer(Conflict):
+    """Nobody else maintains some open submissions of the person; ``submissions`` are their numbers."""
+
+    def __init__(self, submissions: list[int]) -> None:
+        self.submissions = submissions
+        listed = ", ".join(map(str, submissions))
+        what = "submission" if len(submissions) == 1 else "submissions"
+        super().__init__(
+            f"Nobody else maintains the open {what} {listed}: afterwards only who runs the instance could add people, "
+            "settle reports or freeze there. Nothing was erased: make somebody else a maintainer first, or accept that."
+        )
+
+
+def erase(
+    actor: Person | None, person: Person, reason: str, accept_texts: bool = False, accept_unmaintained: bool = False
+) -> Person:
+    """Take a person's identity out of the database, for good; by themselves, by a maintainer of the instance, or by a
+    command (no actor).
+
+    Names, e-mail address, password, rights, tokens, drafts, phrases, sessions and records of sign-ins go. Labels and
+    all else that was said stay under the pseudonyms, and no chain of events, export or bundle of a frozen submission
+    changes. What they were working on goes back into the queues. NamedInTexts where texts that stay name the person,
+    unless these are accepted (``accept_texts``); LastMaintainer where open submissions would have no maintainer left,
+    unless that is (``accept_unmaintained``).
+    """
+    given = given_reason(reason, "erasing a person")
+    if actor is not None:
+        _has_the_right(actor, person)
+    # Before anything is locked, since it reads every text. Under the locks it is repeated for the submissions in which
+    # somebody has written anything meanwhile, each of them as a whole.
+    before = {} if accept_texts else searched(person)
+    with transaction.atomic():
+        # Everybody who runs the instance is locked too: two of them cannot erase each other at the same moment.
+        running = Q(is_superuser=True, is_active=True)
+        # Without the key, or events of theirs, written under the lock of a submission, would wait for us and we for it.
+        everybody = Person.objects.select_for_update(no_key=True, of=("self",)).filter(running | Q(pk=person.pk))
+        locked = list(everybody.order_by("pk"))
+        row = next(each for each in locked if each.pk == person.pk)
+        _may_erase(actor, row, others=[each for each in locked if each.pk != row.pk])
+        _names_nobody(given, row)
+        if not accept_texts and (texts := namings(searched(row, before))):
+            raise NamedInTexts(texts, whole=actor is None or actor.pk != row.pk)
+        parts = list(_parts(row))
+        for membership in parts:
+            _leave(membership)
+        # Under their locks: two maintainers who leave at the same moment would each count on the other.
+        alone = [part.submission_id for part in parts if _was_maintained_by(part)]
+        if alone and not accept_unmaintained:
+            raise LastMaintainer(alone)
+        _forget_traces(row)
+        _become_nobody(row)
+        append(None, "person_erased", actor=actor, person=row.pk, reason=given)
+        transaction.on_commit(_overwrite_what_was_deleted)
+    return row
+
+
+def _may_erase(actor: Person | None, person: Person, others: list[Person]) -> None:
+    if actor is not None:
+        _has_the_right(actor, person)
+    if person.erased_at is not None:
+        raise Conflict("This person has been erased already.")
+    if person.stand_in:
+        raise Conflict("This is nobody's account: it carries a pseudonym of an evidence bundle.")
+    if person.is_superuser and person.is_active and not others:
+        raise Conflict("This is the last account that runs the instance; make another one superuser first.")
+
+
+def _has_the_right(actor: Person, person: Person) -> None:
+    if actor.pk != person.pk and not (actor.is_active and (actor.is_staff or actor.is_superuser)):
+        raise PermissionDenied("Only the person or a maintainer of the instance may erase an account.")
+    if person.is_superuser and not actor.is_superuser:
+        raise PermissionDenied("Who runs the instance is erased by themselves, or by another one who runs it.")
+
+
+def _names_nobody(reason: str, person: Person) -> None:
+    """Refuse a reason that says who is erased: it is kept."""
+    names = (person.username, person.first_name, person.last_name, person.email)
+    written = [rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if len(name) > 2]
+    if any(re.search(name, reason, re.IGNORECASE) for name in written):
+        message = "The reason is kept: leave the person's name and address out of it."
+        raise Incomplete([Problem("reason_names_person", message, "reason")])
+
+
+def _parts(person: Person) -> QuerySet[Membership]:
+    """The person's parts in what was made here: what came in a bundle is closed, and its lock comes after its sample's.
+
+    By submission, as everybody locks several of them.
+    """
+    parts = Membership.objects.filter(person=person, deactivated_at__isnull=True, submission__audited=False)
+    return parts.select_related("submission", "person").order_by("submission")
+
+
+def maintained_alone(person: Person) -> list[Membership]:
+    """The parts in open submissions that would have no maintainer without the person."""
+    return [part for part in _parts(person) if _was_maintained_by(part)]
+
+
+def _was_maintained_by(part: Membership) -> bool:
+    """Whether an open submission has, or had until now, no other maintainer."""
+    if part.role != Role.MAINTAINER or part.submission.frozen_at is not None:
+        return False
+    maintainers = Membership.objects.filter(submission=part.submission_id, role=Role.MAINTAINER)
+    return not maintainers.filter(deactivated_at__isnull=True).exclude(pk=part.pk).exists()
+
+
+def _leave(membership: Membership) -> None:
+    """End a part in a submission that can still change; in the person's own name, since nobody else has to act.
+
+    In one that is frozen the record is closed: nothing is added to it.
+    """
+    leaving, held, undecided = lock_part(membership.submission, membership.person)
+    submission = membership.submission = leaving.submission  # as it is under the lock
+    if submission.frozen_at is not None:
+        return
+    for assignment in held:
+        assignment.delete()
+        record_for(leaving, "lease_expired", assignment.trajectory, slot=assignment.slot)
+    for adjudication in undecided:
+        adjudication.delete()
+        record_for(leaving, "adjudication_left", adjudication.trajectory, revision=adjudication.revision)
+    leaving.deactivated_at = timezone.now()
+    leaving.save(update_fields=["deactivated_at"])
+    record(submission, leaving, "member_deactivated", member=leaving.pseudonym)
+
+
+def _forget_traces(person: Person) -> None:
+    """Delete what hangs on the person and belongs to no record of a review."""
+    for session in sign_ins.sessions_of(person):
+        session.delete()
+    for model in sign_ins.RECORDS:
+        sign_ins.attempts_of(person, model).delete()
+    ApiToken.objects.filter(person=person).delete()
+    Draft.objects.filter(author=person).delete()
+    Phrase.objects.filter(person=person).delete()
+    for field in references().values():
+        if "file_name" in {column.name for column in field.model._meta.concrete_fields}:
+            _call_files_nothing(referring(field, person))
+
+
+def _call_files_nothing(rows: QuerySet[Any]) -> None:
+    """Of uploads here, and of whatever upper floors keep of files that people gave."""
+    for row in rows.only("file_name"):
+        suffix = PurePath(row.file_name).suffix.lower()
+        row.file_name = f"file{suffix if suffix in SUFFIXES else ''}"
+        row.save(update_fields=["file_name"])
+
+
+def _become_nobody(person: Person) -> None:
+    person.username = f"erased-{secrets.token_hex(6)}"
+    person.first_name = person.last_name = person.email = ""
+    person.is_active = person.is_staff = person.is_superuser = False
+    person.last_login = None
+    person.erased_at = timezone.now()
+    person.set_unusable_password()
+    person.save()
+    person.groups.clear()
+    person.user_permissions.clear()
+    sign_ins.admin_entries_about(person).update(object_repr=person.username)
+
+
+def _overwrite_what_was_deleted() -> None:
+    """Let SQLite write its journal into the database now, where deleted content is overwritten (secure_delete)."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,0 +1,115 @@
+"""The verb that covers parts of a screenshot in what leaves this instance."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.utils import timezone
+
+from annotation import access, redactions, screenshots
+from annotation.models import Redaction, Screenshot, Submission
+from annotation.records import Problem
+from annotation.workflow.ground import (
+    Conflict,
+    Incomplete,
+    Role,
+    active_member,
+    given_reason,
+    lock_submission,
+    made_here,
+    record,
+)
+
+MOST_BOXES = 50
+
+Boxes = list[list[int]]
+
+
+def redact(
+    person: Any, submission: Submission, screenshot: Screenshot, boxes: Sequence[Sequence[int]], reason: str
+) -> Redaction:
+    """Cover ``boxes`` ([x, y, width, height] in pixels of the original) of a screenshot in bundles and exports.
+
+    It replaces an earlier redaction of the picture in this submission; no boxes take that one back. At any time, also
+    after the freeze: nobody in the review, and no judge, is shown anything else than before.
+    """
+    # Before the work with the picture, and again under the lock, where a superuser may become a member by it.
+    if access.role_in(person, submission) is not Role.MAINTAINER:
+        raise PermissionDenied("Only an active maintainer of this submission may do that.")
+    made_here(submission)
+    given = given_reason(reason, "redacting a picture")
+    _shown_in(submission, screenshot)
+    inside = _checked(boxes, screenshot)
+    redacted, size = _kept(screenshot, inside) if inside else ("", 0)
+    with transaction.atomic():
+        submission = lock_submission(submission.pk)
+        member = active_member(person, submission, Role.MAINTAINER)
+        earlier = redactions.of_picture(submission, screenshot)
+        _changes_something(redactions.that_holds(earlier), inside)
+        made = Redaction.objects.create(
+            submission=submission,
+            original=screenshot.sha256,
+            revision=len(earlier) + 1,
+            boxes=inside,
+            reason=given,
+            redacted=redacted,
+            size=size,
+            redacted_by=person,
+            redacted_at=timezone.now(),
+        )
+        facts = {"original": made.original, "revision": made.revision, "boxes": inside, "reason": given}
+        record(submission, member, "screenshot_redacted", **facts, redacted=redacted or None, size=size)
+        return made
+
+
+def _shown_in(submission: Submission, screenshot: Screenshot) -> None:
+    # One that came covered is known by its original, which is not here to be covered otherwise.
+    if not screenshot.steps.filter(trajectory__submission=submission, withheld__isnull=True).exists():
+        raise Incomplete(
+            [Problem("screenshot_unknown", "No step of this submission shows this picture.", "screenshot")]
+        )
+
+
+def _checked(boxes: Sequence[Sequence[int]], screenshot: Screenshot) -> Boxes:
+    """The boxes as plain lists, each once; raises Incomplete with everything that is wrong with them."""
+    problems = (
+        [] if len(boxes) <= MOST_BOXES else [Problem("too_many_boxes", f"Draw at most {MOST_BOXES} boxes.", "boxes")]
+    )
+    width, height = screenshot.width, screenshot.height
+    for number, box in enumerate(boxes[:MOST_BOXES], start=1):
+        if not _is_inside(box, width, height):
+            message = f"Box {number} is not within the picture, which has {width} × {height} pixels."
+            problems.append(Problem("box_outside", message, "boxes"))
+    if problems:
+        raise Incomplete(problems)
+    return [list(box) for box in dict.fromkeys(tuple(box) for box in boxes)]
+
+
+def _is_inside(box: Sequence[int], width: int, height: int) -> bool:
+    if len(box) != 4 or not all(type(value) is int for value in box):  # True is no number of pixels
+        return False
+    x, y, wide, high = box
+    return x >= 0 and y >= 0 and wide >= 1 and high >= 1 and x + wide <= width and y + high <= height
+
+
+def _kept(screenshot: Screenshot, boxes: Boxes) -> tuple[str, int]:
+    """Make the covered picture and keep it; its SHA-256 and its size in bytes."""
+    try:
+        data = screenshots.covered(screenshot.sha256, boxes)
+        sha256 = hashlib.sha256(data).hexdigest()
+        screenshots.keep_bytes(sha256, data)
+    except screenshots.STORE_ERRORS as error:
+        raise Conflict("The image store has lost this picture, or does not answer; nothing was changed.") from error
+    return sha256, len(data)
+
+
+def _changes_something(held: Redaction | None, boxes: Boxes) -> None:
+    if not boxes and held is None:
+        message = "Draw at least one box: there is no redaction of this picture that could be taken back."
+        raise Incomplete([Problem("boxes_missing", message, "boxes")])
+    if held is not None and held.boxes == boxes:
+        raise Conflict("This picture is covered like this already.")

@@ -1,0 +1,106 @@
+"""Migrations that rebuild tables with rows in them, back and forward again, and the triggers that such a table loses.
+
+Only those whose way back says something of the rows. Their tables are left as the newest migrations have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.exceptions import IrreversibleError
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+
+from annotation import testing
+from annotation.models import Redaction, Screenshot, Submission, triggers
+from judges.models import Judge
+from judges.tests.rows import judge_row, run_row
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
+BEFORE_REDACTIONS = ("annotation", "0007_audits_and_privacy")
+BEFORE_BUNDLED_JUDGES = ("judges", "0002_expectations")
+
+To = Callable[..., Any]
+
+
+@pytest.fixture
+def to(transactional_db: None) -> Iterator[To]:
+    """A function that migrates to what it is given, or to the newest; returns the models of then, by name."""
+
+    def migrate(*targets: tuple[str, str]) -> Any:
+        executor = MigrationExecutor(connection)
+        return executor.migrate(list(targets) or executor.loader.graph.leaf_nodes()).apps.get_model
+
+    yield migrate
+    migrate()
+
+
+def standing() -> list[str]:
+    query = (
+        "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
+        if connection.vendor == "postgresql"
+        else "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return sorted(name for (name,) in cursor.fetchall())
+
+
+def audited() -> Submission:
+    return Submission.objects.create(
+        benchmark=testing.benchmark(1, slug="came"),
+        agent=testing.bare_submission(1, agent="Their Agent").agent,
+        digest="of theirs",
+        audited=True,
+    )
+
+
+def test_judges_are_the_same_after_going_back_and_stay_frozen(to: To) -> None:
+    run = run_row(testing.bare_submission(1), judge_row("strict"))
+    before = Judge.objects.values().get()
+
+    judge = to(BEFORE_BUNDLED_JUDGES)("judges", "Judge")
+    assert judge.objects.values().get() == {k: v for k, v in before.items() if k not in ("came_with_id", "stated")}
+    assert standing() == triggers.names()
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        judge.objects.update(model="another")
+
+    to()
+    assert Judge.objects.values().get() == before
+    assert run.judge == Judge.own.get()
+    assert standing() == triggers.names()
+
+
+def test_judges_that_came_in_a_bundle_are_in_the_way_back(to: To) -> None:
+    fields = {"name": "strict", "scorer": "webjudge", "frozen_at": timezone.now()}
+    Judge.objects.create(**fields)
+    came = Judge.objects.create(**fields, came_with=audited(), stated="f" * 64)
+
+    with pytest.raises(IrreversibleError, match=rf"strict@1 of submission {came.came_with_id}\)"):
+        to(BEFORE_BUNDLED_JUDGES)
+
+    assert [row.stated for row in Judge.objects.order_by("pk")] == ["", "f" * 64]
+    assert standing() == triggers.names()
+
+
+def test_redactions_keep_their_pictures_on_the_way_back(to: To) -> None:
+    here, mira = testing.bare_submission(1), testing.person("mira")
+    Screenshot.objects.create(sha256="a" * 64, width=320, height=200, size=5, media_type="image/png")
+    fields = {"boxes": [[0, 0, 5, 5]], "reason": "A name.", "redacted_by": mira, "redacted_at": timezone.now()}
+    for submission, original, revision in ((here, "a", 1), (here, "a", 2), (audited(), "b", 1)):
+        Redaction.objects.create(submission=submission, original=original * 64, revision=revision, **fields)
+    before = list(Redaction.objects.order_by("pk").values())
+
+    redaction = to(BEFORE_REDACTIONS)("annotation", "Redaction")
+    then = redaction.objects.order_by("pk").values_list("screenshot__sha256", "original", "revision")
+    assert list(then) == [("a" * 64, "", 1), ("a" * 64, "", 2), (None, "b" * 64, 1)]
+    assert standing() == triggers.names()
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        redaction.objects.update(reason="Another.")
+
+    to()
+    assert list(Redaction.objects.order_by("pk").values()) == before
+    assert standing() == triggers.names()
