@@ -1,0 +1,259 @@
+"""Whether the chain is the one of which heads were published outside: what was published cannot be taken back."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+from evaluations.verifier.canonical import Malformed, canonical_json, parsed, values_in
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.ed25519 import verify
+from evaluations.verifier.findings import Finding, failed, noted, passed
+from evaluations.verifier.time_stamps import NoTimeStamp, stamped_text
+from evaluations.verifier.wrongs import counted
+
+ANCHORS = ("anchors", "Published heads of the chain")
+MOST_ANCHOR_SIGNATURES = 100  # of a kind that are checked: one takes some milliseconds, and the newest say the most
+MOST_PUBLISHED = 10_000_000  # values and lines of a file of heads: a million heads have six million
+CLOCKS = timedelta(minutes=10)  # by which the clocks of an instance and of an authority may differ
+HEX_64 = re.compile(r"[0-9a-f]{64}")
+HOW_TO_CHECK = (
+    "The authority's signature is not checked here. Write the token of its line in anchors.jsonl to token.der "
+    "(base64 --decode), then: openssl ts -verify -token_in -in token.der -digest HEAD -CAfile CERTIFICATE_OF_AUTHORITY"
+)
+
+
+def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str, str] | None = None) -> list[Finding]:
+    """What heads that were published say of the chain.
+
+    ``published`` are values of `published_lines` that the auditor got from where they were published, of any chains and
+    as hostile as anything; None when there are none. ``keys`` are public keys in hex by their id, for the signatures of
+    these lines. All findings have the name ``anchors``.
+    """
+    if not bundle.anchors and published is None:
+        return [noted(*ANCHORS, "None was published, and none was given (--anchors): nothing outside fixes the chain.")]
+    found = [_listed_heads(bundle)] if bundle.anchors else []
+    return found + _time_stamps_of(bundle) + _heads_from_outside(bundle, published, keys or {})
+
+
+def chain_id(text: str) -> str:
+    """The hash of a first event as somebody wrote it down; Malformed for what is none."""
+    if not HEX_64.fullmatch(asked := text.strip().lower()):
+        raise Malformed("is no chain id: 64 hex digits, the hash of the first event.")
+    return asked
+
+
+def chain_id_finding(bundle: Bundle, chain: str) -> Finding:
+    """Whether the bundle is of the chain whose id somebody was told before."""
+    here, title = _hash_of_event(bundle, 0), "The bundle is of the chain that was asked for"
+    if here == chain:
+        return passed("chain_id", title, "Its first event has the given hash: no other chain was put in its place.")
+    return failed("chain_id", title, f"Its chain is {here or 'none'}: another one than the given {chain}.")
+
+
+def published_lines(text: str) -> tuple[list[Any], int]:
+    """The values of a file of published heads, and how many lines could not be read: a full disk tears a line.
+
+    Malformed where the file as a whole is too long.
+    """
+    if values_in(text) + text.count("\n") > MOST_PUBLISHED:
+        raise Malformed(f"holds more than {MOST_PUBLISHED:,} values")
+    values, torn = [], 0
+    for line in text.split("\n"):
+        try:
+            values += [parsed(line)] if line.strip() else []
+        except Malformed:
+            torn += 1
+    return values, torn
+
+
+def _listed_heads(bundle: Bundle) -> Finding:
+    """anchors.jsonl against events.jsonl: both are the submitter's, so this proves only that they agree."""
+    wrong = [each["sequence"] for each in bundle.anchors if _hash_of_event(bundle, each["sequence"]) != each["head"]]
+    if wrong:
+        return _rewritten_after(wrong, "anchors.jsonl")
+    methods = ", ".join(sorted({each["method"] for each in bundle.anchors}))
+    return passed(
+        *ANCHORS,
+        f"All {len(bundle.anchors)} heads in anchors.jsonl ({methods}) are in the chain. The list is the "
+        "submitter's own word: compare it with what was published.",
+    )
+
+
+def _rewritten_after(wrong: list[int], source: str) -> Finding:
+    first = min(wrong)
+    return failed(
+        *ANCHORS,
+        f"The chain was rewritten after it was published: by {source} event {first} had another hash than it has here "
+        f"({len(wrong)} in all).",
+        [f"#{sequence}" for sequence in sorted(set(wrong))],
+    )
+
+
+def _hash_of_event(bundle: Bundle, sequence: int) -> str | None:
+    return bundle.events[sequence]["hash"] if 0 <= sequence < len(bundle.events) else None
+
+
+# --- what the auditor has from outside -------------------------------------------------------------------------------
+
+
+def _heads_from_outside(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> list[Finding]:
+    """Only what a known key signed can fail a bundle: anybody may append a line to a file of heads."""
+    if published is None:
+        return [noted(*ANCHORS, "No heads from outside were given (--anchors) to compare the chain with.")]
+    chain = _hash_of_event(bundle, 0)
+    heads = [line for line in published if _is_published_head(line)]
+    lines = [line for line in heads if line["chain"] == chain]
+    if not lines:
+        return [_other_chains(heads, len(published), keys)]
+    signed = [line for kind in _by_kind(bundle, lines) for line in _checked_heads(kind, keys)]
+    found = (_compared_heads(bundle, signed), _unsigned_heads(bundle, lines, signed), _heads_beyond(bundle, signed))
+    return [each for each in found if each]
+
+
+def _by_kind(bundle: Bundle, lines: list[Document]) -> tuple[list[Document], ...]:
+    """Heads that differ from the chain, that fit, and that are beyond its end: no kind crowds out another one."""
+    here = [line for line in lines if line["sequence"] < len(bundle.events)]
+    fits = [_hash_of_event(bundle, line["sequence"]) == line["head"] for line in here]
+    differing = [line for line, fit in zip(here, fits, strict=True) if not fit]
+    fitting = [line for line, fit in zip(here, fits, strict=True) if fit]
+    return differing, fitting, [line for line in lines if line["sequence"] >= len(bundle.events)]
+
+
+def _other_chains(heads: list[Document], given: int, keys: dict[str, str]) -> Finding:
+    one_of_each = {line["chain"]: line for line in heads if _names_known_key(line, keys)}
+    chains = len(_checked_heads(list(one_of_each.values()), keys))
+    by_key = f" They have {chains} other chains that were published by a key that is known here." if chains else ""
+    return noted(
+        *ANCHORS,
+        f"None of the {given} given heads is of this chain: it was never published there, or it was made anew from its "
+        f"first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain).",
+    )
+
+
+def _is_published_head(line: Any) -> bool:
+    if not isinstance(line, dict):
+        return False
+    hashes = (line.get("chain"), line.get("head"))
+    if type(line.get("sequence")) is not int or line["sequence"] < 0:
+        return False
+    return all(isinstance(h, str) and HEX_64.fullmatch(h) for h in hashes)
+
+
+def _checked_heads(lines: list[Document], keys: dict[str, str]) -> list[Document]:
+    """Those of the newest lines that are signed by the known key that they name."""
+    named = sorted((line for line in lines if _names_known_key(line, keys)), key=lambda line: line["sequence"])
+    return [line for line in named[-MOST_ANCHOR_SIGNATURES:] if _is_signed_head(line, keys[line["key_id"]])]
+
+
+def _names_known_key(line: Document, keys: dict[str, str]) -> bool:
+    return isinstance(line.get("key_id"), str) and line["key_id"] in keys
+
+
+def _is_signed_head(line: Document, key: str) -> bool:
+    said = {name: value for name, value in line.items() if name != "signature"}
+    try:
+        signature, public = bytes.fromhex(str(line.get("signature"))), bytes.fromhex(key)
+        return verify(public, canonical_json(said).encode(), signature)
+    except ValueError:
+        return False
+
+
+def _compared_heads(bundle: Bundle, signed: list[Document]) -> Finding | None:
+    """Lines up to the end of the bundle; a later one proves nothing wrong."""
+    differing, fitting, _ = _by_kind(bundle, signed)
+    if differing:
+        return _rewritten_after([line["sequence"] for line in differing], "what was published outside")
+    if not fitting:
+        return None
+    last = max(line["sequence"] for line in fitting)
+    were, fit = ("was", "fits") if len(fitting) == 1 else ("were", "fit")
+    return passed(
+        *ANCHORS,
+        f"{counted(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was "
+        f"checked, {fit}: events 0 to {last} are as they were then.",
+    )
+
+
+def _unsigned_heads(bundle: Bundle, lines: list[Document], signed: list[Document]) -> Finding | None:
+    """Lines of this chain of which nobody knows who wrote them, or that were too many to be checked."""
+    believed = set(map(id, signed))
+    left = [line for line in lines if id(line) not in believed]
+    if not left:
+        return None
+    differing = len(_by_kind(bundle, left)[0])
+    says = f", {differing} of which say otherwise than this chain" if differing else ""
+    return noted(
+        *ANCHORS,
+        f"{len(left)} of the given heads are left out{says}: no signature by a key that is known here was found on "
+        f"them (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are checked.",
+        [f"#{line['sequence']}" for line in left],
+    )
+
+
+def _heads_beyond(bundle: Bundle, lines: list[Document]) -> Finding | None:
+    """The end of a chain may have been left out, or the bundle is older than what was published: either way, ask."""
+    beyond = [line["sequence"] for line in lines if line["sequence"] >= len(bundle.events)]
+    if not beyond:
+        return None
+    return noted(
+        *ANCHORS,
+        f"Event {max(beyond)} was published, and the bundle ends with event {len(bundle.events) - 1}: it was made "
+        "before, or its end was left out. Ask for a new one.",
+        [f"#{sequence}" for sequence in sorted(set(beyond))],
+    )
+
+
+# --- time stamps -----------------------------------------------------------------------------------------------------
+
+
+def _time_stamps_of(bundle: Bundle) -> list[Finding]:
+    """The tokens of an authority: which head each is for, and when; a wrong one fails."""
+    wrong, late, times = [], [], []
+    for line in bundle.anchors:
+        if line["method"] != "rfc3161":
+            continue
+        try:
+            stamp = stamped_text(line["token"] or "")
+        except NoTimeStamp:
+            wrong.append(line["sequence"])
+            continue
+        if stamp.imprint != line["head"]:
+            wrong.append(line["sequence"])
+        times.append((stamp.at, line["sequence"]))
+        late += [line["sequence"] + 1] if _is_backdated(bundle, line["sequence"] + 1, stamp.at) else []
+    found = [_no_time_stamps(wrong)] if wrong else []
+    if times and not wrong:
+        at, sequence = max(times)
+        stamps = "1 time stamp is" if len(times) == 1 else f"{len(times)} time stamps are"
+        said = f"{stamps} for heads of this chain, the last for event {sequence} at {at.isoformat()}."
+        found.append(noted(*ANCHORS, f"{said} {HOW_TO_CHECK}"))
+    return found + ([_dated_before(late)] if late else [])
+
+
+def _no_time_stamps(wrong: list[int]) -> Finding:
+    return failed(
+        *ANCHORS,
+        f"{len(wrong)} tokens in anchors.jsonl are no time stamps (RFC 3161, SHA-256) of the heads that they stand by.",
+        [f"#{sequence}" for sequence in sorted(set(wrong))],
+    )
+
+
+def _dated_before(late: list[int]) -> Finding:
+    return noted(
+        *ANCHORS,
+        f"{len(late)} events say that they happened well before the time stamp of the event before them: a clock was "
+        "wrong, or they were made later than they say.",
+        [f"#{sequence}" for sequence in late],
+    )
+
+
+def _is_backdated(bundle: Bundle, sequence: int, stamped_at: datetime) -> bool:
+    """Whether the event after a stamped head says that it was there before the stamp, by more than clocks differ."""
+    if not 0 <= sequence < len(bundle.events):
+        return False
+    try:
+        return datetime.fromisoformat(bundle.events[sequence]["at"]) < stamped_at - CLOCKS
+    except (ValueError, TypeError, OverflowError):  # TypeError of a time without a zone
+        return False

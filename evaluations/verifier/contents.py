@@ -1,0 +1,148 @@
+"""Whether a package holds the files that its manifest and its documents promise, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from evaluations.verifier.canonical import Malformed, canonical_json, parsed
+from evaluations.verifier.covered import (
+    WrongPictures,
+    covered_pictures,
+    head_of,
+    is_picture_of,
+    is_png_of,
+    redacted_note,
+)
+from evaluations.verifier.documents import LINES, VALUES, Bundle, Document
+from evaluations.verifier.findings import Finding, failed, noted, passed
+from evaluations.verifier.package import Package
+from evaluations.verifier.parts import MANIFEST, PICTURES, SIGNATURE
+from evaluations.verifier.reading import Reading
+from evaluations.verifier.refusing import escaped
+from evaluations.verifier.schema_check import mismatches
+from evaluations.verifier.shapes import SCHEMAS
+
+MANIFEST_TITLE = "Every file is the one that the manifest lists"
+PICTURES_TITLE = "Screenshots and attachments are those of the trajectories"
+KNOWN_FILE = re.compile(
+    r"README\.md|verify\.py|ro-crate-metadata\.json|reports/report\.html|schemas/[a-z-]+\.schema\.json"
+    r"|screenshots/[0-9a-f]{64}\.(png|jpg|webp|redacted\.png)|attachments/[0-9a-f]{64}"
+)
+
+Progressed = Callable[[int, int], None]
+
+
+def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
+    """Whether the manifest lists exactly the files, with their sizes and ``digests`` (SHA-256 by name)."""
+    if MANIFEST not in package.names():
+        return _of_manifest(["MANIFEST.json is missing"], [MANIFEST])
+    data = package.read(MANIFEST)
+    try:
+        manifest = parsed(data.decode())
+        wrong = mismatches(manifest, SCHEMAS[MANIFEST])
+        if not wrong and canonical_json(manifest).encode() + b"\n" != data:
+            wrong = ["it is not canonical JSON with a line feed behind it"]
+    except (Malformed, UnicodeError) as error:
+        wrong = [f"it {error}"]
+    if wrong:
+        return _of_manifest([f"MANIFEST.json: {each}" for each in wrong], [MANIFEST])
+    return _listed(package, manifest["files"], digests)
+
+
+def _listed(package: Package, files: list[dict[str, Any]], digests: dict[str, str]) -> Finding:
+    paths = [each["path"] for each in files]
+    present = set(package.names()) - {MANIFEST, SIGNATURE}
+    wrong = [(path, f"{path} is listed and not there") for path in paths if path not in present]
+    wrong += [(path, f"{path} is there and not listed") for path in sorted(present - set(paths))]
+    wrong += [(path, f"{path} is no file of this format") for path in sorted(present) if not _is_known_file(path)]
+    if paths != sorted(set(paths)):
+        wrong.append((MANIFEST, "the manifest is not sorted by path, or lists a file twice"))
+    for each in files:
+        path = each["path"]
+        if path in present and (package.size(path), digests[path]) != (each["size"], each["sha256"]):
+            wrong.append((path, f"{path} is another file than the one that was listed"))
+    if wrong:
+        return _of_manifest([says for _, says in wrong], [path for path, _ in wrong])
+    return passed("manifest", MANIFEST_TITLE, f"All {len(files):,} files have the size and SHA-256 that it lists.")
+
+
+def _is_known_file(path: str) -> bool:
+    return path in LINES or path in VALUES or KNOWN_FILE.fullmatch(path) is not None
+
+
+def _of_manifest(wrong: list[str], places: list[str]) -> Finding:
+    more = f" {len(wrong) - 3} more things are wrong." if len(wrong) > 3 else ""
+    return failed("manifest", MANIFEST_TITLE, "; ".join(wrong[:3]) + "." + more, places)
+
+
+def digests_of(package: Package, progress: Progressed) -> dict[str, str]:
+    """SHA-256 of every file by name; ``progress`` hears how many are done, of how many."""
+    names = package.names()
+    found = {}
+    for number, name in enumerate(names, start=1):
+        found[name] = package.sha256(name)
+        progress(number, len(names))
+    return found
+
+
+# --- pictures and attachments --------------------------------------------------------------------------------------
+
+
+def picture_findings(reading: Reading, bundle: Bundle, digests: dict[str, str], package: Package) -> list[Finding]:
+    """`pictures`, and `redacted` where parts of some are covered. ``digests`` are those of all files by name."""
+    covered, wrong = covered_pictures(reading, bundle)
+    files = bundle.submission["contents"]["screenshots"] == "files"
+    promised = _promised(reading, bundle, covered, wrong) if files else {}
+    present = {name for name in digests if name.startswith(("screenshots/", "attachments/"))}
+    wrong += [(name, f"{name} is missing") for name in sorted(set(promised) - present)]
+    wrong += [(name, f"{name} belongs to no trajectory") for name in sorted(present - set(promised))]
+    for name in sorted(present & set(promised)):
+        if (digests[name], package.size(name)) != promised[name]:
+            wrong.append((name, f"{name} is not the file of the digest and size that the documents state"))
+    wrong += _no_pictures(reading, covered, present & set(promised), package)
+    hidden = [redacted_note(covered, reading, bundle)] if covered else []
+    if wrong:
+        says = "; ".join(text for _, text in wrong[:3]) + "."
+        more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
+        return [failed("pictures", PICTURES_TITLE, says + more, [place for place, _ in wrong]), *hidden]
+    if not files:
+        says = f"Only the digests of the {len(reading.pictures):,} pictures are here, so nobody can look at them."
+        return [noted("pictures", PICTURES_TITLE, says), *hidden]
+    return [passed("pictures", PICTURES_TITLE, f"All {len(promised):,} files are here with their digests."), *hidden]
+
+
+def _no_pictures(reading: Reading, covered: dict[str, Document], names: set[str], package: Package) -> WrongPictures:
+    """Screenshots that do not begin as pictures of their kind, and covered ones of another size than their original."""
+    wrong = []
+    for name in sorted(name for name in names if name.startswith("screenshots/")):
+        sha256 = name.removeprefix("screenshots/").partition(".")[0]
+        _, media_type, width, height = min(reading.pictures[sha256])
+        head = head_of(package, name)
+        if sha256 in covered and not is_png_of(head, width, height):
+            wrong.append((name, f"{name} is no PNG of {width} x {height} pixels, as its original is"))
+        elif sha256 not in covered and not is_picture_of(head, media_type):
+            wrong.append((name, f"{name} is no picture of the type {escaped(media_type, 60)}"))
+    return wrong
+
+
+def _promised(
+    reading: Reading, bundle: Bundle, covered: dict[str, Document], wrong: WrongPictures
+) -> dict[str, tuple[str, int]]:
+    """Digest and size of every file that ought to be there, by name."""
+    promised = {}
+    for sha256, stated in reading.pictures.items():
+        size, media_type, _, _ = min(stated)
+        if len(stated) > 1 or media_type not in PICTURES:
+            wrong.append((sha256, f"steps state no one size and known media type of the picture {sha256}"))
+        if sha256 in covered:
+            promised[f"screenshots/{sha256}.redacted.png"] = (covered[sha256]["redacted"], covered[sha256]["size"])
+        else:
+            promised[f"screenshots/{sha256}.{PICTURES.get(media_type, 'png')}"] = (sha256, size)
+    for trajectory in bundle.trajectories:
+        for each in trajectory["attachments"]:
+            if each["sha256"] in covered:  # the original must not be there under another name either
+                continue
+            promised[f"attachments/{each['sha256']}"] = (each["sha256"], each["size"])
+    return promised

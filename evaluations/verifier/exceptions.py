@@ -1,0 +1,247 @@
+"""What is allowed and has to be known: the claim `exceptions`. Each is told with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from evaluations.verifier.changes import (
+    decisions_revised,
+    flags_when_final,
+    labels_revised,
+    settings_changed,
+    work_given_up,
+)
+from evaluations.verifier.documents import Bundle
+from evaluations.verifier.findings import Finding, noted, passed
+from evaluations.verifier.replay import History
+from evaluations.verifier.rules import CLAIMS, NOT_EXECUTABLE, USUAL_RATE, undated
+from evaluations.verifier.wrongs import Wrong, counted, named, number_of, passed_between, quoted, text_in, whole_in
+
+TOLD_OF_A_KIND = 5  # exceptions of one kind that are told; all are counted
+Kind = tuple[str, str, Iterable[Wrong]]  # what one is called, what more are called, and all of them
+
+
+def exceptions_claim(bundle: Bundle, history: History) -> Finding:
+    """By kind, those that touch a verdict first: how many, and the first of them with their reasons."""
+    kinds = [*_of_verdicts(bundle, history), *_of_tasks(bundle, history), *_of_the_review(bundle, history)]
+    found = [(one, more, list(wrongs)) for one, more, wrongs in kinds]
+    told_of = " ".join(_told_kind(one, more, wrongs) for one, more, wrongs in found if wrongs)
+    if not told_of:
+        return passed("exceptions", CLAIMS["exceptions"], "There is none.")
+    places = [wrong.place for _, _, wrongs in found for wrong in wrongs]
+    return noted("exceptions", CLAIMS["exceptions"], told_of, places)
+
+
+def _told_kind(one: str, more: str, wrongs: list[Wrong]) -> str:
+    told_of = "; ".join(wrong.says for wrong in wrongs[:TOLD_OF_A_KIND])
+    rest = "; ..." if len(wrongs) > TOLD_OF_A_KIND else ""
+    return f"{counted(len(wrongs), one, more)}: {told_of}{rest}."
+
+
+def _of_verdicts(bundle: Bundle, history: History) -> Iterator[Kind]:
+    yield ("missing from a partial bundle", "missing from a partial bundle", _missing(bundle))
+    revised = decisions_revised(bundle)
+    yield ("blind decision turned afterwards", "blind decisions turned afterwards", revised.blind_turned)
+    yield ("decision turned afterwards", "decisions turned afterwards", revised.turned)
+    yield ("label turned by a revision", "labels turned by a revision", labels_revised(bundle, turned=True))
+    flagged = flags_when_final(history)
+    yield ("flag after a draw or a final verdict", "flags after a draw or a final verdict", flagged)
+    yield ("reopened verdict", "reopened verdicts", _reopened(bundle))
+    yield ("reopening of the whole submission", "reopenings of the whole submission", _submission_reopened(history))
+    yield ("other revision of a decision", "other revisions of decisions", revised.others)
+    yield ("other revision of a label", "other revisions of labels", labels_revised(bundle, turned=False))
+
+
+def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
+    yield ("outdated task", "outdated tasks", _outdated(bundle))
+    yield ("task with several trajectories", "tasks with several trajectories", _doubled(bundle))
+    yield ("trajectory of a task worded otherwise", "trajectories of tasks worded otherwise", _reworded(bundle))
+    yield ("trajectory of a replaced task version", "trajectories of replaced task versions", _superseded(bundle))
+    yield ("task without a key point", "tasks without a key point", _without_key_points(bundle))
+    late = "written after somebody had claimed the trajectory"
+    yield (f"key point {late}", f"key points {late}", _late_key_points(bundle, history))
+    yield ("freeze without the catalogue", "freezes without the catalogue", _catalogue_unfixed(history))
+    yield ("import without its report", "imports without their report", _report_lost(bundle, history))
+
+
+def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
+    yield ("trajectory given back", "trajectories given back", _released(bundle))
+    yield ("redaction of a screenshot", "redactions of screenshots", _redacted(bundle))
+    yield ("draw of less than 10 %", "draws of less than 10 %", _small_draws(bundle))
+    yield ("setting changed after the first label", "settings changed after the first label", settings_changed(history))
+    yield ("person who left", "people who left", _left(bundle))
+    yield ("informed second stage", "informed second stages", _informed(bundle))
+    yield ("known answer set", "known answers set", _known_answers(history))
+    not_passed = "who had not passed the practice that was asked for"
+    yield (f"annotator {not_passed}", f"annotators {not_passed}", _unpractised(bundle, history))
+    look = "after a look at what a judge goes by"
+    yield (f"decision {look}", f"decisions {look}", _evidence_seen(history))
+    yield from work_given_up(history)
+
+
+def _missing(bundle: Bundle) -> Iterator[Wrong]:
+    for problem in bundle.submission["missing"]:
+        yield Wrong(f"{named(problem['code'])} {named(problem['where'])}".strip(), problem["where"] or problem["code"])
+
+
+def _outdated(bundle: Bundle) -> Iterator[Wrong]:
+    said: dict[str, set[str]] = {}
+    for row in bundle.labels + bundle.adjudications:
+        facts = row["facts"]
+        if facts["verdict"] == NOT_EXECUTABLE and facts["cause"] == "task_outdated":
+            said.setdefault(facts["task_id"], set()).add(row["annotator"] if "annotator" in row else row["adjudicator"])
+    for task_id, people in said.items():
+        yield Wrong(f"{named(task_id)} by {', '.join(named(who) for who in sorted(people)[:5])}", task_id)
+    for row in bundle.reports:
+        if row["kind"] == "task_outdated":
+            yield quoted(row["task_id"], row["note"])
+
+
+def _reopened(bundle: Bundle) -> Iterable[Wrong]:
+    return (quoted(row["task_id"], row["reason"]) for row in bundle.reopenings)
+
+
+def _submission_reopened(history: History) -> Iterator[Wrong]:
+    for moment in history.of("submission_reopened"):
+        place = number_of(moment.event)
+        yield Wrong(f"event {place} (“{named(text_in(moment.payload, 'reason') or '')}”)", place)
+
+
+def _released(bundle: Bundle) -> Iterable[Wrong]:
+    return (quoted(row["task_id"], row["reason"]) for row in bundle.releases)
+
+
+def _redacted(bundle: Bundle) -> Iterator[Wrong]:
+    """The newest revision of each picture, unless it takes the redaction back."""
+    newest = {row["original"]: row for row in sorted(bundle.redactions, key=lambda row: row["revision"])}
+    for original, row in newest.items():
+        if row["boxes"]:
+            yield quoted(original, row["reason"])
+
+
+def _small_draws(bundle: Bundle) -> Iterator[Wrong]:
+    for row in bundle.draws:
+        if row["facts"]["rate"] < USUAL_RATE:
+            yield Wrong(f"draw {named(row['facts']['number'])} at {row['facts']['rate'] * 100:g} %", "draws.jsonl")
+
+
+def _left(bundle: Bundle) -> Iterator[Wrong]:
+    for person in bundle.people:
+        if person["deactivated_at"] is not None:
+            yield Wrong(named(person["pseudonym"]), person["pseudonym"])
+
+
+def _informed(bundle: Bundle) -> Iterator[Wrong]:
+    blind = {
+        (row["facts"]["task_id"], row["facts"]["slot"], row["facts"]["revision"]): row["facts"]["verdict"]
+        for row in bundle.labels
+    }
+    for row in bundle.informed:
+        shown, said = row["shown"], row["informed"]
+        before = blind.get((shown["task_id"], shown["slot"], shown["revision"]))
+        how = "looked" if said is None else "kept" if said["verdict"] == before else "would change"
+        yield Wrong(f"{named(row['annotator'])} {how} on {named(shown['task_id'])}", shown["task_id"])
+
+
+def _known_answers(history: History) -> Iterator[Wrong]:
+    for moment in history.of("known_answer_set"):
+        yield Wrong(f"{named(moment.task_id)}", moment.task_id or number_of(moment.event))
+
+
+def _unpractised(bundle: Bundle, history: History) -> Iterator[Wrong]:
+    """Who labelled without the event of having reached the mark, where one is set: also before it was."""
+    if bundle.submission["pass_mark"] is None and all(m.settings["pass_mark"] is None for m in history.moments):
+        return
+    practised: set[str] = set()
+    odd: dict[str, list[int]] = {}  # labels in all, and those before there was a mark
+    for moment in history.of("practice_passed", "label_submitted"):
+        if moment.kind == "practice_passed":
+            practised.add(moment.actor)
+        elif moment.actor not in practised:
+            number = odd.setdefault(moment.actor, [0, 0])
+            number[0] += 1
+            number[1] += moment.settings["pass_mark"] is None
+    for who, (labels, before) in odd.items():
+        early = f", {before} before it was asked for" if before else ""
+        yield Wrong(f"{named(who)} with {counted(labels, 'label')}{early}", who)
+
+
+def _evidence_seen(history: History) -> Iterator[Wrong]:
+    """A decision of an adjudicator who had opened the network evidence of the same checks that a judge has."""
+    seen: set[tuple[str, str]] = set()
+    for moment in history.of("network_evidence_seen", "adjudication_decided"):
+        key = (moment.actor, moment.task_id or "")
+        if moment.kind == "network_evidence_seen":
+            seen.add(key)
+        elif key in seen:
+            says = f"{named(key[0])} on {named(key[1])}, decision {named(whole_in(moment.payload, 'revision'))}"
+            yield Wrong(says, key[1])
+
+
+# --- tasks ----------------------------------------------------------------------------------------------------------
+
+
+def _doubled(bundle: Bundle) -> Iterator[Wrong]:
+    """Tasks that count more than once: real submissions have generations of a task beside each other."""
+    generations: dict[str, list[str]] = {}
+    for line in bundle.trajectories:
+        generations.setdefault(undated(line["task_id"]), []).append(line["task_id"])
+    for base, task_ids in generations.items():
+        if len(task_ids) > 1:
+            more = ", ..." if len(task_ids) > 5 else ""
+            yield Wrong(f"{named(base)} ({', '.join(named(each) for each in task_ids[:5])}{more})", task_ids[0])
+
+
+def _reworded(bundle: Bundle) -> Iterator[Wrong]:
+    """What the agent was told is not the text of the task that its trajectory was judged by."""
+    texts = {(task["task_id"], task["version"]): task["text"].split() for task in bundle.catalogue}
+    for line in bundle.trajectories:
+        text = texts.get((line["task_id"], line["task_version"]))
+        if text is not None and line["task_text"].strip() and line["task_text"].split() != text:
+            yield quoted(line["task_id"], line["task_text"])
+
+
+def _superseded(bundle: Bundle) -> Iterator[Wrong]:
+    newest: dict[str, int] = {}
+    for task in bundle.catalogue:
+        newest[task["task_id"]] = max(newest.get(task["task_id"], 0), task["version"])
+    for line in bundle.trajectories:
+        last = newest.get(line["task_id"], 0)
+        if line["task_version"] < last:
+            says = f"{named(line['task_id'])} by version {named(line['task_version'])} of {named(last)}"
+            yield Wrong(says, line["task_id"])
+
+
+def _without_key_points(bundle: Bundle) -> Iterator[Wrong]:
+    judged = {(line["task_id"], line["task_version"]) for line in bundle.trajectories}
+    for task in bundle.catalogue:
+        if (task["task_id"], task["version"]) in judged and not task["key_points"]:
+            yield Wrong(named(task["task_id"]), task["task_id"])
+
+
+def _late_key_points(bundle: Bundle, history: History) -> Iterator[Wrong]:
+    """Key points that were accepted when somebody had claimed the trajectory already, whatever came of that claim."""
+    first: dict[str | None, str] = {}
+    for moment in history.of("claimed"):
+        first.setdefault(moment.task_id, moment.event["at"])
+    judged = {(line["task_id"], line["task_version"]) for line in bundle.trajectories}
+    for task in bundle.catalogue:
+        if (task["task_id"], task["version"]) not in judged:
+            continue
+        for point in task["key_points"]:
+            if (passed_between(first.get(task["task_id"]), point["accepted_at"]) or 0) > 0:
+                yield quoted(task["task_id"], point["text"])
+
+
+def _catalogue_unfixed(history: History) -> Iterator[Wrong]:
+    if history.frozen and not history.catalogue_is_fixed:
+        place = number_of(history.of("frozen")[-1].event)
+        yield Wrong(f"event {place} has no digest of it, so tasks could have been left out", place)
+
+
+def _report_lost(bundle: Bundle, history: History) -> Iterator[Wrong]:
+    """The import recorded the digest of a report that is not here, as those of before reports were kept do."""
+    if bundle.import_report is None and history.moments and not history.report_is_kept:
+        place = number_of(history.moments[0].event)
+        says = f"event {place} has its digest alone, so what the import refused or left out, and why, is not known"
+        yield Wrong(says, place)

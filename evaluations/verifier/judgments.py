@@ -1,0 +1,294 @@
+"""Whether judgments are those of which the chain has the digest: the check `judgments`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import MOST_PLACES, Finding, failed, noted, passed
+from evaluations.verifier.judge_events import (
+    FAILED_ITEMS,
+    NO_VERDICT,
+    WAITING_ITEMS,
+    Came,
+    RecordedRun,
+    counted_at_end,
+    recorded_runs,
+)
+from evaluations.verifier.rules import TOLERANCE, imported_run
+from evaluations.verifier.wrongs import TOLD, Wrong, counted, hashed, named, number_of, passed_between, together
+
+OF_JUDGMENTS = "Judgments are those that the chain recorded when their runs ended"
+THEIR_WORD = (
+    "That these judges said this of these trajectories stays the submitter's word, as does the wording of reasons. No "
+    "final verdict rests on them."
+)
+OF_RUNS_HERE = ("event_run", "repeat", "started_at", "finished_at")  # what runs have that were not imported
+RUN_FACTS = ("task_id", "repetition", "verdict", "error", "score", "judged_at")
+JUDGE_FACTS = ("scorer", "scorer_version", "model", "parameters", "generation")  # a fingerprint has, beside prompts
+CLOCKS_APART = 300.0  # seconds that the clocks of a worker and of the machine that writes an event may differ
+RUNS_NAMED = 5  # in a note
+
+
+def judgments_findings(bundle: Bundle) -> list[Finding]:
+    """The check; nothing for a bundle without judges of which the chain tells nothing either."""
+    if bundle.judgments is not None or bundle.comparison is not None:
+        return [judgments_finding(bundle)]
+    recorded, wrongs = recorded_runs(bundle.events)
+    if wrongs:
+        return [_of_wrongs(wrongs)]
+    if not (number := sum(not run.test for run in recorded.values())):
+        return []
+    of_how_many = f"{counted(number, 'run')} of judges, tests left out"
+    says = f"The bundle was made without judges, and the chain tells of {of_how_many}."
+    return [noted("judgments", OF_JUDGMENTS, says)]
+
+
+def judgments_finding(bundle: Bundle) -> Finding:
+    """Every run of the chain is there as its events say, with the judgments that it had when it ended last."""
+    recorded, wrongs = recorded_runs(bundle.events)
+    wrongs += [
+        *_runs_unlike_events(bundle, recorded),
+        *_runs_out_of_order(bundle, recorded),
+        *_judgments_without_run(bundle),
+        *_judgments_unlike_events(bundle, recorded),
+        *_other_judges_than_stated(bundle),
+        *_impossible_lines(bundle, recorded),
+    ]
+    return _of_wrongs(wrongs) if wrongs else _how_many(bundle, recorded)
+
+
+def _of_wrongs(wrongs: list[Wrong]) -> Finding:
+    first = " ".join(wrong.says for wrong in wrongs[:TOLD])
+    says = first if len(wrongs) <= TOLD else f"{len(wrongs)} things are wrong. The first: {first}"
+    return failed("judgments", OF_JUDGMENTS, says, [wrong.place for wrong in wrongs[:MOST_PLACES]])
+
+
+def _how_many(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
+    fixed = {line["run"] for line in bundle.runs or [] if _is_covered(line, recorded)}
+    total = len(bundle.judgments or [])
+    inside = sum(line["run"] in fixed for line in bundle.judgments or [])
+    more = [*_never_ended(bundle, recorded), *_withheld(bundle)]
+    if total and inside == total and not more:
+        good = f"All {counted(total, 'judgment')} are those of which the chain has the digest. {THEIR_WORD}"
+        return passed("judgments", OF_JUDGMENTS, good)
+    says = (
+        f"{inside} of {counted(total, 'judgment')} are covered by the chain of events, and {total - inside} are not: "
+        "imported ones, and those of runs that did not end, or ended before the chain recorded what came of them."
+    )
+    return noted("judgments", OF_JUDGMENTS, " ".join([says, *more, THEIR_WORD]))
+
+
+def _is_covered(line: Document, recorded: dict[int, RecordedRun]) -> bool:
+    run = recorded.get(line["event_run"])
+    return run is not None and run.digest is not None
+
+
+def _never_ended(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[str]:
+    numbers = [line["run"] for line in bundle.runs or [] if line["event_run"] in recorded and _is_open(line)]
+    counting = sum(line["run"] in numbers and line["counts"] for line in bundle.judgments or [])
+    if numbers:
+        whose = f"{_runs_named(numbers)} neither finished nor {'was' if len(numbers) == 1 else 'were'} cancelled"
+        yield f"{whose}: nothing holds what is said of their judgments to the chain, and {counting} of them count."
+
+
+def _withheld(bundle: Bundle) -> Iterator[str]:
+    if numbers := [line["run"] for line in bundle.runs or [] if line["withheld"]]:
+        why = "an address or a path was taken out, so nobody can compare the fingerprint of the judge"
+        yield f"Of {_runs_named(numbers)} {why}."
+
+
+def _runs_named(numbers: list[Any]) -> str:
+    told_of = ", ".join(named(number) for number in numbers[:RUNS_NAMED])
+    more = ", ..." if len(numbers) > RUNS_NAMED else ""
+    return f"{'Run' if len(numbers) == 1 else 'Runs'} {told_of}{more}"
+
+
+def _is_open(line: Document) -> bool:
+    return line["state"] not in ("finished", "cancelled")
+
+
+# --- what the documents say ------------------------------------------------------------------------------------------
+
+
+def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+    """Runs of the documents and of the events, one to one."""
+    lines = bundle.runs or []
+    for name, what in (("run", "twice in runs.jsonl"), ("event_run", "two runs in runs.jsonl")):
+        for number, times in Counter(line[name] for line in lines if line[name] is not None).items():
+            if times > 1:
+                yield Wrong(f"Run {named(number)} is {what}.", _place_of(number))
+    for line in lines:
+        number = line["event_run"]
+        if imported_run(line) and any(line[name] is not None for name in OF_RUNS_HERE):
+            says = f"Run {named(line['run'])} is said to be imported, and has times, repetitions or events."
+            yield Wrong(says, _place_of(line["run"]))
+        elif not imported_run(line) and number is None:
+            says = f"Run {named(line['run'])} is {named(line['state'])}, and there is no event of it."
+            yield Wrong(says, _place_of(line["run"]))
+        elif number is not None:
+            yield from _as_the_events_say(line, recorded.get(number))
+    there = {line["event_run"] for line in lines}
+    for number, run in recorded.items():
+        if not run.test and number not in there:
+            place = number_of(run.start)
+            yield Wrong(f"The run of event {place} is not in runs.jsonl.", place)
+
+
+def _as_the_events_say(line: Document, run: RecordedRun | None) -> Iterator[Wrong]:
+    place = _place_of(line["run"])
+    whose = f"Run {named(line['run'])} ({named(line['judge'])})"
+    if run is None or run.test:
+        yield Wrong(f"{whose} is none that the events tell of.", place)
+        return
+    judge = line["judge"] if line["version"] == 1 else f"{line['judge']}@{line['version']}"
+    if (run.judge, run.fingerprint) != (judge, line["fingerprint"]):
+        yield Wrong(f"{whose} is of another judge than its events.", place)
+    if run.state != ("open" if line["state"] in ("waiting", "running") else line["state"]):
+        yield Wrong(f"{whose} is {named(line['state'])}, and by its events it is {run.state}.", place)
+    elif run.state == "finished" and run.end and not together(line["finished_at"], run.end["at"], TOLERANCE):
+        yield Wrong(f"{whose} finished at another time than its event.", place)
+    elif run.state != "finished" and line["finished_at"] is not None:
+        yield Wrong(f"{whose} is {named(line['state'])}, and has a time at which it finished.", place)
+    if line["repeat"] != run.repetitions:
+        says = f"{whose} has {named(line['repeat'])} repetitions, and event {number_of(run.start)} says otherwise."
+        yield Wrong(says, place)
+    if not _during(run, line["started_at"]):
+        yield Wrong(f"{whose} began before its first event, or after its last.", place)
+
+
+def _during(run: RecordedRun, at: str | None) -> bool:
+    """Whether a worker can have written this time; one that nobody knows is none that contradicts anything."""
+    before = passed_between(at, run.start["at"])
+    after = passed_between(run.end["at"], at) if run.end else None
+    return (before or 0) <= CLOCKS_APART and (after or 0) <= CLOCKS_APART
+
+
+def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+    """Of two runs the one with the higher number counts: they are numbered as they started, imported ones last."""
+    place = {number: position for position, number in enumerate(recorded)}
+    last, before = -1, ""
+    for line in sorted(bundle.runs or [], key=lambda line: line["run"]):
+        own = len(place) if imported_run(line) else place.get(line["event_run"])
+        if own is not None and own < last:
+            says = f"Run {named(line['run'])} started before run {before}, or is none that was imported as that one."
+            yield Wrong(says, _place_of(line["run"]))
+        elif own is not None:
+            last, before = own, named(line["run"])
+    imported = Counter((line["judge"], line["version"]) for line in bundle.runs or [] if imported_run(line))
+    for (judge, version), times in imported.items():
+        if times > 1:
+            yield Wrong(f"{named(judge)}@{named(version)} has {times} imported runs.", named(judge))
+
+
+def _judgments_without_run(bundle: Bundle) -> Iterator[Wrong]:
+    known = {line["run"] for line in bundle.runs or []}
+    unknown = Counter(line["run"] for line in bundle.judgments or [] if line["run"] not in known)
+    for number, times in unknown.items():
+        yield Wrong(f"{counted(times, 'judgment')} of run {named(number)}, which there is not.", _place_of(number))
+
+
+def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+    """Runs of which other judgments are here than when they ended last, by the digest or by how many there are."""
+    said: dict[Any, list[Document]] = defaultdict(list)
+    for line in bundle.judgments or []:
+        said[line["run"]].append({name: line[name] for name in RUN_FACTS})
+    for line in bundle.runs or []:
+        run, facts = recorded.get(line["event_run"]), said[line["run"]]
+        if run is None or run.end is None:
+            continue
+        facts.sort(key=lambda fact: (fact["task_id"], fact["repetition"]))
+        whose = f"The judgments of run {named(line['run'])} ({named(line['judge'])})"
+        if run.digest is not None and hashed(facts) != run.digest:
+            says = f"{whose} are not those that event {number_of(run.end)} has the digest of."
+            yield Wrong(says, _place_of(line["run"]))
+        elif not _as_counted(facts, run, run.end):
+            yield Wrong(f"{whose} are not as many as event {number_of(run.end)} counts.", _place_of(line["run"]))
+
+
+def _as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bool:
+    """Whether so many judgments say what as an event counts.
+
+    Before cancellations had a digest, workers stored what was ready when the run was cancelled: those judgments are as
+    late as the event, and as many as were waiting.
+    """
+    stated, all_of_it = counted_at_end(end), _came(facts, run.items)
+    if stated is None:
+        return True  # which is told already
+    if run.state != "cancelled" or run.digest is not None:
+        return +stated == all_of_it
+    early = [fact for fact in facts if (passed_between(fact["judged_at"], end["at"]) or 0) > CLOCKS_APART]
+    least = _came(early, 0)
+    verdicts = (stated | all_of_it).keys() - {WAITING_ITEMS, FAILED_ITEMS}
+    failures = all_of_it[FAILED_ITEMS] - stated[FAILED_ITEMS]
+    return 0 <= failures <= stated[WAITING_ITEMS] and all(
+        least[name] <= stated[name] <= all_of_it[name] for name in verdicts
+    )
+
+
+def _came(facts: list[Document], items: int) -> Came:
+    """As `counted_at_end`, of facts; without what is 0."""
+    found: Came = Counter()
+    for fact in facts:
+        no_verdict = FAILED_ITEMS if fact["error"] else NO_VERDICT
+        found[no_verdict if fact["verdict"] is None else str(fact["verdict"])] += 1
+    found[WAITING_ITEMS] = items - len(facts)
+    return Counter({name: number for name, number in found.items() if number})
+
+
+def _other_judges_than_stated(bundle: Bundle) -> Iterator[Wrong]:
+    """Runs whose judge has another fingerprint than everything that decides what it says."""
+    for line in bundle.runs or []:
+        facts = {name: line[name] for name in JUDGE_FACTS} | {"prompts": line["prompts_digest"]}
+        if not line["withheld"] and hashed(facts) != line["fingerprint"]:
+            says = f"Run {named(line['run'])} says of its judge {named(line['judge'])} what its fingerprint does not."
+            yield Wrong(says, _place_of(line["run"]))
+
+
+# --- one line --------------------------------------------------------------------------------------------------------
+
+
+def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+    """Judgments that no product writes, whatever their run is."""
+    runs = {line["run"]: line for line in bundle.runs or []}
+    tasks = {line["task_id"] for line in bundle.trajectories}
+    seen: set[tuple[int, str, int]] = set()
+    for line in bundle.judgments or []:
+        if (of := runs.get(line["run"])) is None:
+            continue
+        key = line["run"], line["task_id"], line["repetition"]
+        problem = judgment_problem(line, of)
+        if problem is None and line["task_id"] not in tasks:
+            problem = "there is no trajectory of that task"
+        if problem is None and key in seen:
+            problem = "it is there twice"
+        run = recorded.get(of["event_run"])
+        if problem is None and run is not None and not _during(run, line["judged_at"]):
+            problem = "it was made before its run started, or after it ended"
+        seen.add(key)
+        if problem is not None:
+            whose = f"The judgment of {named(line['task_id'])} in run {named(line['run'])}"
+            yield Wrong(f"{whose}, repetition {named(line['repetition'])}: {problem}.", line["task_id"])
+
+
+def judgment_problem(line: Document, run: Document) -> str | None:
+    """Why a line of judgments.jsonl cannot be one of this line of runs.jsonl."""
+    most = line["repetition"] if run["repeat"] is None else run["repeat"]
+    if not 1 <= line["repetition"] <= most:
+        return "there is no such repetition"
+    if line["error"]:
+        said = [name for name in ("verdict", "reason", "score", "judged_at") if line[name] is not None]
+        if imported_run(run):
+            return "it failed in no run"
+        return f"it failed and has a {said[0]}" if said else None
+    if line["judged_at"] is None:
+        return "it has no time"
+    if (line["verdict"] is None) != bool(line["reason"]):
+        return "it has both a verdict and a reason for none, or neither"
+    return None
+
+
+def _place_of(run: object) -> str:
+    return f"run {named(run)}"

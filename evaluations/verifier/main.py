@@ -1,0 +1,208 @@
+"""The command line: ``verify.py BUNDLE``. It prints ASCII only: no text of a bundle reaches a terminal as it is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from typing import IO
+
+from evaluations.verifier.anchors import chain_id, published_lines
+from evaluations.verifier.canonical import Malformed
+from evaluations.verifier.checking import Given, Outcome, examined
+from evaluations.verifier.documents import FORMAT
+from evaluations.verifier.findings import MOST_PLACES, Finding, Result
+from evaluations.verifier.refusing import Refused, escaped
+from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, key_list
+from evaluations.verifier.tasks import task_list
+
+LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
+LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal
+
+KNOWN = ("keys", "anchors", "chain", "tasks")  # options with what the person who checks knows from elsewhere
+EPILOG = (
+    "Exit code 0: nothing failed; 1: something did, or the bundle was refused; 2: wrong usage. Take this program from "
+    "somebody you trust rather than from the bundle that it checks."
+)
+
+
+class WrongUsage(Exception):
+    """The arguments make no sense; the message says why."""
+
+
+def main(argv: list[str], program: str = "") -> int:
+    """Check a bundle and print what was found; the exit code. ``program`` is the file that runs, of which a bundle has
+    its own.
+    """
+    try:
+        options = _parser().parse_args(argv)
+        given = given_by(
+            keys=options.keys,
+            anchors=options.anchors,
+            tasks=options.tasks,
+            chain=options.chain,
+            program=_program(program),
+        )
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    except WrongUsage as error:
+        print(f"verify.py: {escaped(str(error))}", file=sys.stderr)  # noqa: T201
+        return 2
+    try:
+        outcome = examined(options.bundle, given, Progressing(sys.stderr))
+    except Refused as error:
+        print(refusal(error, as_json=options.json))  # noqa: T201
+        return 1
+    print(as_json(outcome) if options.json else table(outcome))  # noqa: T201
+    return 0 if outcome.good else 1
+
+
+def given_by(
+    *,
+    keys: str | None,
+    anchors: str | None,
+    tasks: str | None,
+    chain: str | None = None,
+    program: bytes | None = None,
+) -> Given:
+    """What the arguments name; WrongUsage for a file that cannot be read, or is something else."""
+    try:
+        asked = None if chain is None else chain_id(chain)
+    except Malformed as error:
+        raise WrongUsage(f"--chain {chain} {error}") from None
+    try:
+        return Given(
+            keys=None if keys is None else key_list(keys if _is_written_out(keys) else _text("--keys", keys)),
+            anchors=None if anchors is None else _published(anchors),
+            tasks=None if tasks is None else task_list(_text("--tasks", tasks)),
+            chain=asked,
+            program=program,
+        )
+    except BadKeys as error:
+        raise WrongUsage(f"--keys {keys}: {error}") from None
+    except Malformed as error:
+        raise WrongUsage(f"--tasks {tasks} {error}") from None
+
+
+def table(outcome: Outcome) -> str:
+    """The findings as lines, each with PASS, FAIL or NOTE in front, below manifest and key."""
+    return told_as_lines(outcome.manifest or "none", outcome.key_id or "none", outcome.findings)
+
+
+def told_as_lines(manifest: str, key: str, findings: list[Finding]) -> str:
+    lines = [f"manifest  {manifest} (SHA-256)", f"key       {key}", ""]
+    width = max((len(finding.name) for finding in findings), default=0)
+    for finding in findings:
+        says = escaped(finding.says, LONGEST_SENTENCE)
+        lines.append(f"{finding.result.value.upper()}  {escaped(finding.name):<{width}}  {says}")
+        lines += _places_of(finding)
+    counts = Counter(finding.result for finding in findings)
+    lines += ["", ", ".join(f"{counts[result]} {word}" for result, word in _WORDS.items()) + "."]
+    return "\n".join(lines)
+
+
+_WORDS = {Result.PASS: "passed", Result.FAIL: "failed", Result.NOTE: "noted"}
+
+
+def as_json(outcome: Outcome) -> str:
+    """The same for machines, in ASCII."""
+    counts = Counter(finding.result.value for finding in outcome.findings)
+    document = {
+        "format": FORMAT,
+        "manifest": outcome.manifest,
+        "key_id": outcome.key_id,
+        "good": outcome.good,
+        "counts": {result.value: counts[result.value] for result in Result},
+        "findings": [finding.as_json() for finding in outcome.findings],
+    }
+    return json.dumps(document, indent=2).replace("\x7f", "\\u007f")
+
+
+def refusal(error: Refused, as_json: bool = False) -> str:
+    """The one line, or document, of a package that cannot be read."""
+    says = escaped(str(error), LONGEST_SENTENCE)
+    return json.dumps({"format": FORMAT, "good": False, "refused": says}, indent=2) if as_json else f"REFUSED  {says}"
+
+
+def _places_of(finding: Finding) -> list[str]:
+    if finding.result is not Result.FAIL:
+        return []
+    return [f"        {escaped(place, 200)}" for place in finding.places[:MOST_PLACES]]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="verify.py", description=f"Check an evidence bundle ({FORMAT}), offline.", epilog=EPILOG
+    )
+    parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
+    add_options(parser)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_what_is_known(parser)
+    parser.add_argument("--json", action="store_true", help="the findings as JSON")
+
+
+def add_what_is_known(parser: argparse.ArgumentParser) -> None:
+    """The options of `KNOWN`."""
+    parser.add_argument("--keys", metavar="FILE|HEX", help="the submitter's published keys, or one public key in hex")
+    parser.add_argument("--anchors", metavar="FILE", help="heads of chains as they were published")
+    parser.add_argument("--chain", metavar="ID", help="the id of the chain, as you were told it before")
+    parser.add_argument("--tasks", metavar="FILE", help="the benchmark's own task list (JSON), to be covered")
+
+
+def _program(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read()
+    except OSError:  # also of no path: then what a bundle brings is compared with nothing
+        return None
+
+
+def _published(path: str) -> list[object]:
+    try:
+        values, torn = published_lines(_text("--anchors", path))
+    except Malformed as error:
+        raise WrongUsage(f"--anchors {path} {error}.") from None
+    if not values:
+        raise WrongUsage(f"--anchors {path} has no line that could be read ({torn} could not).")
+    return values
+
+
+def _is_written_out(keys: str) -> bool:
+    """Whether keys are given as such, and not as the name of a file with them."""
+    is_key = bool(PUBLIC_KEY.fullmatch(keys.strip().lower())) or keys.lstrip().startswith(("{", "["))
+    return is_key and not os.path.exists(keys)  # noqa: PTH110
+
+
+def _text(option: str, path: str) -> str:
+    """The text of the file that an option names."""
+    if not os.path.exists(path):  # noqa: PTH110
+        or_key = ", and a public key is 64 hex digits" if option == "--keys" else ""
+        raise WrongUsage(f"{option} {path}: there is no such file{or_key}.")
+    if not os.path.isfile(path):  # noqa: PTH113
+        raise WrongUsage(f"{option} {path}: that is no file.")
+    try:
+        if os.path.getsize(path) > LARGEST_GIVEN:  # noqa: PTH202
+            raise WrongUsage(f"{option} {path}: the file has more than {LARGEST_GIVEN:,} bytes.")
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            return file.read()
+    except UnicodeDecodeError:
+        raise WrongUsage(f"{option} {path}: the file is no text in UTF-8.") from None
+    except OSError as error:
+        raise WrongUsage(f"{option} {path}: the file cannot be read: {error.strerror}.") from None
+
+
+class Progressing:
+    """How many files were read, on a terminal; nothing anywhere else."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream if stream.isatty() else None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._stream is not None and (done == total or done % 50 == 0):
+            self._stream.write(f"\r{done}/{total} files" + ("\r\x1b[K" if done == total else ""))
+            self._stream.flush()

@@ -1,0 +1,217 @@
+"""The figures of a report in plain Python, written apart from `evaluations.statistics`, which they are held against.
+
+Notation: item u has m_u labels, n_uc of them of label c of k. Items with the same labels are one pattern, the counts
+(n_u1, ..., n_uk), and a `Patterns` says how many items look like that. An item is pairable with two labels or more.
+What is undefined is None; why is told by those who ask.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import hypot, sqrt
+from statistics import NormalDist
+
+Patterns = Mapping[tuple[int, ...], int]
+Interval = tuple[float, float]
+
+LABELS = 3  # failure, success, not executable
+NORMAL_97_5 = NormalDist().inv_cdf(0.975)
+OUTCOMES_OF_LABELS = ("unanimous", "majority", "split")
+
+
+def patterns_of(items: Iterable[Sequence[int]], k: int = LABELS) -> dict[tuple[int, ...], int]:
+    """From the labels of each item, each from 0 to k - 1; items without a label are left out."""
+    found = Counter(tuple(sorted(labels)) for labels in items if labels)
+    return {tuple(labels.count(label) for label in range(k)): times for labels, times in sorted(found.items())}
+
+
+def pairable_items(patterns: Patterns) -> int:
+    return sum(times for pattern, times in patterns.items() if sum(pattern) > 1)
+
+
+def labels_compared(patterns: Patterns) -> list[int]:
+    """How often each label was given on pairable items: (k,), empty without a pattern."""
+    paired = [(pattern, times) for pattern, times in patterns.items() if sum(pattern) > 1]
+    return [sum(times * column[place] for column, times in paired) for place in range(_width(patterns))]
+
+
+def raw_agreement(patterns: Patterns) -> float | None:
+    """How often two labels of one item are equal.
+
+    P = mean over the pairable u of sum_c n_uc (n_uc - 1) / (m_u (m_u - 1)), from 0 to 1. None without a pairable item.
+    Source: Fleiss (1971), Psychological Bulletin 76, 378-382; for varying m_u Gwet (2014), Handbook of Inter-Rater
+    Reliability, 4th edition.
+    """
+    if not (items := pairable_items(patterns)):
+        return None
+    equal = 0.0
+    for pattern, times in patterns.items():
+        if (raters := sum(pattern)) > 1:
+            equal += times * sum(count * (count - 1) for count in pattern) / (raters * (raters - 1))
+    return equal / items
+
+
+def krippendorff_alpha(patterns: Patterns) -> float | None:
+    """Krippendorff's alpha for nominal labels, by the matrix of coincidences; labels may be missing.
+
+    Each pairable item adds n_uc (n_uc - 1) / (m_u - 1) to o_cc. With n = sum_c n_c the labels of the pairable items:
+    alpha = 1 - (n - 1) (n - sum_c o_cc) / (n^2 - sum_c n_c^2). From -1 to 1; 0 is chance. None without a pairable item
+    and where all their labels are the same. Source: Krippendorff (2011), Computing Krippendorff's Alpha-Reliability;
+    Content Analysis (2004), chapter 11.
+    """
+    given = labels_compared(patterns)
+    labels = sum(given)
+    expected = labels * labels - sum(count * count for count in given)
+    if not expected:
+        return None
+    coinciding = 0.0
+    for pattern, times in patterns.items():
+        if (raters := sum(pattern)) > 1:
+            coinciding += times * sum(count * (count - 1) for count in pattern) / (raters - 1)
+    return 1 - (labels - 1) * (labels - coinciding) / expected
+
+
+def one_against_the_rest(patterns: Patterns, label: int) -> dict[tuple[int, ...], int]:
+    """Of two labels: 0 is ``label``, 1 is any other."""
+    found: Counter[tuple[int, ...]] = Counter()
+    for pattern, times in patterns.items():
+        found[pattern[label], sum(pattern) - pattern[label]] += times
+    return dict(found)
+
+
+def alpha_of_one_label(patterns: Patterns, label: int) -> float | None:
+    """`krippendorff_alpha` of one label against all others taken together: is this line drawn at the same place?
+
+    None also where no label that can be compared is this one, or every one is. Source: Krippendorff (2004), Content
+    Analysis, section 11.5.
+    """
+    return krippendorff_alpha(one_against_the_rest(patterns, label))
+
+
+def fleiss_kappa(patterns: Patterns) -> float | None:
+    """Fleiss' kappa, generalised to items with different numbers of labels.
+
+    (P - P_e) / (1 - P_e), P as in `raw_agreement`, P_e = sum_c p_c^2, p_c the mean of n_uc / m_u over all labelled
+    items. At most 1; 0 is chance. None without a pairable item and where all labels are the same (P_e = 1).
+    Source: Fleiss (1971), Psychological Bulletin 76, 378-382; Gwet (2014), Handbook of Inter-Rater Reliability.
+    """
+    equal, shares = raw_agreement(patterns), _label_shares(patterns)
+    if equal is None or sum(share > 0 for share in shares) < 2:
+        return None
+    by_chance = sum(share * share for share in shares)
+    return (equal - by_chance) / (1 - by_chance)
+
+
+def gwet_ac1(patterns: Patterns) -> float | None:
+    """Gwet's AC1, which stays high where nearly all labels are the same and people agree.
+
+    (P - P_e) / (1 - P_e), P as in `raw_agreement`, P_e = sum_c p_c (1 - p_c) / (k - 1), p_c as in `fleiss_kappa`, k the
+    labels that can be given. From -1 / (k - 1) to 1. None without a pairable item.
+    Source: Gwet (2008), British Journal of Mathematical and Statistical Psychology 61, 29-48.
+    """
+    equal = raw_agreement(patterns)
+    if equal is None:
+        return None
+    by_chance = sum(share * (1 - share) for share in _label_shares(patterns)) / (_width(patterns) - 1)
+    return (equal - by_chance) / (1 - by_chance)
+
+
+def cohen_kappa(table: Sequence[Sequence[int]]) -> float | None:
+    """Cohen's kappa of two who have said something of the same cases; ``table`` (k, k): first by row, second by column.
+
+    (p_o - p_e) / (1 - p_e), p_o the share of the diagonal, p_e = sum_c (row share of c) (column share of c).
+    From -1 to 1. None without cases, and where both said one and the same only (p_e = 1).
+    Source: Cohen (1960), Educational and Psychological Measurement 20, 37-46.
+    """
+    rows = [sum(row) for row in table]
+    columns = [sum(column) for column in zip(*table, strict=True)]
+    cases = sum(rows)
+    by_chance = sum(row * column for row, column in zip(rows, columns, strict=True))
+    if cases * cases == by_chance:  # also of no cases
+        return None
+    same = sum(table[place][place] for place in range(len(table)))
+    return (cases * same - by_chance) / (cases * cases - by_chance)
+
+
+def outcome_of_labels(labels: Sequence[int]) -> str:
+    """All labels of an item say the same (unanimous), more than half do (majority), or no more than half (split)."""
+    most = max(Counter(labels).values())
+    if most == len(labels):
+        return "unanimous"
+    return "majority" if 2 * most > len(labels) else "split"
+
+
+def majority_label(labels: Sequence[int]) -> int | None:
+    """What more than half of the labels say."""
+    return next((label for label, times in Counter(labels).items() if 2 * times > len(labels)), None)
+
+
+def f1_score(tp: int, fp: int, tn: int, fn: int) -> float | None:
+    """2 tp / (2 tp + fp + fn), from 0 to 1. None where nothing is a success nor was called one.
+
+    Source: Powers (2011), Journal of Machine Learning Technologies 2, 37-63.
+    """
+    below = 2 * tp + fp + fn
+    return 2 * tp / below if below else None
+
+
+def kappa_of_cells(tp: int, fp: int, tn: int, fn: int) -> float | None:
+    """`cohen_kappa` of people by row and a judge by column, success first."""
+    return cohen_kappa([[tp, fn], [fp, tn]])
+
+
+def wilson_interval(hits: int, n: int) -> Interval:
+    """Wilson's 95 % score interval of the rate hits / n, for n > 0, without continuity correction.
+
+    (p + z^2/2n -+ z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n), within 0 to 1. Source: Wilson (1927), JASA 22,
+    209-212; method 3 of Newcombe (1998), Statistics in Medicine 17, 857-872.
+    """
+    rate, z = hits / n, NORMAL_97_5
+    middle = rate + z * z / (2 * n)
+    spread = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    low, high = (middle - spread) / (1 + z * z / n), (middle + spread) / (1 + z * z / n)
+    return (low if hits else 0.0), (high if hits < n else 1.0)
+
+
+def gap_interval(more: int, fewer: int, n: int) -> Interval:
+    """Agresti and Min's 95 % interval of (more - fewer) / n, two rates on the same n > 0 cases.
+
+    Half a case is added to each of the four cells: with N = n + 2 and d = (more - fewer) / N it is
+    d -+ z sqrt((more + fewer + 1) / N^2 - d^2 / N), within -1 to 1.
+    Source: Agresti and Min (2005), Statistics in Medicine 24, 729-740.
+    """
+    cases = n + 2
+    difference = (more - fewer) / cases
+    spread = NORMAL_97_5 * sqrt((more + fewer + 1) / cases**2 - difference**2 / cases)
+    return max(-1.0, difference - spread), min(1.0, difference + spread)
+
+
+def sum_of_rates(parts: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]:
+    """``parts`` of cases to extrapolate to, hits and checked (> 0): sum of cases * hits / checked, with its interval.
+
+    The distances of the sum from its bounds are the roots of the summed squares of those of its parts, each Wilson's
+    times its cases; within 0 to all cases. Source: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702.
+    """
+    value, below, above = 0.0, [], []
+    for cases, hits, checked in parts:
+        rate, (low, high) = hits / checked, wilson_interval(hits, checked)
+        value += cases * rate
+        below.append(cases * (rate - low))
+        above.append(cases * (high - rate))
+    most = float(sum(cases for cases, _, _ in parts))
+    return value, max(0.0, value - hypot(*below)), min(most, value + hypot(*above))
+
+
+def _width(patterns: Patterns) -> int:
+    return len(next(iter(patterns), ()))
+
+
+def _label_shares(patterns: Patterns) -> list[float]:
+    """The mean over labelled items of each label's share of an item's labels; empty without one."""
+    labelled = [(pattern, times) for pattern, times in patterns.items() if times and sum(pattern)]
+    items = sum(times for _, times in labelled)
+    return [
+        sum(times * pattern[place] / sum(pattern) for pattern, times in labelled) / items
+        for place in range(_width(patterns) if items else 0)
+    ]

@@ -1,0 +1,174 @@
+"""Whether every decision says what the protocol asks: the claim `reasons`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import Finding
+from evaluations.verifier.rules import (
+    CAUSES,
+    CRITERIA,
+    DECIDING,
+    FAILURE,
+    FAILURE_TYPES,
+    FINDINGS,
+    MINIMUM_LABELS,
+    NOT_EXECUTABLE,
+    PATHS,
+    REASONING_LIMIT,
+    SUCCESS,
+    TOLERANCE,
+)
+from evaluations.verifier.wrongs import Wrong, counted, is_blank, named, outcome, passed_between
+
+MOST_COMPARED = 10_000_000  # pairs of a decision and a key point
+
+
+def reasons_claim(bundle: Bundle) -> Finding:
+    """Each label and adjudication, every revision, against the protocol of the submission."""
+    tasks = {(task["task_id"], task["version"]): task for task in bundle.catalogue}
+    lines = {line["task_id"]: line for line in bundle.trajectories}
+    if _too_many(bundle, tasks, lines):
+        says = "There are more labels and key points than can be held against each other."
+        return outcome("reasons", "", [Wrong(says, "catalogue.jsonl")])
+    reopened = {(row["task_id"], row["revision"]) for row in bundle.reopenings}
+    version = bundle.submission["protocol_version"]
+    wrongs: list[Wrong] = [*_protocol_stated(bundle, version)]
+    for row in bundle.labels + bundle.adjudications:
+        facts, of_label = row["facts"], "annotator" in row
+        task_id = facts["task_id"]
+        line = lines.get(task_id)
+        if line is None:
+            wrongs.append(Wrong(f"There is no trajectory of {named(task_id)}, which was judged.", task_id))
+            continue
+        lacks = [
+            *_lacks(facts, line["steps"]),
+            *_lacks_findings(facts, line["steps"], _points(tasks, line, facts["at"])),
+        ]
+        if of_label:
+            lacks += _lacks_attempt(facts, version)
+        elif facts.get("criterion", "") not in DECIDING:
+            lacks.append("the criterion that decides")
+        # A maintainer's reopening has a reason of its own.
+        asked = not of_label and (task_id, facts["revision"]) in reopened
+        if facts["revision"] > 1 and not asked and is_blank(facts["revision_reason"]):
+            lacks.append("why it was revised")
+        who = row["annotator"] if of_label else row["adjudicator"]
+        wrongs += [Wrong(f"{named(who)} on {named(task_id)}: it lacks {lack}.", task_id) for lack in lacks]
+    good = (
+        f"{counted(len(bundle.labels), 'label')} and {counted(len(bundle.adjudications), 'adjudication')} are complete."
+    )
+    return outcome("reasons", good, wrongs)
+
+
+def _too_many(bundle: Bundle, tasks: dict[tuple[str, int], Document], lines: dict[str, Document]) -> bool:
+    """Whether a bundle asks for hours of comparing, as no honest one does."""
+    points = {
+        task_id: len(tasks.get((task_id, line["task_version"]), {}).get("key_points", []))
+        for task_id, line in lines.items()
+    }
+    judged = [row["facts"]["task_id"] for row in bundle.labels + bundle.adjudications]
+    return sum(points.get(task_id, 0) for task_id in judged) > MOST_COMPARED
+
+
+def _protocol_stated(bundle: Bundle, version: int) -> Iterator[Wrong]:
+    """protocol.json is the protocol of this submission, and not a softer one."""
+    stated = bundle.protocol
+    if stated["version"] != version or stated["minimum_labels"] != MINIMUM_LABELS:
+        yield Wrong("protocol.json is of another version, or asks for other labels.", "protocol.json")
+    known = {
+        "criteria": CRITERIA,
+        "failure_types": FAILURE_TYPES,
+        "causes": CAUSES,
+        "deciding": DECIDING,
+        "paths": PATHS,
+    }
+    for name, codes in known.items():
+        if {term["code"] for term in stated[name]} != codes:
+            yield Wrong(f"protocol.json has other {name.replace('_', ' ')} than the protocol.", "protocol.json")
+    if [verdict["verdict"] for verdict in stated["verdicts"]] != [FAILURE, SUCCESS, NOT_EXECUTABLE]:
+        yield Wrong("protocol.json has other verdicts than the protocol.", "protocol.json")
+
+
+def _lacks(facts: Document, steps: int) -> Iterator[str]:
+    """What a decision lacks, or has too much, by its verdict."""
+    verdict, unmet = facts["verdict"], any(finding[1] == "unmet" for finding in facts["findings"])
+    if verdict not in (FAILURE, SUCCESS, NOT_EXECUTABLE):
+        yield "a verdict of 0, 1 or 2"
+    if verdict == FAILURE:
+        yield from _lacks_failure(facts, steps)
+    elif facts["failure_step"] is not None or facts["failure_type"] or facts.get("further_failure_types"):
+        yield "the failure that it describes"
+    if (verdict == NOT_EXECUTABLE) != (facts["cause"] in CAUSES) or (verdict != NOT_EXECUTABLE and facts["cause"]):
+        yield "a cause that fits its verdict"
+    if verdict == SUCCESS and unmet and is_blank(facts["exception_reason"]):
+        yield "the reason why it is a success with an unmet key point"
+    if any(not 0 <= step < steps for step in facts.get("evidence_missing", [])):
+        yield "the step whose evidence is said to be missing"
+    if is_blank(facts["reasoning"]):
+        yield "reasoning"
+    if max(len(facts["reasoning"]), len(facts["exception_reason"])) > REASONING_LIMIT:
+        yield f"an end: a text is longer than {REASONING_LIMIT} characters"
+
+
+def _lacks_failure(facts: Document, steps: int) -> Iterator[str]:
+    step = facts["failure_step"]
+    if step is None:
+        if steps:  # an answer without steps has none to name
+            yield "the step where it failed"
+    elif not 0 <= step < steps:
+        yield "a failure step that there is"
+    if facts["failure_type"] not in FAILURE_TYPES:
+        yield "the type of the failure"
+    if not FAILURE_TYPES.issuperset(facts.get("further_failure_types", [])):
+        yield "a further failure type that the protocol has"
+
+
+def _points(tasks: dict[tuple[str, int], Document], line: Document, at: str) -> dict[str, bool]:
+    """The key points that the decision could speak about, and whether it had to.
+
+    It had to about those that were accepted and not retired then. What changed in the seconds around it may be either.
+    """
+    task = tasks.get((line["task_id"], line["task_version"]))
+    found: dict[str, bool] = {}
+    for point in task["key_points"] if task else ():
+        accepted, retired = passed_between(point["accepted_at"], at), passed_between(point["retired_at"], at)
+        if accepted is None or accepted < -TOLERANCE or (retired is not None and retired > TOLERANCE):
+            continue
+        surely = accepted > TOLERANCE and (retired is None or retired < -TOLERANCE)
+        found[point["text"]] = found.get(point["text"], False) or surely
+    return found
+
+
+def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Iterator[str]:
+    given = {text for text, _, _ in facts["findings"]}
+    for text in [text for text, surely in points.items() if surely and text not in given]:
+        yield f"a finding on the key point “{named(text)}”"
+    if len(given) != len(facts["findings"]):
+        yield "one finding for each key point: it has two"
+    for text, finding, step in facts["findings"]:
+        if text not in points:
+            yield f"a key point “{named(text)}” that the task had then"
+        if finding not in FINDINGS:
+            yield "met, unmet or unclear as a finding"
+        if (step is None and finding != "unclear" and steps) or (step is not None and not 0 <= step < steps):
+            yield f"a step that proves “{named(text)}”"
+
+
+def _lacks_attempt(facts: Document, version: int) -> Iterator[str]:
+    """Version 2 of the protocol: the annotator did the task first."""
+    if version < 2:
+        if facts.get("attempt") is not None:
+            yield "the version of the protocol that asks for an own attempt"
+        return
+    attempt = facts.get("attempt")
+    if attempt is None:
+        yield "the own attempt"
+        return
+    if attempt["steps"] is None and facts["verdict"] != NOT_EXECUTABLE:
+        yield "the number of steps of the own attempt"
+    if is_blank(attempt["notes"]) or len(attempt["notes"]) > REASONING_LIMIT:
+        yield "notes of the own attempt"
+    if attempt["path"] not in PATHS:
+        yield "how the agent's way compares"

@@ -1,0 +1,160 @@
+"""The rules of the human protocol that a bundle is held against. They do not come from the bundle.
+
+A test holds them equal to those that the product itself keeps.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+CLAIMS = {
+    "coverage": "Every task of the catalogue has a trajectory",
+    "annotators": "At least three different annotators labelled every trajectory",
+    "roles": "Nobody has two roles, and no annotator adjudicated",
+    "disputes": "Every trajectory whose labels differ was adjudicated",
+    "draws": "Every draw is the choice of the seed that was fixed before it",
+    "spot_checks": "Everything drawn or flagged was judged, the first time blind",
+    "blind_order": "No label was made or changed by somebody who could have seen another one",
+    "reasons": "Every label and adjudication is complete, as the protocol asks",
+    "fixed_labels": "No label was made or changed after an adjudication was opened or a draw made over it",
+    "final_verdicts": "Every final verdict follows from labels, draws, flags and adjudications",
+    "export": "The submission JSON and the event of the freeze state these final verdicts",
+    "imported": "Trajectories and import report are those of the import",
+    "complete_record": "Every row has its event, every event its row, and nothing is outside",
+    "chain": "The chain of events is unbroken",
+    "frozen": "The submission is frozen, and nothing that counts happened after",
+    "times": "Times are those of people who read",
+    "exceptions": "Exceptions and their reasons",
+}
+
+# Said wherever a bundle is explained, and by every check.
+NOT_PROVED = (
+    "that the people behind the pseudonyms exist and are several",
+    "that they looked at what they opened",
+    "that the submitter showed all submissions they made",
+    "that tasks, key points and seeds of draws were not chosen to suit: the operator can try seeds before one is fixed",
+    "that judges said what is stated of them: the chain covers runs that ended, and no verdict rests on any",
+    "that the verdicts are right: people who follow the same guideline can be wrong together",
+    "that nothing was changed before it was signed, beyond what the chain of events and its published heads rule out",
+)
+PROVED = (
+    "nothing was changed since it was signed, the records agree with each other and with the chain of events, and the "
+    "rules of the protocol were kept"
+)
+
+# SHA-256 of the canonical JSON of protocol.json by version: a bundle has the wording that people had, word for word.
+PROTOCOL_DIGESTS = {
+    1: "cf548245d75248b379b5b88e2a5f95e49bc5a04e3c69f9a7da185a31d9ce3cdf",
+    2: "7d7d583ac1e6a525bde78d03131cd04f258fb85fdff0ce7815dcff955ca4db58",
+}
+MINIMUM_LABELS = 3
+USUAL_RATE = 0.1  # of spot checks
+MOST_SLOTS = 99  # that a replay keeps apart; a submission that asks for more is none of this product
+REASONING_LIMIT = 10_000
+FAILURE, SUCCESS, NOT_EXECUTABLE = 0, 1, 2
+FINDINGS = frozenset(["met", "unmet", "unclear"])
+
+FAILURE_TYPES = frozenset(
+    {"filter_missing", "range_not_exact", "superlative_by_search", "search_for_filter", "not_submitted", "wrong_item"}
+    | {"wrong_answer", "hallucination", "extra_action", "loop", "other"}
+)
+CAUSES = frozenset(["blocked", "site_down", "task_outdated", "agent_bug", "system_error"])
+CRITERIA = frozenset(
+    {"filter_effect", "exact_range", "superlative", "filter_required", "submission", "empty_result"}
+    | {"already_satisfied", "hallucination"}
+)
+DECIDING = CRITERIA | {"key_point", "not_executable", "other"}
+PATHS = frozenset(["as_short", "longer", "hack", "not_solved", "not_comparable"])
+
+# Where a trajectory stands, in the order in which the rules are asked.
+IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicated", "dispute"
+FLAGGED, SPOT_CHECK, UNANIMOUS, AGREED = "flagged", "spot check", "unanimous", "agreed"
+FINAL_STATES = (ADJUDICATED, UNANIMOUS)
+TO_ADJUDICATE = (DISPUTE, FLAGGED, SPOT_CHECK, REOPENED)
+# What `check_submission` calls it where such a trajectory has no final verdict yet.
+NOT_FINAL = {
+    IN_REVIEW: "labels_missing",
+    DISPUTE: "dispute_open",
+    FLAGGED: "flag_open",
+    SPOT_CHECK: "spot_check_open",
+    REOPENED: "reopened",
+    AGREED: "spot_checks_not_drawn",
+}
+
+ANNOTATOR, ADJUDICATOR, MAINTAINER = "annotator", "adjudicator", "maintainer"
+LETTERS = {ANNOTATOR: "A", ADJUDICATOR: "Q", MAINTAINER: "M"}
+NOBODY = ""  # acts where nobody does: the import, and runs of judges that end
+
+RUNS_ENDED = ("judge_run_finished", "judge_run_stopped")  # by themselves
+RUNS_BY_HAND = (
+    "judge_run_started",
+    "judge_run_paused",
+    "judge_run_resumed",
+    "judge_run_cancelled",
+    "judge_run_retried",
+)
+JUDGE_RUNS = RUNS_BY_HAND + RUNS_ENDED
+IMPORTED_RUN = "imported"  # the state of what stands for a run where judgments were made elsewhere
+
+# Every kind of event there is, with the roles of who may act in it.
+ACTORS = {
+    "imported": (NOBODY,),
+    "member_added": (MAINTAINER,),
+    "member_deactivated": (MAINTAINER,),
+    "member_reactivated": (MAINTAINER,),
+    "configured": (MAINTAINER,),
+    "known_answer_set": (MAINTAINER,),
+    "practice_passed": (ANNOTATOR,),
+    "claimed": (ANNOTATOR,),
+    "lease_expired": (ANNOTATOR,),
+    "slot_returned": (MAINTAINER,),
+    "released": (ANNOTATOR,),
+    "offered_again": (MAINTAINER,),
+    "label_submitted": (ANNOTATOR,),
+    "label_revised": (ANNOTATOR,),
+    "flagged": (ANNOTATOR,),
+    "reported": (ANNOTATOR, ADJUDICATOR),
+    "report_settled": (MAINTAINER,),
+    "judgments_shown": (ANNOTATOR,),
+    "informed_decided": (ANNOTATOR,),
+    "spot_checks_drawn": (MAINTAINER, ADJUDICATOR),
+    "adjudication_opened": (ADJUDICATOR,),
+    "adjudication_left": (ADJUDICATOR,),
+    "adjudication_expired": (ADJUDICATOR,),
+    "adjudication_returned": (MAINTAINER,),
+    "adjudication_decided": (ADJUDICATOR,),
+    "network_evidence_seen": (ADJUDICATOR,),
+    "reopened": (MAINTAINER,),
+    "frozen": (MAINTAINER,),
+    "results_opened": (MAINTAINER,),
+    "submission_reopened": (MAINTAINER,),
+    "screenshot_redacted": (MAINTAINER,),
+    **dict.fromkeys(RUNS_BY_HAND, (MAINTAINER,)),
+    **dict.fromkeys(RUNS_ENDED, (NOBODY,)),
+}
+# Written in the name of somebody who has gone, which needs no act of theirs.
+WITHOUT_ACT = ("lease_expired", "adjudication_expired")
+# All others are of a trajectory, and name its task.
+OF_NO_TASK = frozenset(
+    {"imported", "member_added", "member_deactivated", "member_reactivated", "configured", "practice_passed"}
+    | {"spot_checks_drawn", "frozen", "results_opened", "submission_reopened", "screenshot_redacted", *JUDGE_RUNS}
+)
+# What may happen while a submission is frozen: nothing of it touches a verdict or what it rests on.
+WHILE_FROZEN = frozenset(
+    {"results_opened", "submission_reopened", "member_added", "member_deactivated", "member_reactivated"}
+    | {"report_settled", "network_evidence_seen", "screenshot_redacted", *JUDGE_RUNS}
+)
+
+TOLERANCE = 30.0  # seconds between a row and its event: they are written together, but a busy machine takes its time
+DATED = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
+
+
+def undated(task_id: str) -> str:
+    """The id without the ``_MMDDYY`` date that a replaced task carries."""
+    return DATED.sub("", task_id)
+
+
+def imported_run(line: dict[str, Any]) -> bool:
+    """Whether a line of judges/runs.jsonl stands for judgments made elsewhere; it has no events and no times."""
+    return line["state"] == IMPORTED_RUN

@@ -1,0 +1,128 @@
+"""What contradicts a claim, and the finding that comes of it; reading values that nobody vouches for."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from evaluations.verifier.canonical import digest
+from evaluations.verifier.findings import MOST_PLACES, Finding, failed, passed
+from evaluations.verifier.rules import CLAIMS
+
+TOLD = 3  # contradictions that are told in full; the others are counted, and named by their places
+LONGEST_NAME = 80
+# Fillers, blanks and an empty note head, which no category tells from what can be seen.
+BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U0001d159"
+NEVER_SEEN = ((0x2065, 0x2065), (0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF))  # kept by Unicode for what is not shown
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One thing that contradicts a claim: a sentence, and the task, person or event (``#7``) where it is."""
+
+    says: str
+    place: str
+
+
+def outcome(claim: str, good: str, wrongs: Iterable[Wrong], bad: str = "") -> Finding:
+    """The finding of a claim; ``bad`` is a sentence that sums up the wrongs, before they are told.
+
+    Of very many wrongs only the first are kept.
+    """
+    number = 0
+    first: list[str] = []
+    places: dict[str, None] = {}
+    for wrong in wrongs:
+        number += 1
+        if len(first) < TOLD:
+            first.append(wrong.says)
+        if len(places) < MOST_PLACES:
+            places.setdefault(wrong.place)
+    if not number:
+        return passed(claim, CLAIMS[claim], good)
+    says = " ".join(first) if number <= TOLD else f"{number} things are wrong. The first: {' '.join(first)}"
+    return failed(claim, CLAIMS[claim], f"{bad} {says}".strip(), list(places))
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """A number with its noun: "1 draw", "2 draws"; ``more`` where the plural is not ``one`` with an s."""
+    return f"{number} {one}" if number == 1 else f"{number} {more or one + 's'}"
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
+
+    The form asks for the same, and takes no character that its Unicode does not know. One that this Python does not
+    know counts as seen: the form may have known it, and an honest reason is blank in no version of Python.
+    """
+    return not any(_shows(each) for each in text)
+
+
+def _shows(character: str) -> bool:
+    category, code = unicodedata.category(character), ord(character)
+    if character in BLANK_LETTERS:  # some are unknown to older Pythons
+        return False
+    if category == "Cn":
+        never = any(first <= code <= last for first, last in NEVER_SEEN)
+        return not never and code & 0xFFFE != 0xFFFE and not 0xFDD0 <= code <= 0xFDEF  # which are no characters
+    return category[0] in "LNPS"
+
+
+def named(value: object) -> str:
+    """A value out of a bundle as it can stand in a sentence: one short line, whatever it is."""
+    text = value if isinstance(value, str) else repr(value)
+    shown = "".join(each if each.isprintable() else "?" for each in text[:LONGEST_NAME])
+    return shown if len(text) <= LONGEST_NAME else f"{shown}..."
+
+
+def quoted(place: str, reason: str) -> Wrong:
+    """A place with what somebody wrote about it."""
+    return Wrong(f"{named(place)} (“{named(reason)}”)", place)
+
+
+def number_of(event: dict[str, Any]) -> str:
+    """An event as a place."""
+    return f"#{named(event['sequence'])}"
+
+
+def text_in(values: dict[str, Any], key: str) -> str | None:
+    """The text under a key; None where there is none, or something else."""
+    value = values.get(key)
+    return value if isinstance(value, str) else None
+
+
+def whole_in(values: dict[str, Any], key: str) -> int | None:
+    """The whole number under a key; None where there is none, or something else."""
+    value = values.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def hashed(value: Any) -> str:
+    """`digest`, and "" for what no hash can be made over, such as half of a character."""
+    try:
+        return digest(value)
+    except ValueError:
+        return ""
+
+
+def passed_between(earlier: str | None, later: str | None) -> float | None:
+    """Seconds from one time to another, negative where they are the other way round; None where one is no time."""
+    start, end = _moment(earlier), _moment(later)
+    return (end - start).total_seconds() if start and end else None
+
+
+def together(one: str | None, other: str | None, tolerance: float) -> bool:
+    """Whether two times are the same but for the time that writing takes."""
+    seconds = passed_between(one, other)
+    return seconds is not None and abs(seconds) <= tolerance
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text or "")
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo is not None else None

@@ -1,0 +1,272 @@
+"""Reading a zip that nobody has to trust: every byte of it has one meaning, or it is refused.
+
+The standard library's reader takes what others read otherwise (entries that overlap, names that are there twice,
+sizes that lie); here the central directory and each entry's own header have to say the same, and what comes out of an
+entry is counted while it comes. Only "stored" and "deflate" are known, as in every bundle.
+"""
+
+from __future__ import annotations
+
+import stat
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from evaluations.verifier.refusing import Refused, escaped, refuse_name
+
+END = struct.Struct("<4s4H2LH")  # end of the central directory
+END64_AT = struct.Struct("<4sLQL")  # where its zip64 form is
+END64 = struct.Struct("<4sQ2H2L4Q")
+CENTRAL = struct.Struct("<4s6H3L5H2L")
+LOCAL = struct.Struct("<4s5H3L2H")
+FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF  # "see the zip64 field"
+ENCRYPTED, DESCRIBED_AFTER, STRONG, UTF8, MASKED = 0x1, 0x8, 0x40, 0x800, 0x2000
+STORED, DEFLATED = 0, 8
+LONGEST_DESCRIPTOR = 24  # bytes behind an entry that was written before its size was known
+AT_ONCE = 1 << 16
+
+MOST_ENTRIES = 200_000
+LARGEST_DIRECTORY = 128 << 20  # bytes
+LARGEST_RATIO = 400  # bytes that come out for one that went in: text reaches 50, a blank page 300
+SMALL_ANYWAY = 4 << 20  # bytes: nothing smaller is a bomb
+
+
+@dataclass(frozen=True)
+class ZipEntry:
+    """One file as the central directory has it; sizes in bytes, ``offset`` is that of its own header."""
+
+    name: str
+    raw_name: bytes
+    flags: int
+    method: int
+    crc: int
+    packed: int
+    size: int
+    offset: int
+
+
+def zip_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
+    """The files of a zip of ``size`` bytes by name, without folders; Refused for everything that is doubtful."""
+    count, directory_size, directory_at = _end_of(file, size)
+    if count > MOST_ENTRIES or directory_size > LARGEST_DIRECTORY:
+        raise Refused(f"The zip has {count:,} entries; at most {MOST_ENTRIES:,} are read.")
+    file.seek(directory_at)
+    directory = file.read(directory_size)
+    found: dict[str, ZipEntry] = {}
+    every: list[ZipEntry] = []
+    at = 0
+    for _ in range(count):
+        entry, mode, at = _central(directory, at)
+        every.append(entry)
+        if entry.name.endswith("/"):
+            _refuse_folder(entry)
+        elif entry.name in found:
+            raise Refused(f"{escaped(entry.name, 200)} is in the zip twice; pack it again with one of them.")
+        else:
+            _refuse_entry(entry, mode)
+            found[entry.name] = entry
+    if at != len(directory):
+        raise Refused("The zip's directory holds more than its entries; the file is damaged or made by hand.")
+    _refuse_overlaps(file, every, directory_at)
+    return found
+
+
+def unpacked(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+    """What an entry holds, piece by piece; Refused as soon as it is not what the directory says."""
+    file.seek(entry.offset + _local_size(file, entry))
+    pieces = _inflated(file, entry) if entry.method == DEFLATED else _packed(file, entry)
+    size, crc = 0, 0
+    for piece in pieces:
+        size += len(piece)
+        if size > entry.size:
+            raise Refused(f"{escaped(entry.name, 200)} holds more than the {entry.size:,} bytes that the zip declares.")
+        crc = zlib.crc32(piece, crc)
+        yield piece
+    if size != entry.size:
+        raise Refused(f"{escaped(entry.name, 200)} holds {size:,} bytes; the zip declares {entry.size:,}.")
+    if crc != entry.crc:
+        raise Refused(f"{escaped(entry.name, 200)} is damaged: its check sum (CRC) is wrong; fetch the file again.")
+
+
+# --- the directory -------------------------------------------------------------------------------------------------
+
+
+def _end_of(file: IO[bytes], size: int) -> tuple[int, int, int]:
+    """Number of entries, size and offset of the central directory, which has to end where its end begins."""
+    if size < END.size:
+        raise Refused("It is no zip file, or was cut off; fetch it again.")
+    file.seek(size - END.size)
+    magic, disk, disk_of, here, count, length, at, comment = END.unpack(file.read(END.size))
+    if magic != b"PK\x05\x06" or comment:
+        raise Refused("It is no zip file, was cut off, or has something behind its end; fetch it again.")
+    end = size - END.size
+    if FULL16 in (here, count) or FULL32 in (length, at):
+        count64, length64, at64, end = _end64(file, end)
+        short = zip((here, count, length, at), (FULL16, FULL16, FULL32, FULL32), strict=True)
+        long = (count64, count64, length64, at64)
+        if any(said not in (full, value) for (said, full), value in zip(short, long, strict=True)):
+            raise Refused("The zip says two things about its directory (zip64); pack it again.")
+        here, count, length, at = count64, count64, length64, at64
+    if disk or disk_of or here != count:
+        raise Refused("The zip is a part of several; give one whole file.")
+    if at + length != end or count * CENTRAL.size > length:
+        raise Refused("The zip's directory is not where its end says; the file is damaged or has something added.")
+    return count, length, at
+
+
+def _end64(file: IO[bytes], end: int) -> tuple[int, int, int, int]:
+    """Count, size and offset as the zip64 records have them, and where these records begin."""
+    where = end - END64_AT.size
+    start = where - END64.size
+    if start < 0:
+        raise Refused("The zip lacks its zip64 records; it was cut off or made by hand.")
+    file.seek(start)
+    magic, length, _, _, disk, disk_of, here, count, size, at = END64.unpack(file.read(END64.size))
+    magic_at, disk_at, at64, disks = END64_AT.unpack(file.read(END64_AT.size))
+    sound = magic == b"PK\x06\x06" and magic_at == b"PK\x06\x07" and length == END64.size - 12
+    if not sound or at64 != start or disk or disk_of or disk_at or disks not in (0, 1) or here != count:
+        raise Refused("The zip's zip64 records make no sense; it was cut off or made by hand.")
+    return count, size, at, start
+
+
+def _central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
+    """The entry at an offset of the directory, the Unix mode it was packed with, and where the next one begins."""
+    if len(directory) - at < CENTRAL.size:
+        raise Refused("The zip's directory is cut off; fetch the file again.")
+    fields = CENTRAL.unpack_from(directory, at)
+    magic, _, _, flags, method, _, _, crc, packed, size, name_size, extra_size, comment_size, disk, _, mode, offset = (
+        fields
+    )
+    start = at + CENTRAL.size
+    end = start + name_size + extra_size + comment_size
+    if magic != b"PK\x01\x02" or end > len(directory):
+        raise Refused("The zip's directory is damaged; fetch the file again.")
+    raw = directory[start : start + name_size]
+    name = _decoded(raw, flags)
+    extra = directory[start + name_size : start + name_size + extra_size]
+    size, packed, offset = _zip64(extra, name, [(size, FULL32), (packed, FULL32), (offset, FULL32)])
+    if disk not in (0, FULL16):
+        raise Refused("The zip is a part of several; give one whole file.")
+    return ZipEntry(name, raw, flags, method, crc, packed, size, offset), mode >> 16, end
+
+
+def _decoded(raw: bytes, flags: int) -> str:
+    try:
+        name = raw.decode("utf-8" if flags & UTF8 else "ascii")
+    except UnicodeDecodeError:
+        raise Refused(
+            f"{escaped(repr(raw[:200])[2:-1])} is no name in UTF-8; rename the file and pack it again."
+        ) from None
+    refuse_name(name[:-1] if name.endswith("/") else name)
+    return name
+
+
+def _zip64(extra: bytes, name: str, values: list[tuple[int, int]]) -> list[int]:
+    """The values with those that are full replaced from the zip64 field, in its order."""
+    field, at = b"", 0
+    while len(extra) - at >= 4:
+        kind, length = struct.unpack_from("<2H", extra, at)
+        if kind == 1:
+            field = extra[at + 4 : at + 4 + length]
+        at += 4 + length
+    result = []
+    for value, full in values:
+        if value != full:
+            result.append(value)
+            continue
+        if len(field) < 8:
+            raise Refused(f"{escaped(name, 200)} lacks its size in the zip (zip64); pack it again.")
+        result.append(int.from_bytes(field[:8], "little"))
+        field = field[8:]
+    return result
+
+
+def _refuse_folder(entry: ZipEntry) -> None:
+    if entry.size or entry.packed > 2:  # an empty deflate stream has two bytes
+        raise Refused(f"{escaped(entry.name, 200)} is a folder with content; pack the zip again.")
+
+
+def _refuse_entry(entry: ZipEntry, mode: int) -> None:
+    name = escaped(entry.name, 200)
+    if entry.flags & (ENCRYPTED | STRONG | MASKED):
+        raise Refused(f"{name} is encrypted; pack the zip without a password.")
+    if entry.method not in (STORED, DEFLATED):
+        raise Refused(f"{name} is packed by method {entry.method}; only stored and deflate are read.")
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        raise Refused(f"{name} is a symbolic link or a special file; put the file itself there.")
+    if entry.method == STORED and entry.size != entry.packed:
+        raise Refused(f"{name} has two sizes in the zip; pack it again.")
+    if entry.size > SMALL_ANYWAY and entry.size > LARGEST_RATIO * entry.packed:
+        raise Refused(
+            f"{name} would unpack to {entry.size:,} bytes from {entry.packed:,}, as a zip bomb does; at most "
+            f"{LARGEST_RATIO} times as much is read."
+        )
+
+
+def _refuse_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
+    """Entries fill the file from its first byte to the directory, one behind the other."""
+    at, may_follow = 0, 0
+    for entry in sorted(entries, key=lambda one: one.offset):
+        if not at <= entry.offset <= at + may_follow:
+            raise Refused(f"{escaped(entry.name, 200)} overlaps another entry of the zip, or lies behind a gap.")
+        if entry.offset + LOCAL.size > end:
+            raise Refused(f"{escaped(entry.name, 200)} lies outside of the zip; the file is damaged.")
+        at = entry.offset + _local_size(file, entry) + entry.packed
+        may_follow = LONGEST_DESCRIPTOR if entry.flags & DESCRIBED_AFTER else 0
+    if not at <= end <= at + may_follow:
+        raise Refused("The zip has bytes between its entries and its directory that belong to neither.")
+
+
+def _local_size(file: IO[bytes], entry: ZipEntry) -> int:
+    """Length of an entry's own header in bytes; Refused when it does not say what the directory says."""
+    name = escaped(entry.name, 200)
+    file.seek(entry.offset)
+    head = file.read(LOCAL.size)
+    if len(head) != LOCAL.size:
+        raise Refused(f"{name} is cut off; fetch the zip again.")
+    magic, _, flags, method, _, _, crc, packed, size, name_size, extra_size = LOCAL.unpack(head)
+    raw, extra = file.read(name_size), file.read(extra_size)
+    if magic != b"PK\x03\x04" or (raw, flags, method) != (entry.raw_name, entry.flags, entry.method):
+        raise Refused(f"{name} is something else in its own header than in the zip's directory.")
+    if not flags & DESCRIBED_AFTER:
+        size, packed = _zip64(extra, entry.name, [(size, FULL32), (packed, FULL32)])
+        if (crc, packed, size) != (entry.crc, entry.packed, entry.size):
+            raise Refused(f"{name} has other sizes in its own header than in the zip's directory.")
+    return LOCAL.size + name_size + extra_size
+
+
+# --- what an entry holds -------------------------------------------------------------------------------------------
+
+
+def _packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+    at, end = file.tell(), file.tell() + entry.packed
+    while at < end:
+        file.seek(at)  # somebody may have read another entry between two pieces
+        piece = file.read(min(AT_ONCE, end - at))
+        if not piece:
+            raise Refused(f"{escaped(entry.name, 200)} is cut off; fetch the zip again.")
+        at += len(piece)
+        yield piece
+
+
+def _inflated(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        for piece in _packed(file, entry):
+            waiting = piece
+            while waiting and not stream.eof:
+                out = stream.decompress(waiting, AT_ONCE)
+                waiting = stream.unconsumed_tail
+                if out:
+                    yield out
+            if stream.unused_data or (stream.eof and waiting):
+                raise Refused(f"{escaped(entry.name, 200)} has something behind its end; pack the zip again.")
+        rest = stream.flush()
+    except zlib.error:
+        raise Refused(f"{escaped(entry.name, 200)} is damaged: it does not unpack; fetch the zip again.") from None
+    if rest:
+        yield rest
+    if not stream.eof:
+        raise Refused(f"{escaped(entry.name, 200)} is cut off; fetch the zip again.")
