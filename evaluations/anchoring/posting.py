@@ -1,0 +1,73 @@
+"""One POST to an address of the settings: bounded in time and size, no redirects, nothing secret in an error."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import time
+import urllib.request
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import SplitResult, unquote, urlsplit
+
+SECONDS = 10.0  # for each wait, and for the whole reply
+MOST = 256 * 1024  # bytes of a reply; a time stamp has some 6 kB
+ENOUGH = 8 * 1024  # bytes that are read at once
+
+
+class NotPublished(Exception):
+    """A head could not be published; the message says why, without anything of an address but scheme and host."""
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        """A redirect is an answer like any other refusal: a POST would become a GET on the way."""
+
+
+def shown(address: str) -> str:
+    """Scheme, host and port of an address: path, query and password may be secrets."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def post(address: str, body: bytes, kind: str) -> bytes:
+    """The body of the reply to ``body``, of the media type ``kind``; NotPublished for all but 2xx within the bounds."""
+    parts = urlsplit(address)
+    headers = {"Content-Type": kind, "User-Agent": "WebVerdict"} | _password(parts)
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    request = urllib.request.Request(bare, data=body, headers=headers, method="POST")  # noqa: S310 - http(s) by settings
+    until = time.monotonic() + SECONDS
+    try:
+        with urllib.request.build_opener(_Stay).open(request, timeout=SECONDS) as reply:
+            return _bounded(reply, until, shown(address))
+    except HTTPError as error:
+        error.close()
+        raise NotPublished(f"{shown(address)} answered {error.code}.") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotPublished(f"{shown(address)} could not be asked: {_reason(error)}.") from None
+
+
+def _password(parts: SplitResult) -> dict[str, str]:
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+def _bounded(reply: Any, until: float, host: str) -> bytes:
+    found = b""
+    while part := reply.read1(ENOUGH):
+        found += part
+        if len(found) > MOST:
+            raise NotPublished(f"{host} answered more than {MOST} bytes.")
+        if time.monotonic() > until:
+            raise NotPublished(f"{host} did not end its answer within {SECONDS:g} seconds.")
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """In words that name no address: those of the operating system, or what kind of error it was."""
+    cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
+    if isinstance(cause, TimeoutError):
+        return f"no answer within {SECONDS:g} seconds"
+    return (cause.strerror if isinstance(cause, OSError) else None) or type(cause).__name__

@@ -1,0 +1,71 @@
+"""Asking a time stamp authority (RFC 3161). What is stamped is the head itself.
+
+A head is the SHA-256 of the canonical JSON of its event, so the token is one over that JSON:
+``openssl ts -verify -token_in -in token.der -digest HEAD -CAfile authority.pem``.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+
+from evaluations.anchoring.posting import NotPublished, post, shown
+from evaluations.verifier.time_stamps import (
+    DER_INTEGER,
+    DER_OCTETS,
+    DER_OID,
+    DER_SEQUENCE,
+    OID_SHA256,
+    DerElement,
+    NoTimeStamp,
+    der_elements,
+    der_number,
+    stamped,
+)
+
+GRANTED = (0, 1)  # granted, and granted with modifications
+NULL, TRUE = b"\x05\x00", b"\x01\x01\xff"
+NOTHING = DerElement(0, b"", b"")
+
+
+def time_stamp(address: str, head: str) -> str:
+    """The token of the authority for a head, in base64; NotPublished unless it is granted, and for this head."""
+    nonce = secrets.randbits(63)
+    reply = post(address, query(head, nonce), "application/timestamp-query")
+    try:
+        token = _granted(reply)
+        found = stamped(token)
+    except NoTimeStamp as error:
+        raise NotPublished(f"The answer of {shown(address)} {error}.") from None
+    if found.imprint != head or found.nonce != nonce:
+        raise NotPublished(f"The answer of {shown(address)} is for something else than was asked.")
+    return base64.b64encode(token).decode()
+
+
+def query(head: str, nonce: int) -> bytes:
+    """TimeStampReq: version 1, the imprint, a number that the answer repeats, and the wish for its certificate."""
+    algorithm = _der(DER_SEQUENCE, _der(DER_OID, OID_SHA256), NULL)
+    imprint = _der(DER_SEQUENCE, algorithm, _der(DER_OCTETS, bytes.fromhex(head)))
+    number = nonce.to_bytes(nonce.bit_length() // 8 + 1, "big")
+    return _der(DER_SEQUENCE, _der(DER_INTEGER, b"\x01"), imprint, _der(DER_INTEGER, number), TRUE)
+
+
+def _der(tag: int, *parts: bytes) -> bytes:
+    """One element of less than 128 bytes, as all of a request are."""
+    body = b"".join(parts)
+    return bytes([tag, len(body)]) + body
+
+
+def _granted(reply: bytes) -> bytes:
+    """The token of a TimeStampResp, with the bytes that were signed."""
+    (answer,) = der_elements(reply)[:1] or [NOTHING]
+    parts = der_elements(answer.content)
+    statuses = der_elements(parts[0].content) if parts else []
+    if answer.tag != DER_SEQUENCE or not statuses or statuses[0].tag != DER_INTEGER:
+        raise NoTimeStamp("has not the form of RFC 3161")
+    status = der_number(statuses[0].content)
+    if status not in GRANTED:
+        raise NoTimeStamp(f"refuses a time stamp (status {status})")
+    if len(parts) != 2:
+        raise NoTimeStamp("has no time stamp in it")
+    return parts[1].whole

@@ -1,0 +1,131 @@
+"""The files of a bundle in their order: texts at hand, pictures and attachments out of the store one at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from annotation import redactions, screenshots
+from annotation.models import Submission
+from evaluations.evidence import figures, trajectories
+from evaluations.evidence.documents import documents, human_label
+from evaluations.evidence.single_file import single_file
+from evaluations.exports import ExportStopped, missing_for_export
+from evaluations.verifier.canonical import as_text, canonical_json
+from evaluations.verifier.claims import claims
+from evaluations.verifier.companions import schema_files
+from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Bundle, Document
+from evaluations.verifier.page import report
+from evaluations.verifier.parts import CRATE, MANIFEST, PARTS, PICTURES, SIGNATURE, part_of
+from evaluations.verifier.readme import readme
+
+AT_ONCE = 1 << 20  # bytes in memory of a picture or attachment
+STREAMED = "trajectories.jsonl"
+
+Chunks = Callable[[], Iterable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of a bundle. Of what comes from the store ``stored`` is the SHA-256 and size that it must have."""
+
+    path: str
+    chunks: Chunks
+    stored: tuple[str, int] | None = None
+
+
+def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
+    """The documents with figures and claims: all that is in the texts of a bundle."""
+    bundle = documents(submission, judges=judges, screenshots=pictures)
+    bundle.agreement = figures.agreement(submission)
+    bundle.comparison = (figures.comparison(submission) or {"judges": []}) if judges else None
+    bundle.claims = [finding.as_json() for finding in claims(bundle)]
+    return bundle
+
+
+def members(submission: Submission, bundle: Bundle) -> list[Member]:
+    """Every file but those that list the others, in the order of `verifier.parts.PARTS`."""
+    files = _from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
+    texts = _texts(submission, bundle)
+    paths = {"README.md", STREAMED, *texts, *(member.path for member in files)}
+    texts["README.md"] = readme(bundle.submission, {*paths, CRATE, MANIFEST, SIGNATURE})
+    found = [Member(path, _held(data)) for path, data in texts.items()]
+    found += [Member(STREAMED, lambda: map(canonical_line, trajectories.lines(submission))), *files]
+    places = {part.path: number for number, part in enumerate(PARTS)}
+    return sorted(found, key=lambda member: (places[part_of(member.path).path], member.path))
+
+
+def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
+    """Every text but README.md and the trajectories."""
+    left_out = OF_JUDGES if bundle.runs is None else ()
+    found = {
+        name: b"".join(map(canonical_line, getattr(bundle, field)))
+        for name, field in LINES.items()
+        if name not in left_out and name != STREAMED
+    }
+    found |= {
+        name: as_text(_value(field, getattr(bundle, field))) for name, field in VALUES.items() if name not in left_out
+    }
+    # The very file of the other export, whose keys have an order of their own.
+    found["human-label.json"] = human_label(submission, missing_for_export(submission))
+    found["reports/report.html"] = report(bundle).encode()
+    found["verify.py"] = single_file().encode()
+    return found | schema_files()
+
+
+def _value(field: str, value: Any) -> Any:
+    """People and claims are lists in an object, so that the documents can grow."""
+    return {field: value} if field in ("people", "claims") else value
+
+
+def _held(data: bytes) -> Chunks:
+    return lambda: [data]
+
+
+def canonical_line(document: Document) -> bytes:
+    return canonical_json(document).encode() + b"\n"
+
+
+# --- out of the store ------------------------------------------------------------------------------------------------
+
+
+def _from_store(submission: Submission) -> list[Member]:
+    """Covered pictures in place of their originals, which are in no file then: not as an attachment either."""
+    covered = redactions.holding(submission)
+    found = []
+    for picture in trajectories.pictures(submission):
+        redaction = covered.get(picture.sha256)
+        if redaction is None:
+            path = f"screenshots/{picture.sha256}.{PICTURES[picture.media_type]}"
+            found.append(_stored(path, picture.sha256, picture.size))
+        else:
+            path = f"screenshots/{picture.sha256}.redacted.png"
+            found.append(_stored(path, redaction.redacted, redaction.size))
+    attached = trajectories.attached(submission)
+    found += [
+        _stored(f"attachments/{sha256}", sha256, size) for sha256, size in attached.items() if sha256 not in covered
+    ]
+    return found
+
+
+def _stored(path: str, sha256: str, size: int) -> Member:
+    return Member(path, lambda: _read(path, sha256, size), (sha256, size))
+
+
+def _read(path: str, sha256: str, size: int) -> Iterator[bytes]:
+    """The bytes of a stored file; ExportStopped where it is gone, or is not what its name says."""
+    taken, hashed = 0, hashlib.sha256()
+    try:
+        with screenshots.open_original(sha256) as stream:
+            while chunk := stream.read(AT_ONCE):
+                taken += len(chunk)
+                hashed.update(chunk)
+                if taken <= size:
+                    yield chunk
+    except screenshots.STORE_ERRORS as error:
+        says = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise ExportStopped(f"{path} cannot be read from the image store: {says.rstrip('.')}.") from error
+    if (taken, hashed.hexdigest()) != (size, sha256):
+        raise ExportStopped(f"{path} is damaged in the image store: its bytes have another SHA-256 than its name.")

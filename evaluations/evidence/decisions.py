@@ -1,0 +1,216 @@
+"""What people did, from the rows: labels with their reasons, and everything else that a verdict depends on.
+
+Facts are those of `annotation.workflow.facts`, over which the events have their digests. ``people`` is the pseudonym
+of each member by primary key: no document has anything else of a person. Every function asks a fixed number of
+queries.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotation.models import (
+    Adjudication,
+    Flag,
+    InformedRevision,
+    Label,
+    Membership,
+    Redaction,
+    Release,
+    Reopening,
+    Report,
+    SpotCheckDraw,
+    Submission,
+    Trajectory,
+)
+from annotation.models.events import instant
+from annotation.models.states import State, current_labels, final_verdict, with_state
+from annotation.workflow.facts import adjudication_facts, draw_facts, informed_facts, label_facts, shown_facts
+from evaluations.naming import natural
+from evaluations.verifier.documents import Document
+
+Pseudonyms = dict[int, str]
+PARTS = (Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR, Membership.Role.MAINTAINER)
+BY = {State.UNANIMOUS: "unanimous", State.ADJUDICATED: "adjudication"}
+
+
+def members(submission: Submission) -> list[Document]:
+    """Everybody who has a part in the review, by pseudonym: A2 before A10."""
+    rows = submission.memberships.filter(role__in=PARTS)
+    return [
+        {
+            "pseudonym": row.pseudonym,
+            "role": str(row.role),
+            "joined_at": instant(row.joined_at),
+            "deactivated_at": instant(row.deactivated_at),
+        }
+        for row in sorted(rows, key=lambda row: natural(row.pseudonym))
+    ]
+
+
+def pseudonyms(submission: Submission) -> Pseudonyms:
+    return dict(submission.memberships.values_list("person_id", "pseudonym"))
+
+
+def labels(submission: Submission, people: Pseudonyms) -> list[Document]:
+    rows = Label.objects.filter(assignment__trajectory__submission=submission)
+    rows = rows.select_related("assignment__trajectory__task", "assignment__trajectory__submission", "attempt")
+    rows = rows.order_by("assignment__trajectory__position", "assignment__slot", "revision")
+    return [
+        {
+            "annotator": people[row.assignment.annotator_id],
+            "claimed_at": instant(row.assignment.claimed_at),
+            "facts": label_facts(row),
+        }
+        for row in rows.prefetch_related("findings__key_point")
+    ]
+
+
+def informed(submission: Submission, people: Pseudonyms) -> list[Document]:
+    rows = InformedRevision.objects.filter(label__assignment__trajectory__submission=submission)
+    rows = rows.select_related("label__assignment__trajectory__task")
+    return [
+        {
+            "annotator": people[row.label.assignment.annotator_id],
+            "shown": shown_facts(row),
+            "informed": informed_facts(row) if row.decided_at is not None else None,
+        }
+        for row in rows.order_by("label__assignment__trajectory__position", "label__assignment__slot")
+    ]
+
+
+def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
+    """The decided ones. Labels cannot change once one is opened, so the current ones are those it decided about."""
+    said = _said(submission, people)
+    rows = _of(Adjudication, submission).filter(decided_at__isnull=False)
+    rows = rows.select_related("trajectory__task").prefetch_related("findings__key_point")
+    return [
+        {
+            "adjudicator": people[row.adjudicator_id],
+            "opened_at": instant(row.opened_at),
+            "facts": adjudication_facts(row),
+            **_changed(said[row.trajectory_id], row.verdict),
+        }
+        for row in rows.order_by("trajectory__position", "revision")
+    ]
+
+
+def flags(submission: Submission, people: Pseudonyms) -> list[Document]:
+    return [
+        {
+            "task_id": row.trajectory.task.external_id,
+            "annotator": people[row.annotator_id],
+            "note": row.note,
+            "flagged_at": instant(row.flagged_at),
+        }
+        for row in _ordered(Flag, submission, "flagged_at", "pk")
+    ]
+
+
+def reports(submission: Submission, people: Pseudonyms) -> list[Document]:
+    return [
+        {
+            "task_id": row.trajectory.task.external_id,
+            "reporter": people[row.reporter_id],
+            "kind": str(row.kind),
+            "note": row.note,
+            "reported_at": instant(row.reported_at),
+            "settled_at": instant(row.settled_at),
+            "settled_by": None if row.settled_by_id is None else people[row.settled_by_id],
+            "answer": row.answer or None,
+        }
+        for row in _ordered(Report, submission, "reported_at", "pk")
+    ]
+
+
+def releases(submission: Submission, people: Pseudonyms) -> list[Document]:
+    return [
+        {
+            "task_id": row.trajectory.task.external_id,
+            "annotator": people[row.annotator_id],
+            "reason": row.reason,
+            "released_at": instant(row.released_at),
+            "lifted_at": instant(row.lifted_at),
+        }
+        for row in _ordered(Release, submission, "released_at", "pk")
+    ]
+
+
+def reopenings(submission: Submission, people: Pseudonyms) -> list[Document]:
+    return [
+        {
+            "task_id": row.trajectory.task.external_id,
+            "reopened_by": people[row.reopened_by_id],
+            "reason": row.reason,
+            "revision": row.revision,
+            "reopened_at": instant(row.reopened_at),
+        }
+        for row in _ordered(Reopening, submission, "revision", "reopened_at", "pk")
+    ]
+
+
+def redactions(submission: Submission, people: Pseudonyms) -> list[Document]:
+    rows = Redaction.objects.filter(submission=submission).order_by("original", "revision")
+    return [
+        {
+            "original": row.original,
+            "revision": row.revision,
+            "boxes": row.boxes,
+            "reason": row.reason,
+            "redacted": row.redacted or None,
+            "size": row.size,
+            "redacted_by": people[row.redacted_by_id],
+            "redacted_at": instant(row.redacted_at),
+        }
+        for row in rows
+    ]
+
+
+def draws(submission: Submission) -> list[Document]:
+    rows = SpotCheckDraw.objects.filter(submission=submission).order_by("number")
+    return [{"facts": draw_facts(row), "drawn_at": instant(row.drawn_at)} for row in rows]
+
+
+def final_verdicts(submission: Submission) -> list[Document]:
+    found = []
+    rows = with_state(Trajectory.objects.filter(submission=submission).select_related("task")).order_by("position")
+    for row in rows:
+        verdict = final_verdict(row)
+        found.append(
+            {
+                "task_id": row.task.external_id,
+                "state": row.state,
+                "verdict": None if verdict is None else int(verdict),
+                "by": BY.get(State(row.state)),
+            }
+        )
+    return found
+
+
+def _said(submission: Submission, people: Pseudonyms) -> dict[int, dict[str, int]]:
+    """What each annotator says of each trajectory, by its primary key."""
+    columns = ("assignment__trajectory", "assignment__annotator", "verdict")
+    rows = current_labels().filter(assignment__trajectory__submission=submission)
+    found: dict[int, dict[str, int]] = defaultdict(dict)
+    for trajectory, annotator, verdict in rows.order_by("assignment__slot").values_list(*columns):
+        found[trajectory][people[annotator]] = verdict
+    return found
+
+
+def _changed(said: dict[str, int], verdict: int | None) -> Document:
+    """What was said before an adjudication, and whether it decided otherwise."""
+    most = [each for each, times in Counter(said.values()).items() if 2 * times > len(said)]
+    majority = most[0] if most else None
+    return {"labels": said, "majority": majority, "changed": None if majority is None else verdict != majority}
+
+
+def _of(model: Any, submission: Submission) -> QuerySet[Any]:
+    rows: QuerySet[Any] = model.objects.filter(trajectory__submission=submission)
+    return rows
+
+
+def _ordered(model: Any, submission: Submission, *columns: str) -> QuerySet[Any]:
+    return _of(model, submission).select_related("trajectory__task").order_by("trajectory__position", *columns)

@@ -1,0 +1,218 @@
+"""An evidence bundle as one zip: refused with every reason, or written whole, signed, and never held in memory.
+
+A first pass with as many zero bytes for each picture finds the exact size, so that a download can state it. Everything
+that depends on digests has a fixed length and is not compressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from django.db import transaction
+
+from annotation.models import Submission
+from annotation.records import Problem
+from annotation.workflow.ground import lock_submission
+from evaluations import exports, signing
+from evaluations.evidence.bundle import Member, canonical_line, complete, members
+from evaluations.evidence.names import named
+from evaluations.evidence.standing import chain
+from evaluations.exports import ExportRefused, missing_for_export
+from evaluations.verifier.canonical import as_text
+from evaluations.verifier.crate import Listed, crate
+from evaluations.verifier.documents import FORMAT, Bundle, Document
+from evaluations.verifier.parts import CRATE, MANIFEST, SIGNATURE
+from evaluations.zipping import Entry, zipped
+
+SCREENSHOTS = ("files", "digests")
+ZEROS = bytes(1 << 20)
+TRIES = 3  # to read a submission while nothing happens in it
+UNKNOWN = "0" * 64  # a digest that is not computed yet, as long as one
+MEDIA_TYPE = "application/zip"
+
+Progress = Callable[[int, int], None]
+
+
+def quiet(done: int, total: int) -> None:
+    """Progress of which nobody hears."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A bundle that may be made, with its documents as they were at one moment."""
+
+    submission: Submission
+    bundle: Bundle
+
+    @property
+    def file_name(self) -> str:
+        """Such as ``shops.Agent-1.evidence.zip``."""
+        return _file_name(self.submission, self.bundle.submission["partial"])
+
+    @cached_property
+    def members(self) -> list[Member]:
+        return members(self.submission, self.bundle)
+
+    @cached_property
+    def size(self) -> int:
+        """The exact number of bytes."""
+        return sum(map(len, zipped(self._entries(_Zeros()))))
+
+    def chunks(self, progress: Progress = quiet) -> Iterator[bytes]:
+        """The zip piece by piece; ``progress`` hears bytes done and all bytes.
+
+        Raises ExportStopped where a file is gone from the store or damaged: what was sent until then is no zip.
+        """
+        done = 0
+        for chunk in zipped(self._entries(_Bytes())):
+            done += len(chunk)
+            yield chunk
+            if progress is not quiet:
+                progress(done, self.size)
+
+    def _entries(self, source: _Bytes) -> Iterator[Entry]:
+        listed: list[Listed] = []
+        for member in self.members:
+            size = member.stored[1] if member.stored else 0
+            chunks = source.listed(member, listed)
+            yield Entry(member.path, chunks, compressed=member.stored is None, size=size)
+        about = as_text(crate(self.bundle, listed))
+        listed.append((CRATE, source.digest(about), len(about)))
+        manifest = _manifest(listed)
+        yield Entry(CRATE, [about])
+        yield Entry(MANIFEST, [manifest])
+        yield Entry(SIGNATURE, [canonical_line(source.signature(manifest))])
+
+
+def prepare(
+    submission: Submission,
+    *,
+    screenshots: str = "files",
+    judges: bool = True,
+    partial: bool = False,
+    accept_names: bool = False,
+) -> Evidence:
+    """The bundle, or ExportRefused with every reason. ``screenshots`` is one of `SCREENSHOTS`.
+
+    ``partial`` takes what there is, and names what is missing. ``accept_names`` takes texts in which people wrote a
+    member's name.
+    """
+    if screenshots not in SCREENSHOTS:
+        raise ValueError(f"screenshots is one of {', '.join(SCREENSHOTS)}, not {screenshots!r}")
+    if problems := _never(submission) or _signable():
+        raise ExportRefused(problems)
+
+    def read(row: Submission) -> Evidence:
+        missing = [] if partial else missing_for_export(row)
+        missing += [] if accept_names else named(row, judges)
+        if missing:
+            raise ExportRefused(missing)
+        evidence = Evidence(row, complete(row, judges=judges, pictures=screenshots))
+        _ = evidence.members  # which pictures are covered, and the texts, belong to the same moment
+        return evidence
+
+    return _of_one_moment(submission.pk, read)
+
+
+def _of_one_moment(pk: int, read: Callable[[Submission], Evidence]) -> Evidence:
+    """What ``read`` makes of a submission that did not change meanwhile.
+
+    Every change has its event, so an unchanged head says that there was none. Nobody waits for the figures then; only
+    where people are at work all the time the submission is locked in the end.
+    """
+    for _ in range(TRIES):
+        row = Submission.objects.select_related("agent", "benchmark").get(pk=pk)
+        before = chain(row)
+        evidence = read(row)
+        if chain(row) == before:
+            return evidence
+    with transaction.atomic():
+        return read(lock_submission(pk))
+
+
+def write(evidence: Evidence, output: Path, progress: Progress = quiet) -> None:
+    """Write the bundle whole or not at all; raises as `exports.write`."""
+    exports.write_file(evidence.chunks(progress), output)
+
+
+def _never(submission: Submission) -> list[Problem]:
+    """Why there is no bundle of it, however complete it is."""
+    if submission.practice:
+        return [Problem("practice", "A submission for practice takes no labels: there is nothing to prove.")]
+    if submission.audited:
+        says = "This submission came in a bundle: pass on that one, which its makers signed."
+        return [Problem("audited", says)]
+    return []
+
+
+def _signable() -> list[Problem]:
+    """Tried first: a key that cannot be opened would stop the bundle at its last file."""
+    try:
+        signing.sign(b"")
+    except signing.KeyClosed as closed:
+        return [Problem("signing_key_closed", str(closed))]
+    return []
+
+
+def _file_name(submission: Submission, partial: bool) -> str:
+    return exports.file_name(submission, "evidence", "zip", partial=partial)
+
+
+def _manifest(listed: Iterable[Listed]) -> bytes:
+    files = [{"path": path, "sha256": sha256, "size": size} for path, sha256, size in sorted(listed)]
+    return canonical_line({"format": FORMAT, "files": files})
+
+
+class _Bytes:
+    """What is written: the bytes of every file with their digests, and the signature of the active key."""
+
+    def listed(self, member: Member, listed: list[Listed]) -> Iterator[bytes]:
+        size, hashed = 0, hashlib.sha256()
+        for chunk in member.chunks():
+            size += len(chunk)
+            hashed.update(chunk)
+            yield chunk
+        listed.append((member.path, hashed.hexdigest(), size))
+
+    def digest(self, data: bytes) -> str:
+        return hashlib.sha256(data).hexdigest()
+
+    def signature(self, manifest: bytes) -> Document:
+        key, signature = signing.sign(manifest)
+        return _signature(key.key_id, key.public, signature.hex())
+
+
+class _Zeros(_Bytes):
+    """As many bytes, without reading the store, hashing or signing."""
+
+    def listed(self, member: Member, listed: list[Listed]) -> Iterator[bytes]:
+        size = 0
+        for chunk in member.chunks() if member.stored is None else _zeros(member.stored[1]):
+            size += len(chunk)
+            yield chunk
+        listed.append((member.path, UNKNOWN, size))
+
+    def digest(self, data: bytes) -> str:
+        return UNKNOWN
+
+    def signature(self, manifest: bytes) -> Document:
+        return _signature("0" * 16, UNKNOWN, "0" * 128)
+
+
+def _signature(key_id: str, public_key: str, signature: str) -> Document:
+    return {
+        "algorithm": signing.ALGORITHM,
+        "key_id": key_id,
+        "public_key": public_key,
+        "signature": signature,
+        "signed": MANIFEST,
+    }
+
+
+def _zeros(size: int) -> Iterator[bytes]:
+    for start in range(0, size, len(ZEROS)):
+        yield ZEROS[: size - start]

@@ -1,0 +1,37 @@
+"""Celery jobs: thin, and safe to run twice."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from annotation import arrivals
+from evaluations import anchoring
+from evaluations.auditing import arriving
+from evaluations.models import BundleUpload
+
+
+@shared_task
+def publish_anchors() -> None:
+    """Publish the heads of chains that have changed; what fails is kept with its reason, and tried the next time."""
+    anchoring.publish()
+
+
+@shared_task
+def open_bundle(upload_id: str) -> None:
+    """Open an uploaded evidence bundle; exactly one worker takes it, and one that died is followed by another."""
+    taken = arrivals.take(BundleUpload, upload_id)
+    if taken is not None:
+        arriving.open_taken(taken)
+
+
+@shared_task
+def resume_bundles() -> None:
+    """Queue again what has no message or has lost its worker: the rows are the truth, not the broker."""
+    for pk in arrivals.waiting(BundleUpload):
+        open_bundle.delay(pk)
+
+
+@shared_task
+def forget_bundles() -> None:
+    """Once a day, delete what is kept of bundles that were refused long ago, and files that nobody waits for."""
+    arriving.forget_old()

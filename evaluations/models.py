@@ -1,0 +1,155 @@
+"""What vouches for submissions: signing keys, published heads of chains, and audits of other people's bundles."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from annotation.models import Arrival, Submission
+from annotation.models import triggers as annotation_triggers
+
+annotation_triggers.APPEND_ONLY |= {"evaluations_auditdecision": ""}
+
+
+class SigningKey(models.Model):
+    """An Ed25519 key of this instance. One is active; retired ones are published for ever, and sign nothing any more.
+
+    ``public`` is the raw public key in hex (32 bytes), ``key_id`` the first 16 hex digits of the SHA-256 of those
+    bytes. ``sealed`` is the private key, encrypted under the secret key of the instance; see `signing`.
+    """
+
+    key_id = models.CharField(max_length=16, unique=True)
+    public = models.CharField(max_length=64, unique=True)
+    sealed = models.TextField()
+    created_at = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at", "pk"]
+        constraints = [
+            # A constant that is unique where it holds: there is at most one key that is not retired.
+            models.UniqueConstraint(
+                models.Value(1), condition=Q(retired_at__isnull=True), name="one_active_signing_key"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key_id
+
+
+class Anchor(models.Model):
+    """The head of a submission's chain as it was published somewhere outside: number ``sequence`` had this ``head``.
+
+    ``target`` says where (never a secret of an address), ``token`` is what a time stamp authority answered (RFC 3161,
+    DER in base64). With an ``error`` it was tried and not done; it is tried again.
+    """
+
+    class Method(models.TextChoices):
+        FILE = "file"
+        WEBHOOK = "webhook"
+        TIME_STAMP = "rfc3161", "time stamp"
+
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="anchors")
+    method = models.CharField(max_length=10, choices=Method.choices)
+    sequence = models.PositiveBigIntegerField()
+    head = models.CharField(max_length=64)
+    target = models.CharField(max_length=300)
+    token = models.TextField(blank=True)
+    error = models.CharField(max_length=500, blank=True)
+    published_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["sequence", "method"]
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "method", "sequence"], name="anchor_once_per_head"),
+            models.CheckConstraint(condition=Q(method__in=["file", "webhook", "rfc3161"]), name="anchor_method_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sequence} {self.head[:12]}"
+
+
+class Audit(models.Model):
+    """Somebody's evidence bundle, opened here: ``submission`` has its rows, its ``sample`` what is labelled again.
+
+    ``findings`` is what checking the bundle said (see `verifier.findings`), ``key_id`` the key that signed it and
+    ``key_trusted`` whether the auditor gave that key as the submitter's, or it is one of this instance. The sample is
+    drawn once: ``size`` of the sorted task ids by ``seed``, as spot checks are. The seed is the SHA-256 (hex) of the
+    text manifest + ``nonce`` (64 hex digits, made at the draw); without a nonce the auditor has chosen it.
+    """
+
+    submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="audit")
+    file_name = models.CharField(max_length=255)
+    manifest = models.CharField(max_length=64, unique=True)
+    key_id = models.CharField(max_length=16, blank=True)
+    key_trusted = models.BooleanField(default=False)
+    findings = models.JSONField()
+    opened_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    opened_at = models.DateTimeField()
+    seed = models.CharField(max_length=64, blank=True)
+    nonce = models.CharField(max_length=64, blank=True)
+    size = models.PositiveIntegerField(null=True, blank=True)
+    drawn_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-opened_at", "-pk"]
+
+    @property
+    def seed_chosen(self) -> bool:
+        """Whether the auditor typed the seed: then they could have tried many."""
+        return bool(self.seed) and not self.nonce
+
+    @property
+    def sample(self) -> Submission | None:
+        """What is labelled again, once it is drawn; asked for once, as relations are."""
+        return getattr(self.submission, "sample", None)
+
+    @property
+    def decision(self) -> AuditDecision | None:
+        """The newest one, which holds."""
+        return max(self.decisions.all(), key=lambda made: (made.decided_at, made.pk), default=None)
+
+    def __str__(self) -> str:
+        return self.file_name
+
+
+class BundleUpload(Arrival):
+    """An evidence bundle on its way in through the page or the API, and what came of it.
+
+    ``given`` is what its uploader knows from elsewhere, as `auditing.knowing.as_text` has it; emptied, and the file
+    deleted, when it is finished. ``refused`` says why no audit was made of it, and then ``audit`` is the one as which
+    the bundle is open already.
+    """
+
+    thing, command, folder, suffix = "bundle", "import_audit", "bundles", ".zip"
+
+    given = models.TextField(blank=True)
+    refused = models.TextField(blank=True)
+    findings = models.JSONField(default=list, blank=True)
+    audit = models.ForeignKey(Audit, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+
+
+class AuditDecision(models.Model):
+    """What the auditor says of a bundle in the end, with the reason; the newest one holds, none is overwritten."""
+
+    class Outcome(models.TextChoices):
+        ACCEPT = "accept", "accepted"
+        QUERY = "query", "queried"
+        REJECT = "reject", "rejected"
+
+    audit = models.ForeignKey(Audit, on_delete=models.PROTECT, related_name="decisions")
+    outcome = models.CharField(max_length=10, choices=Outcome.choices)
+    reason = models.TextField()
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    decided_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["decided_at", "pk"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(reason=""), name="audit_decision_has_a_reason"),
+            models.CheckConstraint(condition=Q(outcome__in=["accept", "query", "reject"]), name="audit_outcome_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.get_outcome_display()

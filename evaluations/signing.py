@@ -1,0 +1,167 @@
+"""The signing keys of this instance: made when first needed, replaced by `rotate`, published for ever.
+
+A private key is kept sealed: AES-GCM under a key that HKDF derives from the secret key of the instance. So a copy of
+the database alone can sign nothing. It never leaves this module.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from annotation.models.events import append, instant
+from annotation.workflow import Conflict
+from evaluations.models import SigningKey
+from evaluations.verifier.checking import Outcome
+from evaluations.verifier.findings import Finding, Result
+
+ALGORITHM = "Ed25519"
+SEALED_FOR = b"webverdict signing key 1"  # no other key that is derived from the secret key is the same
+NONCE = 12  # bytes, as AES-GCM takes them
+TRIES = 10
+
+Made = TypeVar("Made")
+
+
+class KeyClosed(Conflict):
+    """The private key cannot be opened, since the secret key of the instance was changed."""
+
+    def __init__(self, key: SigningKey) -> None:
+        super().__init__(
+            f"The signing key {key.key_id} cannot be opened: SECRET_KEY is not the one that it was sealed under. Add "
+            "the former one to SECRET_KEY_FALLBACKS, or make a new signing key: python manage.py rotate_signing_key. "
+            "What the old key signed stays valid."
+        )
+
+
+def active_key() -> SigningKey:
+    """The key that signs now; the first call makes it. Of two at once one makes it, and both get that one."""
+    return SigningKey.objects.filter(retired_at__isnull=True).first() or _again(_found_or_made)
+
+
+def sign(message: bytes) -> tuple[SigningKey, bytes]:
+    """The active key, and its signature (64 bytes) over ``message``; KeyClosed after a change of the secret key."""
+    key = active_key()
+    return key, signature(key, message)
+
+
+def signature(key: SigningKey, message: bytes) -> bytes:
+    """The signature of a key from `active_key`, for a message that has to name the key."""
+    return _opened(key).sign(message)
+
+
+def rotate() -> SigningKey:
+    """Retire the active key and make another one; it needs no secret of the old one."""
+    return _again(_rotated)
+
+
+def published() -> dict[str, Any]:
+    """Every key that there ever was, oldest first, as /.well-known/webverdict-keys.json has them; public parts only.
+
+    None before something was signed.
+    """
+    return {
+        "keys": [
+            {
+                "key_id": key.key_id,
+                "algorithm": ALGORITHM,
+                "public_key": key.public,
+                "created_at": instant(key.created_at),
+                "retired_at": instant(key.retired_at),
+            }
+            for key in SigningKey.objects.defer("sealed")
+        ]
+    }
+
+
+def with_own_keys(outcome: Outcome) -> list[Finding]:
+    """The findings about a bundle; a sound signature that was compared with no keys may be by this instance."""
+    return [_ours(finding, outcome) for finding in outcome.findings]
+
+
+def _ours(finding: Finding, outcome: Outcome) -> Finding:
+    if finding.name != "signature" or finding.result is not Result.NOTE:
+        return finding
+    if not SigningKey.objects.filter(public=outcome.public_key).exists():
+        return finding
+    return replace(finding, result=Result.PASS, says=f"Signed by key {outcome.key_id} of this instance.")
+
+
+def _again(change: Callable[[], Made]) -> Made:
+    """``change`` in a transaction, once more when somebody else was first: constraints keep one key and one chain."""
+    for _ in range(TRIES - 1):
+        try:
+            with transaction.atomic():
+                return change()
+        except IntegrityError:
+            continue
+    with transaction.atomic():
+        return change()
+
+
+def _found_or_made() -> SigningKey:
+    return SigningKey.objects.filter(retired_at__isnull=True).first() or _made()
+
+
+def _rotated() -> SigningKey:
+    old = SigningKey.objects.select_for_update().filter(retired_at__isnull=True).first()
+    if old is not None:
+        old.retired_at = timezone.now()
+        old.save(update_fields=["retired_at"])
+        append(None, "signing_key_retired", key_id=old.key_id)
+    return _made()
+
+
+def _made() -> SigningKey:
+    private = Ed25519PrivateKey.generate()
+    public = private.public_key().public_bytes_raw()
+    key_id = hashlib.sha256(public).hexdigest()[:16]
+    key = SigningKey.objects.create(
+        key_id=key_id,
+        public=public.hex(),
+        sealed=_sealed(private.private_bytes_raw(), key_id),
+        created_at=timezone.now(),
+    )
+    append(None, "signing_key_made", key_id=key_id, public_key=key.public)
+    return key
+
+
+# --- sealing ---------------------------------------------------------------------------------------------------------
+
+
+def _sealed(private: bytes, key_id: str) -> str:
+    nonce = os.urandom(NONCE)
+    return base64.b64encode(nonce + _cipher(settings.SECRET_KEY).encrypt(nonce, private, key_id.encode())).decode()
+
+
+def _opened(key: SigningKey) -> Ed25519PrivateKey:
+    """The private key; one that a former secret key opens is sealed under the present one, for the day it is gone."""
+    sealed = base64.b64decode(key.sealed)
+    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+        try:
+            private = _cipher(secret).decrypt(sealed[:NONCE], sealed[NONCE:], key.key_id.encode())
+        except InvalidTag:
+            continue
+        if secret != settings.SECRET_KEY:
+            again = _sealed(private, key.key_id)
+            SigningKey.objects.filter(pk=key.pk, sealed=key.sealed).update(sealed=again)
+        return Ed25519PrivateKey.from_private_bytes(private)
+    raise KeyClosed(key)
+
+
+def _cipher(secret: str | bytes) -> AESGCM:
+    material = secret.encode() if isinstance(secret, str) else secret
+    return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=None, info=SEALED_FOR).derive(material))
