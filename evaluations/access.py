@@ -1,7 +1,8 @@
 """Whose figures a person may see. The rule of independence holds here as in `annotation.access` and `judges.access`.
 
-A submission is reported to its maintainers, once it is frozen. A benchmark is reported to those who may see its
-imported judgments, and counts only the submissions that they maintain themselves.
+A submission is reported to its maintainers and auditors, once it is frozen. A benchmark is reported to those who may
+see its imported judgments, and counts only the submissions that they maintain themselves. An audit is read by its
+auditors, unless they label a sample of the same review again.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from dataclasses import replace
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import Http404
 
 from annotation import access
-from annotation.access import Role
 from annotation.models import Benchmark, Submission
 from evaluations import cases
 from evaluations.cases import Case, Rules
 from evaluations.comparison import on_trajectories
+from evaluations.models import Audit, BundleUpload
 from judges.access import judged_benchmark_for
 from judges.models import Judge, Judgment
 
 
 def reported_for(person: Any, pk: int) -> Submission:
-    """A submission for its maintainers, frozen or not: the page of one that is not says so and computes nothing."""
-    return access.submission_for(person, pk, Role.MAINTAINER)
+    """A submission for its readers, frozen or not: the page of one that is not says so and computes nothing."""
+    return access.submission_for(person, pk, *access.READERS)
 
 
 def submission_cases(submission: Submission) -> list[Case]:
@@ -93,6 +94,51 @@ def _judged_case(
     """A case that nobody labels."""
     base = Case(agent, task, level, website, (), None, 0, trajectory, submission)
     return base if attempt is None else replace(base, attempt=attempt)
+
+
+def audits_for(person: Any) -> QuerySet[Audit]:
+    """The audits that the person reads, newest first, with samples and decisions: two queries, however many they are.
+
+    None of a review of which they label a sample again.
+    """
+    read = access.submissions_audited_by(person).order_by().values("pk")
+    found = Audit.objects.filter(submission__in=read).select_related(
+        "submission__agent",
+        "submission__benchmark",
+        "submission__sample__agent",
+        "submission__sample__benchmark",
+    )
+    return found.prefetch_related("decisions")
+
+
+def audit_for(person: Any, pk: int) -> Audit:
+    """An audit for its auditors; unknown to everybody else."""
+    found = audits_for(person).filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such audit.")
+    return found
+
+
+def bundle_uploads_for(person: Any) -> QuerySet[BundleUpload]:
+    """The bundles that the person has uploaded, newest first, and nobody else's."""
+    return BundleUpload.objects.filter(uploaded_by=person).defer("given").select_related("audit__submission__agent")
+
+
+def bundle_upload_for(person: Any, pk: Any) -> BundleUpload:
+    """An upload for who sent it, as long as they may send one; unknown to everybody else."""
+    access.require_creator(person)
+    found = bundle_uploads_for(person).filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such upload.")
+    return found
+
+
+def claims_may_be_shown(submission: Submission) -> bool:
+    """Whether a submission's maintainers may see what its bundle would show: claims and findings tell of labels.
+
+    Before the freeze somebody may still label, and nobody ever labels a practice submission.
+    """
+    return submission.frozen_at is not None and not submission.practice
 
 
 def judge_named(text: str, allowed: Iterable[Judge]) -> Judge:

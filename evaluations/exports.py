@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +25,7 @@ from annotation.models.states import FINAL, State, with_state
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import Problem
 from evaluations import exports_labels, exports_v2
+from evaluations.zipping import Entry, zipped
 
 
 class ExportFormat(StrEnum):
@@ -85,12 +87,8 @@ class Export:
 
     @property
     def file_name(self) -> str:
-        """A name of letters, digits, dots and dashes, such as ``shops.Agent-1.human-label.partial.json``."""
-        agent = re.sub(r"[^A-Za-z0-9_]+", "-", self.submission.agent.name).strip("-")[:80] or "agent"
-        attempt = f".attempt-{self.submission.attempt}" if self.submission.attempt > 1 else ""
-        partial = ".partial" if self.partial else ""
-        suffix = MEDIA_TYPES[self.format][1]
-        return f"{self.submission.benchmark.slug}.{agent}{attempt}.{self.format}{partial}.{suffix}"
+        """Such as ``shops.Agent-1.human-label.partial.json``."""
+        return file_name(self.submission, self.format, MEDIA_TYPES[self.format][1], partial=self.partial)
 
     def chunks(self) -> Iterator[bytes]:
         """The file piece by piece; never more than one trajectory is in memory."""
@@ -98,14 +96,22 @@ class Export:
             return exports_labels.human_label(self.submission, self.missing)
         if self.format is ExportFormat.LABELS:
             return exports_labels.label_lines(self.submission, self.missing)
-        return exports_v2.zipped(exports_v2.members(self.submission, self.missing))
+        files = exports_v2.members(self.submission, self.missing)
+        return zipped(Entry(name, [data], compressed=name.endswith(".json")) for name, data in files)
+
+
+def file_name(submission: Submission, kind: str, suffix: str, *, partial: bool) -> str:
+    """What a file of a submission is called: a name of letters, digits, dots and dashes."""
+    agent = re.sub(r"[^A-Za-z0-9_]+", "-", submission.agent.name).strip("-")[:80] or "agent"
+    attempt = f".attempt-{submission.attempt}" if submission.attempt > 1 else ""
+    return f"{submission.benchmark.slug}.{agent}{attempt}.{kind}{'.partial' if partial else ''}.{suffix}"
 
 
 def missing_for_export(submission: Submission) -> list[Problem]:
     """Everything that the protocol still asks for, in the order in which it can be done; ``where`` is the task id.
 
-    Every task of the benchmark must be covered. A task that was replaced keeps its id with a date behind it, and
-    counts as covered by a trajectory of any of its generations or versions.
+    Every task of the benchmark must be covered, as the catalogue was at the freeze. A task that was replaced keeps its
+    id with a date behind it, and counts as covered by a trajectory of any of its generations or versions.
     """
     problems = []
     if submission.required_labels < MINIMUM_LABELS:
@@ -131,8 +137,10 @@ def _unfinished(trajectory: Any, required: int) -> Problem | None:
 
 def _not_covered(submission: Submission, present: set[str]) -> list[Problem]:
     covered = {base_task_id(task_id) for task_id in present}
-    tasks = Task.objects.filter(benchmark=submission.benchmark_id).order_by("pk").values_list("external_id", flat=True)
-    latest = {base_task_id(task_id): task_id for task_id in tasks}
+    tasks = Task.objects.filter(benchmark=submission.benchmark_id)
+    if submission.frozen_at is not None:
+        tasks = tasks.filter(created_at__lte=submission.frozen_at)
+    latest = {base_task_id(task_id): task_id for task_id in tasks.order_by("pk").values_list("external_id", flat=True)}
     return [
         Problem("task_not_covered", f"{task_id}: the submission has no trajectory for this task.", task_id)
         for base, task_id in latest.items()
@@ -159,31 +167,45 @@ def write(export: Export, output: Path) -> None:
     empty or hold the very same export already (OutputTaken otherwise). Raises ExportStopped when the disk or the
     store fails.
     """
+    as_folder = export.format is ExportFormat.TRAJECTORIES_V2 and output.suffix.lower() != ".zip"
+    if not as_folder:
+        write_file(export.chunks(), output)
+        return
+    with _stopping(output):
+        _write_folder(export, output)
+
+
+def write_file(chunks: Iterable[bytes], output: Path) -> None:
+    """Write a file whole or not at all; an ordinary file of that name is replaced. Raises as `write`."""
+    with _stopping(output):
+        handle, name = tempfile.mkstemp(dir=output.parent, prefix=".export-")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.writelines(chunks)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.chmod(0o644)
+            temporary.replace(output)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _stopping(output: Path) -> Iterator[None]:
+    """What the machine refuses becomes one line."""
     if output.exists() and not output.is_file() and not output.is_dir():
         raise OutputTaken(f"{output} is not an ordinary file.")
-    as_folder = export.format is ExportFormat.TRAJECTORIES_V2 and output.suffix.lower() != ".zip"
+    if not output.parent.is_dir():
+        raise ExportStopped(f"{output} was not written: there is no folder {output.parent}.")
     try:
-        (_write_folder if as_folder else _write_file)(export, output)
+        yield
     except screenshots.STORE_ERRORS as error:
         if not isinstance(error, OSError):
             raise ExportStopped(f"{output} was not written: the image store does not answer ({error}).") from error
         cause = f"{error.strerror} ({error.filename})" if error.strerror and error.filename else error.strerror or error
         raise ExportStopped(f"{output} was not written: {cause}.") from error
-
-
-def _write_file(export: Export, output: Path) -> None:
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=".export-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.writelines(export.chunks())
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(output)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _write_folder(export: Export, output: Path) -> None:

@@ -84,7 +84,7 @@ def _header(submission: Submission, missing: Sequence[Problem]) -> dict[str, Any
     return {
         "type": "header",
         "format": FORMAT,
-        "benchmark": submission.benchmark.slug,
+        "benchmark": submission.benchmark.stated_slug,
         "agent": submission.agent.name,
         "attempt": submission.attempt,
         "protocol_version": submission.protocol_version,

@@ -11,6 +11,8 @@ A v1 submission does not say all that v2 asks for. What is missing is said, neve
   completion, and is written as TASK_COMPLETE with a warning that quotes it. Any other last action would need an
   observation that nobody has made, so the trajectory is unconvertible.
 
+A picture of which parts are redacted leaves with these covered, as PNG.
+
 Whatever comes out is checked by the reader of the format before it is written.
 """
 
@@ -18,18 +20,17 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
 
-from annotation import screenshots
+from annotation import redactions, screenshots
 from annotation.formats.actions import is_completion
 from annotation.formats.online_mind2web_v2 import read_v2
 from annotation.formats.printable import printable
 from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, TrajectoryFolder
-from annotation.models import Step, Submission, Trajectory
+from annotation.models import Screenshot, Step, Submission, Trajectory
 from annotation.records import Problem, SourceFormat
 
 V2 = SourceFormat.ONLINE_MIND2WEB_V2
@@ -40,7 +41,6 @@ LAST_WORDS = re.compile(
 )
 THE_END = re.compile(r"\s*(?:stop|finish(?:ed)?|done|terminate)\s*(?:\(\s*\)|\[\s*\])?[.!\s]*", re.IGNORECASE)
 AT_ONCE = 20  # trajectories in memory with their steps
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state
 PARTIAL = "partial.json"
 
 Conversion = tuple[dict[str, Any], list[Problem], list[Problem]]
@@ -56,8 +56,11 @@ def survey(submission: Submission) -> tuple[list[Problem], list[Problem]]:
     return problems, warnings
 
 
-def convert(trajectory: Trajectory) -> Conversion:
-    """The result.json of a trajectory, what makes it unusable, and what is doubtful; see the module."""
+def convert(trajectory: Trajectory, covered: Collection[str] = ()) -> Conversion:
+    """The result.json of a trajectory, what makes it unusable, and what is doubtful; see the module.
+
+    ``covered`` are the digests of pictures that are redacted, and so become PNG.
+    """
     steps = list(trajectory.steps.all())
     task_id = trajectory.task.external_id
     if not steps:
@@ -77,7 +80,7 @@ def convert(trajectory: Trajectory) -> Conversion:
     if length is None:
         says = f"{task_id}: neither the trajectory nor the task states the reference length."
         problems.append(Problem("reference_length_missing", says, task_id))
-    names = screenshot_names(steps)
+    names = screenshot_names(steps, covered)
     document = {
         "schema_version": V2.value,
         "task": trajectory.task_text,
@@ -89,60 +92,30 @@ def convert(trajectory: Trajectory) -> Conversion:
     return document, problems or _check(task_id, document, names), warnings
 
 
-def screenshot_names(steps: Sequence[Step]) -> list[str]:
+def screenshot_names(steps: Sequence[Step], covered: Collection[str] = ()) -> list[str]:
     """``0000.png`` ...: the step's number, which sorts, and the extension of what the image really is."""
-    return [f"{s.index:04d}.{EXTENSIONS[s.screenshot.media_type] if s.screenshot else 'png'}" for s in steps]
+    return [f"{step.index:04d}.{_extension(step.screenshot, covered)}" for step in steps]
+
+
+def _extension(screenshot: Screenshot | None, covered: Collection[str]) -> str:
+    return EXTENSIONS[screenshot.media_type] if screenshot and screenshot.sha256 not in covered else "png"
 
 
 def members(submission: Submission, missing: Sequence[Problem]) -> Iterator[tuple[str, bytes]]:
     """Every file of the package with its path; unconvertible trajectories are left out of a partial one."""
     if missing:
         yield PARTIAL, _json({"partial": True, "missing": [problem.as_json() for problem in missing]})
+    covered = redactions.shown(submission)
     for trajectory in _trajectories(submission).iterator(chunk_size=AT_ONCE):
-        document, problems, _ = convert(trajectory)
+        document, problems, _ = convert(trajectory, covered)
         if problems:
             continue
         folder, steps = trajectory.task.external_id, list(trajectory.steps.all())
         yield f"{folder}/{RESULT}", _json(document)
-        for step, name in zip(steps, screenshot_names(steps), strict=True):
+        for step, name in zip(steps, screenshot_names(steps, covered), strict=True):
             if step.screenshot is not None:  # it never is where there are no problems
-                yield f"{folder}/{SCREENSHOTS}/{name}", screenshots.original(step.screenshot.sha256)
-
-
-def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
-    """A zip of ``files``, piece by piece; the same files give the same bytes."""
-    stream = _Stream()
-    with zipfile.ZipFile(stream, "w") as package:
-        for name, data in files:
-            member = zipfile.ZipInfo(name, EPOCH)
-            member.external_attr = 0o644 << 16
-            member.create_system = 3  # the same on every system
-            compress = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
-            package.writestr(member, data, compress_type=compress)
-            yield stream.taken()
-    yield stream.taken()
-
-
-class _Stream:
-    """Where zipfile writes to: what it has written can be taken away at any time, so it cannot go back."""
-
-    def __init__(self) -> None:
-        self._written = bytearray()
-
-    def write(self, data: bytes, /) -> int:
-        self._written += data
-        return len(data)
-
-    def close(self) -> None:
-        """What was written can still be taken."""
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def taken(self) -> bytes:
-        data = bytes(self._written)
-        self._written.clear()
-        return data
+                sha256 = step.screenshot.sha256
+                yield f"{folder}/{SCREENSHOTS}/{name}", screenshots.original(covered.get(sha256, sha256))
 
 
 def _trajectories(submission: Submission) -> QuerySet[Trajectory]:

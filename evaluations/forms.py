@@ -1,4 +1,4 @@
-"""What a report is narrowed to: GET parameters, kept in every link of the page."""
+"""What a report is narrowed to, and what a bundle holds: GET parameters, kept in every link of the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ from typing import Any, TypeVar
 from django import forms
 from django.http import Http404, QueryDict
 
+from annotation.models import Person
+from annotation.workflow import Incomplete
+from annotation.workflow.ground import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations.access import judge_named, name_of
+from evaluations.auditing import sampling
+from evaluations.auditing.knowing import (
+    ANCHORS_HELP,
+    CHAIN_HELP,
+    KEYS_TOO_LONG,
+    LONGEST_CHAIN,
+    LONGEST_KEYS,
+    TASKS_HELP,
+    bundle_too_large,
+    known,
+)
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Label2
 from evaluations.naming import level_order, natural
@@ -153,3 +167,95 @@ class FiltersForm(forms.Form):
 
     def _add(self, name: str, label: str, choices: list[tuple[str, str]], value: str) -> None:
         self.fields[name] = forms.ChoiceField(label=label, choices=choices, required=False, initial=value)
+
+
+# --- audits ----------------------------------------------------------------------------------------------------------
+
+
+class BundleForm(forms.Form):
+    """Somebody's evidence bundle, and what is known from elsewhere: their keys, heads of chains, the task list."""
+
+    bundle = forms.FileField(label="Evidence bundle (zip)")
+    keys = forms.CharField(
+        label="Published keys of the submitter",
+        required=False,
+        max_length=LONGEST_KEYS,
+        error_messages={"max_length": KEYS_TOO_LONG},
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="What /.well-known/webverdict-keys.json of their instance says, or a public key in hex. Without "
+        "them only a key of this instance is known.",
+    )
+    anchors = forms.FileField(label="Published heads of chains", required=False, help_text=ANCHORS_HELP)
+    chain = forms.CharField(label="Id of the chain", required=False, max_length=LONGEST_CHAIN, help_text=CHAIN_HELP)
+    tasks = forms.FileField(label="Task list of the benchmark", required=False, help_text=TASKS_HELP)
+
+    def clean(self) -> dict[str, Any]:
+        """With ``given``: what keys, heads, chain and task list say, as checks take it."""
+        data: dict[str, Any] = super().clean() or {}
+        try:
+            data["given"] = known(data.get("keys", ""), data.get("anchors"), data.get("tasks"), data.get("chain", ""))
+        except Incomplete as incomplete:
+            for problem in incomplete.problems:
+                self.add_error(problem.where, problem.message)
+        return data
+
+    def clean_bundle(self) -> Any:
+        file = self.cleaned_data["bundle"]
+        if says := bundle_too_large(file):
+            raise forms.ValidationError(says)
+        return file
+
+
+class SampleForm(forms.Form):
+    """How many trajectories are labelled again."""
+
+    size = forms.IntegerField(label="Trajectories", min_value=1, max_value=1_000_000)
+    seed = forms.CharField(
+        required=False,
+        max_length=sampling.LONGEST_SEED,
+        error_messages={"max_length": sampling.SEED_TOO_LONG},
+        help_text="Leave it empty: then nobody can have chosen it. One of your own is recorded as chosen by you.",
+    )
+
+
+class AuditDecisionForm(forms.Form):
+    """What the auditor says in the end."""
+
+    outcome = forms.ChoiceField(
+        choices=[("", "Choose…"), ("accept", "Accept"), ("query", "Query"), ("reject", "Reject")]
+    )
+    reason = forms.CharField(
+        max_length=LONGEST_NOTE,
+        error_messages={"max_length": REASON_TOO_LONG},
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+
+class AuditorForm(forms.Form):
+    """Somebody who has an account, to read an audit too."""
+
+    person = forms.ModelChoiceField(Person.objects.filter(is_active=True).order_by("username"), empty_label="Choose…")
+
+
+class EvidenceForm(forms.Form):
+    """What an evidence bundle is to hold. An address without anything chosen means pictures and judges."""
+
+    screenshots = forms.ChoiceField(
+        label="Screenshots and other files",
+        choices=[("files", "in the bundle"), ("digests", "only their SHA-256")],
+        widget=forms.RadioSelect,
+        required=False,
+        initial="files",
+    )
+    without_judges = forms.BooleanField(label="Leave out what judges said", required=False)
+    partial = forms.BooleanField(label="Partial: what there is; the bundle says what is missing", required=False)
+    accept_names = forms.BooleanField(label="Take the texts in which somebody is named", required=False)
+
+    def chosen(self) -> dict[str, Any]:
+        """The arguments of `download.prepare_evidence`, from a valid form."""
+        return {
+            "screenshots": self.cleaned_data["screenshots"] or "files",
+            "judges": not self.cleaned_data["without_judges"],
+            "partial": self.cleaned_data["partial"],
+            "accept_names": self.cleaned_data["accept_names"],
+        }

@@ -1,5 +1,7 @@
 """Exports and figures for the scripts of maintainers, below /api/v1/."""
 
+from evaluations.api.audits import AuditDecisions, AuditDetail, Auditors, Audits, AuditSample, BundleUploadStatus
+from evaluations.api.evidence import Claims, EvidenceFile
 from evaluations.api.exporting import ExportCheck, ExportFile, Nowhere
 from evaluations.api.reports import (
     Agents,
@@ -12,8 +14,16 @@ from evaluations.api.reports import (
 
 __all__ = [
     "Agents",
+    "AuditDecisions",
+    "AuditDetail",
+    "AuditSample",
+    "Auditors",
+    "Audits",
     "BenchmarkAgreement",
     "BenchmarkComparison",
+    "BundleUploadStatus",
+    "Claims",
+    "EvidenceFile",
     "ExportCheck",
     "ExportFile",
     "Judges",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from evaluations.tables import interval, visible, written
 
 TEXT = 13  # font sizes; static/css/charts.css has the same
 SMALL = 11
+FINEST = 1e-9  # of a number: steps of a scale that are smaller could not be told apart
 LEAST_NAMES, MOST_NAMES = 184, 330  # pixels of names beside a plot; plots with short names begin at one place
 
 
@@ -74,7 +76,9 @@ class Scale:
     log: bool = False
 
     def at(self, value: float) -> float:
-        share = (self._bent(value) - self._bent(self.low)) / (self._bent(self.high) - self._bent(self.low))
+        # Halves: the difference of the greatest numbers is none.
+        low, high = self._bent(self.low) / 2, self._bent(self.high) / 2
+        share = (self._bent(value) / 2 - low) / (high - low)
         return round(self.start + min(1.0, max(0.0, share)) * (self.end - self.start), 1)
 
     def ticks(self, values: Sequence[float], kind: str) -> tuple[Tick, ...]:
@@ -99,12 +103,22 @@ class Span:
 
 
 def round_steps(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers (1, 2 or 5 times a power of ten apart) from at or below ``low`` to at or above ``high``."""
-    rough = (high - low) / about or 1.0
+    """Round numbers (1, 2 or 5 times a power of ten apart) from at or below ``low`` to at or above ``high``.
+
+    At least two that differ, whatever finite numbers the ends are: what is nearer together than can be told apart
+    lies in one step.
+    """
+    finest = max(FINEST, FINEST * max(abs(low), abs(high)))
+    rough = max(high / about - low / about or 1.0, finest)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(number * step, 12) for number in range(first, max(last, first + 1) + 1)]
+    return [_finite(round(number * step, 12)) for number in range(first, max(last, first + 1) + 1)]
+
+
+def _finite(number: float) -> float:
+    """The number, or the greatest that there is."""
+    return max(-sys.float_info.max, min(sys.float_info.max, number))
 
 
 def powers(low: float, high: float) -> list[float]:

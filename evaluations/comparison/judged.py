@@ -55,12 +55,13 @@ def judged(judge: Judge, cases: Iterable[Case], *, benchmark: str = "") -> dict[
 
 def judges_of(cases: Iterable[Case], *, benchmark: str = "") -> list[Judge]:
     """The judges that were asked about the submissions of these cases, or whose judgments of their agents were
-    imported; by name and newest version first."""
+    imported; by name and newest version first. Those of an evidence bundle for the submission that came in it alone."""
     asked = _Asked.of(cases, benchmark)
     agents = {case.agent for case in asked.cases}
+    own = Q(came_with__isnull=True) | Q(came_with__in=asked.submissions)
     runs = JudgeRun.objects.filter(judge=OuterRef("pk"), test=False, submission__in=asked.submissions)
     imported = _imported(asked).filter(judge=OuterRef("pk"), agent__name__in=agents)
-    found = Judge.objects.filter(Exists(runs) | Exists(imported)).order_by()
+    found = Judge.objects.filter(own, Exists(runs) | Exists(imported)).order_by()
     return sorted(found, key=lambda judge: (natural(judge.name), -judge.version))  # databases differ in their order
 
 

@@ -12,14 +12,17 @@ from django.db import transaction
 from annotation.models import (
     Agent,
     Benchmark,
+    Membership,
     Submission,
 )
+from annotation.models.events import append
 from annotation.records import Finding, Verdict
 from evaluations.cases import Case, of_benchmark
 from evaluations.testing.rows import KEY_POINTS, START, saved
 from judges.imports import IMPORTED
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.scorer import KeyPointEvidence, Score, StepEvidence
+from judges.working import holding
 
 
 def judged(
@@ -76,7 +79,17 @@ def _run(told: _Told, submission: Submission, cases: list[Case], repetitions: in
             items.append(row)
     done = [item for item in saved(items) if item.done_at is not None]
     saved(told.judgment(by_key[item.trajectory_id], item=item, repetition=item.repetition) for item in done)
+    _recorded(run)
     return run
+
+
+def _recorded(run: JudgeRun) -> None:
+    """The events of a run that finished, at its times."""
+    maintainers = run.submission.memberships.filter(role=Membership.Role.MAINTAINER).order_by("pk")
+    by = {"actor": each.person, "pseudonym": each.pseudonym} if (each := maintainers.first()) else {}
+    asked: dict[str, Any] = {"trajectories": run.items.count() // run.repetitions, "repetitions": run.repetitions}
+    append(run.submission, "judge_run_started", **by, at=run.started_at, **holding.facts(run), **asked)
+    append(run.submission, "judge_run_finished", at=run.finished_at, **holding.ended(run))
 
 
 class _Told:

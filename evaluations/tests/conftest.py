@@ -7,10 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
+from django.test import Client, override_settings
+from pytest_django import DjangoDbBlocker
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, testing
 from annotation.models import Person, Submission
-from annotation.models.states import State, with_state
+from evaluations.auditing.importing import open_bundle
+from evaluations.evidence import writing
+from evaluations.models import Audit
+from evaluations.tests.audited import auditor, client_of
+from evaluations.tests.finished import finish
+from evaluations.tests.forging import once_for_the_same
+from evaluations.verifier import figures
+from evaluations.verifier.documents import Bundle
 
 
 @pytest.fixture
@@ -30,13 +40,56 @@ def frozen(submission: Submission, people: dict[str, Person]) -> Submission:
     return finish(people, submission, {"task_0000": [1, 0, 2]})
 
 
-def finish(people: dict[str, Person], submission: Submission, verdicts: dict[str, list[int]]) -> Submission:
-    """Walk the rest of the protocol, to the freeze."""
-    testing.label_all(people, submission, verdicts)
-    if with_state(submission.trajectories.all()).filter(state=State.AGREED.value).exists():
-        workflow.draw_spot_checks(people["mira"], submission)
-    testing.adjudicate_all(people["carol"], submission)
-    return workflow.freeze(people["mira"], submission)
+@pytest.fixture
+def uncovered(submission: Submission, people: dict[str, Person]) -> Submission:
+    """As `frozen`, with a task of the benchmark that it has no trajectory for."""
+    testing.benchmark(3)
+    return finish(people, submission, {"task_0000": [1, 0, 2]})
+
+
+# --- what auditors have ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def bundles(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """Two evidence bundles of a submission like `frozen`, made once: with its screenshots ("files") and without
+    ("digests"). Neither the submission nor the key that signed them is in the database of a test."""
+    folder = tmp_path_factory.mktemp("bundles")
+    found = {kind: folder / f"{kind}.zip" for kind in ("files", "digests")}
+    with django_db_blocker.unblock(), override_settings(MEDIA_ROOT=folder / "images"), transaction.atomic():
+        submission = testing.submission(folder / "package", trajectories=2)
+        frozen = finish(testing.cast(submission), submission, {"task_0000": [1, 0, 2]})
+        for kind, path in found.items():
+            writing.write(writing.prepare(frozen, screenshots=kind), path)
+        transaction.set_rollback(True)
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path, settings: Any) -> None:
+    """An image store of the test's own."""
+    settings.MEDIA_ROOT = tmp_path / "images"
+
+
+@pytest.fixture(scope="session")
+def recounted() -> Callable[[Bundle], Any]:
+    """`figures.recounted_agreement`, which is most of a check, worked out once for the same bundle."""
+    return once_for_the_same(figures.recounted_agreement, lambda bundle: bundle)
+
+
+@pytest.fixture
+def audit(db: Any, store: None, bundles: dict[str, Path], recounted: Any, monkeypatch: pytest.MonkeyPatch) -> Audit:
+    """One of `bundles`, the one with screenshots, opened by amy."""
+    monkeypatch.setattr(figures, "recounted_agreement", recounted)
+    return open_bundle(bundles["files"], auditor())
+
+
+@pytest.fixture
+def amy(db: Any) -> Client:
+    """amy, who audits, at her browser."""
+    return client_of(auditor())
 
 
 @pytest.fixture

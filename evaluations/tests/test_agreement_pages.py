@@ -21,7 +21,7 @@ from evaluations import cases, tables
 from evaluations import testing as results
 from evaluations.agreement import agreement
 from evaluations.cases import Rules
-from evaluations.tests.conftest import finish
+from evaluations.tests.finished import finish
 
 People = dict[str, Person]
 HOSTILE = "<script>alert(1)</script>\u202egpj" + "W" * 150

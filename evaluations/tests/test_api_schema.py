@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from annotation.models import ApiToken, Person, Submission
+from evaluations.auditing.importing import open_bundle
+from evaluations.tests.audited import bundle
 from judges import defining, expectations
 from judges.prompts import builtin
 from judges.scorers import action_selection
@@ -85,7 +88,7 @@ def test_every_get_answers_as_its_schema_says(frozen: Submission, headers: dict[
 
 @pytest.mark.parametrize("operation", IN_THE_SUBMISSION, ids=lambda operation: operation.path)
 def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
-    frozen: Submission, headers: dict[str, str], operation: Any
+    frozen: Submission, headers: dict[str, str], tmp_path: Path, operation: Any
 ) -> None:
     trajectory = frozen.trajectories.first()
     known = {"id": frozen.pk, "slug": "shops", "export_format": "human-label"}
@@ -99,6 +102,8 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
         made = judged.judgment_row(item)
         known["id"] = item.run_id if "/judge-runs/{" in operation.path else made.pk
     known["digest"] = builtin("webjudge/1").digest
+    if "/audits/{" in operation.path:
+        known["id"] = open_bundle(bundle(frozen, tmp_path), Person.objects.get(username="mira")).pk
     if "{expected}" in operation.path:
         known |= {"external_id": trajectory.task.external_id, "expected": expectations.Kind.NETWORK_CHECKS.value}
         expectations.write(None, trajectory.task, known["expected"], "checks:\n  - url: http://shop.example/\n")

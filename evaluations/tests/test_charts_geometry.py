@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
 import pytest
 
@@ -232,6 +233,29 @@ def test_scores_that_are_no_chances_have_no_diagonal() -> None:
     chart = charts.calibration("c", "C", [(1.1, rate(1, 4)), (4.9, rate(3, 4))])
     assert chart.ideal is None
     assert [tick.text for tick in chart.x_ticks] == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [2.0**53],
+        [2.0**53, 2.0**53 + 2],
+        [-(2.0**53)],
+        [2.0, 2.0 + 1e-13],
+        [-1e-13, 1e-13],
+        [-5e-324],
+        [-1.0, 5e-324],
+        [-1e308, 1e308],
+        [-sys.float_info.max, sys.float_info.max],
+        [sys.float_info.max],
+    ],
+)
+def test_any_finite_scores_have_their_places_on_a_scale(scores: list[float]) -> None:
+    chart = charts.calibration("c", "C", [(score, rate(1, 4)) for score in scores])
+    ticks = [tick.at for tick in chart.x_ticks]
+    assert (ticks[0], ticks[-1]) == (78, 386)  # the ends of the scale
+    assert ticks == sorted(set(ticks))
+    assert [78 <= dot.x <= 386 for dot in chart.dots] == [True] * len(scores)
 
 
 def test_counts_are_in_one_line_where_they_fit_and_in_two_lines_in_turn_where_they_do_not() -> None:

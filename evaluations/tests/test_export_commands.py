@@ -136,7 +136,7 @@ def test_a_folder_that_does_not_exist_is_one_line(frozen: Submission, tmp_path: 
     words = ("export_submission", frozen.pk, "--format", "labels", "--output", tmp_path / "no" / "out")
     _, err, code = run(*words)
     assert code == 1
-    assert "was not written: No such file or directory" in err
+    assert err.endswith(f"was not written: there is no folder {tmp_path / 'no'}.")
 
 
 def test_a_folder_with_something_else_is_wrong_usage(frozen: Submission, tmp_path: Path) -> None:

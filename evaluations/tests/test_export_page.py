@@ -74,9 +74,8 @@ def test_the_zip_of_trajectories_is_a_download(frozen: Submission, people: Peopl
     assert response.getvalue().startswith(b"PK")
 
 
-def test_a_partial_download_is_asked_for(frozen: Submission, people: People) -> None:
-    testing.benchmark(3)  # a task that the submission does not cover
-    response = get(people["mira"], "export-file", frozen, "human-label", partial="1")
+def test_a_partial_download_is_asked_for(uncovered: Submission, people: People) -> None:
+    response = get(people["mira"], "export-file", uncovered, "human-label", partial="1")
     assert response["Content-Disposition"].endswith('human-label.partial.json"')
     assert json.loads(response.getvalue())["partial"] is True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import jsonschema
 import pytest
 from django.conf import settings
 
-from annotation import ingest, testing
+from annotation import ingest, testing, workflow
 from annotation.formats.archive import open_package
 from annotation.formats.online_mind2web import read_trajectories
 from annotation.models import Benchmark, Submission
@@ -201,6 +202,22 @@ def test_the_extension_says_what_the_image_is(imported_v1: MakeV1) -> None:
     document, problems, _ = only_v2(imported_v1({f"{n}.png": stream.getvalue() for n in range(3)}))
     assert problems == []
     assert document["action_history"][0]["screenshot"] == "0000.jpg"
+
+
+def test_a_redacted_picture_leaves_covered_and_the_others_as_they_are(frozen: Submission, tmp_path: Path) -> None:
+    mira = frozen.memberships.get(role="maintainer").person
+    shown = [step.screenshot for step in frozen.trajectories.get(position=0).steps.select_related("screenshot")]
+    assert shown[0] is not None
+    made = workflow.redact(mira, frozen, shown[0], [[0, 0, 30, 20]], "A name can be read.")
+
+    write(prepare(frozen, ExportFormat.TRAJECTORIES_V2), tmp_path / "out.zip")
+
+    files = files_of(tmp_path / "out.zip")
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items() if "task_0000" in name}
+    assert digests["task_0000/trajectory/0000.png"] == made.redacted
+    assert shown[1] is not None
+    assert digests["task_0000/trajectory/0001.png"] == shown[1].sha256
+    assert read_back(tmp_path / "out.zip").keys() == {"task_0000", "task_0001"}
 
 
 def test_a_folder_that_holds_something_else_is_not_touched(frozen: Submission, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from annotation.catalogue import import_labels
 from annotation.models import Agent, Membership, Person, Submission, Trajectory
 from evaluations import access
 from evaluations.cases import Rules
-from evaluations.tests.conftest import finish
+from evaluations.tests.finished import finish
 from judges.models import Judge
 from judges.tests import rows
 

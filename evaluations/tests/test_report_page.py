@@ -24,7 +24,7 @@ from evaluations.agreement import agreement
 from evaluations.cases import Case, Said
 from evaluations.comparison import compare, standings
 from evaluations.tables import Table
-from evaluations.tests.conftest import finish
+from evaluations.tests.finished import finish
 from judges.tests import rows as rows_of_judges
 
 People = dict[str, Person]
@@ -93,9 +93,8 @@ def test_it_says_what_was_evaluated_and_how(frozen: Submission, people: People) 
         assert expected in says
 
 
-def test_a_report_of_a_part_says_that_it_is_not_complete(frozen: Submission, people: People) -> None:
-    testing.benchmark(3)  # a task that the submission does not cover
-    says = text(get(people["mira"], frozen))
+def test_a_report_of_a_part_says_that_it_is_not_complete(uncovered: Submission, people: People) -> None:
+    says = text(get(people["mira"], uncovered))
     assert "no: 1 point of the protocol is open" in says
     assert "task_0002: the submission has no trajectory for this task." in says
 

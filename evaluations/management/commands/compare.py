@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
 
 from annotation.formats.tasks import nearest
 from annotation.management.reports import find_benchmark, find_submission
@@ -42,7 +43,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         benchmark, filters = find_benchmark(options["benchmark"]), figures.filters_of(options)
-        judge = None if options["judge"] is None else find_judge(options["judge"])
+        judge = None if options["judge"] is None else find_judge(options["judge"], benchmark)
         if options["submission"] is not None:
             scope, every = self._of_submission(benchmark, options["submission"])
         else:
@@ -94,12 +95,13 @@ def tables_of(found: Judges) -> Iterator[Table]:
     yield attempt_tables.over_attempts(found.attempts)
 
 
-def find_judge(name: str) -> Judge:
+def find_judge(name: str, benchmark: Benchmark) -> Judge:
+    """A judge of this instance, or one that came in an evidence bundle of this benchmark."""
+    among = Judge.objects.filter(Q(came_with__isnull=True) | Q(came_with__benchmark=benchmark))
     try:
-        return judge_named(name)
+        return judge_named(name, among)
     except LookupError as error:
-        known = set(Judge.objects.values_list("name", flat=True))
-        near = nearest(name.partition("@")[0], known)
+        near = nearest(name.partition("@")[0], set(among.values_list("name", flat=True)))
         says = f"{error} Did you mean {near}?" if near else str(error)
         raise CommandError(says, returncode=2) from error
 

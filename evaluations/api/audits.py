@@ -1,0 +1,313 @@
+"""The auditor's desk for scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotation import access
+from annotation.api.ground import Listing, View
+from annotation.ingest import ImportStopped
+from annotation.models import Person
+from annotation.problem_details import Refused
+from annotation.records import Problem
+from annotation.workflow.ground import LONGEST_NOTE, REASON_TOO_LONG
+from evaluations import uploads
+from evaluations.access import audit_for, audits_for, bundle_upload_for
+from evaluations.api.evidence import ClaimSerializer
+from evaluations.api.shapes import MeasureSerializer
+from evaluations.auditing import desk, sampling
+from evaluations.auditing.beside import beside
+from evaluations.auditing.knowing import (
+    ANCHORS_HELP,
+    CHAIN_HELP,
+    KEYS_TOO_LONG,
+    LONGEST_CHAIN,
+    LONGEST_KEYS,
+    TASKS_HELP,
+    bundle_too_large,
+    known,
+)
+from evaluations.auditing.result import result
+from evaluations.models import Audit, AuditDecision, BundleUpload
+
+
+class AuditSerializer(serializers.ModelSerializer):
+    """``submission`` and ``sample`` are numbers of submissions; ``decision`` is the newest one, or null.
+
+    ``seed`` is the SHA-256 of ``manifest`` followed by ``nonce``, unless the auditor has chosen it (``seed_chosen``).
+    """
+
+    agent = serializers.CharField(source="submission.agent.name", read_only=True)
+    benchmark = serializers.CharField(source="submission.benchmark.stated_slug", read_only=True)
+    sample = serializers.SerializerMethodField()
+    seed_chosen = serializers.BooleanField(read_only=True)
+    decision = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Audit
+        fields = [
+            "id",
+            "submission",
+            "agent",
+            "benchmark",
+            "file_name",
+            "manifest",
+            "key_id",
+            "key_trusted",
+            "opened_at",
+            "sample",
+            "size",
+            "seed",
+            "nonce",
+            "seed_chosen",
+            "drawn_at",
+            "decision",
+        ]
+
+    def get_sample(self, audit: Audit) -> int | None:
+        return audit.sample.pk if audit.sample else None
+
+    def get_decision(self, audit: Audit) -> str | None:
+        return audit.decision.outcome if audit.decision else None
+
+
+class DifferingSerializer(serializers.Serializer):
+    task_id = serializers.CharField()
+    submitted = serializers.IntegerField()
+    audit = serializers.IntegerField()
+
+
+class AuditResultSerializer(serializers.Serializer):
+    """Submitted and audited final verdicts of the sample; ``table`` counts submitted (rows) by audit (columns)."""
+
+    drawn = serializers.IntegerField()
+    n = serializers.IntegerField()
+    incomplete = serializers.IntegerField()
+    table = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
+    of = serializers.IntegerField(help_text="All submitted final verdicts.")
+    agreement = MeasureSerializer()
+    kappa = MeasureSerializer()
+    submitted_rate = MeasureSerializer()
+    audit_rate = MeasureSerializer()
+    all_submitted_rate = MeasureSerializer()
+    wrong = MeasureSerializer(help_text="How many of all submitted verdicts the audit would not give.")
+    differing = DifferingSerializer(many=True)
+
+
+class AuditDecisionSerializer(serializers.ModelSerializer):
+    reason = serializers.CharField(max_length=LONGEST_NOTE, error_messages={"max_length": REASON_TOO_LONG})
+
+    class Meta:
+        model = AuditDecision
+        fields = ("outcome", "reason", "decided_at")
+        read_only_fields = ("decided_at",)
+
+
+class OtherBundleSerializer(serializers.Serializer):
+    manifest = serializers.CharField()
+    opened_at = serializers.DateTimeField()
+    size = serializers.IntegerField(allow_null=True)
+    drawn_at = serializers.DateTimeField(allow_null=True, help_text="Null while no sample of it is drawn.")
+
+
+class BesideSerializer(serializers.Serializer):
+    """Other bundles of the same submission that were opened here, and how many samples were drawn in all."""
+
+    samples_drawn = serializers.IntegerField()
+    other_bundles = OtherBundleSerializer(many=True)
+
+
+class AuditDetailSerializer(AuditSerializer):
+    """With everything that was checked, what came of the sample (null until it is frozen), and all decisions."""
+
+    findings = ClaimSerializer(many=True)
+    result = serializers.SerializerMethodField()
+    decisions = AuditDecisionSerializer(many=True)
+    beside = serializers.SerializerMethodField()
+
+    class Meta(AuditSerializer.Meta):
+        fields = [*AuditSerializer.Meta.fields, "findings", "result", "decisions", "beside"]
+
+    @extend_schema_field(BesideSerializer)
+    def get_beside(self, audit: Audit) -> dict[str, Any]:
+        return beside(audit).as_json()
+
+    @extend_schema_field(AuditResultSerializer(allow_null=True))
+    def get_result(self, audit: Audit) -> dict[str, Any] | None:
+        found = result(audit)
+        return found.as_json() if found else None
+
+
+class AuditBundleSerializer(serializers.Serializer):
+    bundle = serializers.FileField(max_length=255, help_text="An evidence bundle, a zip.")
+    keys = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=LONGEST_KEYS,
+        error_messages={"max_length": KEYS_TOO_LONG},
+        help_text="What the submitter publishes at /.well-known/webverdict-keys.json, or a public key in hex.",
+    )
+    anchors = serializers.FileField(required=False, max_length=255, help_text=ANCHORS_HELP)
+    chain = serializers.CharField(required=False, allow_blank=True, max_length=LONGEST_CHAIN, help_text=CHAIN_HELP)
+    tasks = serializers.FileField(required=False, max_length=255, help_text=TASKS_HELP)
+
+    def validate_bundle(self, file: Any) -> Any:
+        if says := bundle_too_large(file):
+            raise serializers.ValidationError(says)
+        return file
+
+
+class BundleUploadSerializer(serializers.ModelSerializer):
+    """A bundle on its way in; ``done`` of ``total`` files are read.
+
+    When it is finished there is the number of its ``audit``, or ``refused`` says why not, with the ``findings`` of
+    what was checked by then; ``audit`` is then the one as which this very bundle is open already, if you read it.
+    """
+
+    stage = serializers.ChoiceField(choices=["waiting", "running", "finished"])
+    findings = ClaimSerializer(many=True)
+
+    class Meta:
+        model = BundleUpload
+        fields = (
+            "id",
+            "stage",
+            "file_name",
+            "created_at",
+            "started_at",
+            "finished_at",
+            "done",
+            "total",
+            "refused",
+            "findings",
+            "audit",
+        )
+
+
+class AuditSampleSerializer(serializers.Serializer):
+    size = serializers.IntegerField(min_value=1, max_value=1_000_000)
+    seed = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=sampling.LONGEST_SEED,
+        error_messages={"max_length": sampling.SEED_TOO_LONG},
+    )
+
+
+class Audits(Listing):
+    """The audits that the caller reads, newest first; and opening another bundle."""
+
+    serializer_class = AuditSerializer
+    parser_classes = [MultiPartParser]
+
+    def get_queryset(self) -> QuerySet[Audit]:
+        self.chosen()
+        return audits_for(self.request.user)
+
+    @extend_schema(
+        request={"multipart/form-data": AuditBundleSerializer},
+        responses={202: BundleUploadSerializer},
+        parameters=[OpenApiParameter("Location", str, OpenApiParameter.HEADER, response=[202])],
+    )
+    def post(self, request: Request) -> Response:
+        """Take a bundle; the answer names the address under which its audit, or the refusal, will be."""
+        access.require_creator(request.user)
+        sent = AuditBundleSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        file = sent.validated_data.pop("bundle")
+        try:
+            upload = uploads.receive(request.user, file, known(**sent.validated_data))
+        except ImportStopped as error:
+            stopped = Problem("import_stopped", str(error), "bundle")
+            raise Refused(str(error), [stopped], status.HTTP_507_INSUFFICIENT_STORAGE) from error
+        where = request.build_absolute_uri(reverse("api-bundle-upload", args=[upload.pk]))
+        return Response(BundleUploadSerializer(upload).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
+
+
+class BundleUploadStatus(View):
+    """A bundle on its way in, for who sent it."""
+
+    serializer_class = BundleUploadSerializer
+
+    def get(self, request: Request, pk: Any) -> Response:
+        """How far it is, and what came of it when it is finished."""
+        self.chosen()
+        return Response(BundleUploadSerializer(bundle_upload_for(request.user, pk)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: Any) -> Response:
+        """Cancel it, or forget what came of it; an audit stays. 409 when it ended at this moment."""
+        uploads.cancel(bundle_upload_for(request.user, pk))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AuditDetail(View):
+    """One audit."""
+
+    serializer_class = AuditDetailSerializer
+
+    def get(self, request: Request, pk: int) -> Response:
+        self.chosen()
+        return Response(AuditDetailSerializer(audit_for(request.user, pk)).data)
+
+
+class AuditSample(View):
+    """The sample of an audit."""
+
+    serializer_class = AuditSampleSerializer
+
+    @extend_schema(request=AuditSampleSerializer, responses={201: AuditDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Draw it, once (409 the second time); people are added to it as to every submission."""
+        found = audit_for(request.user, pk)
+        given = AuditSampleSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        sampling.draw(found, request.user, given.validated_data["size"], given.validated_data.get("seed"))
+        return Response(AuditDetailSerializer(found).data, status.HTTP_201_CREATED)
+
+
+class AuditorSerializer(serializers.Serializer):
+    username = serializers.CharField(max_length=150)
+    pseudonym = serializers.CharField(read_only=True)
+
+
+class Auditors(View):
+    """Who reads an audit too."""
+
+    serializer_class = AuditorSerializer
+
+    @extend_schema(request=AuditorSerializer, responses={201: AuditorSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Let somebody who has an account read it; again changes nothing. 409 for who labels its sample."""
+        found = audit_for(request.user, pk)
+        given = AuditorSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        name = given.validated_data["username"]
+        person = Person.objects.filter(is_active=True, username=name).first()
+        if person is None:
+            raise serializers.ValidationError({"username": ["Nobody of this name has an account here."]})
+        member = desk.add_auditor(request.user, found, person)
+        return Response({"username": name, "pseudonym": member.pseudonym}, status.HTTP_201_CREATED)
+
+
+class AuditDecisions(View):
+    """What the auditor says."""
+
+    serializer_class = AuditDecisionSerializer
+
+    @extend_schema(request=AuditDecisionSerializer, responses={201: AuditDecisionSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Accept, query or reject, with the reason; the newest decision holds."""
+        found = audit_for(request.user, pk)
+        given = AuditDecisionSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        made = desk.decide(request.user, found, given.validated_data["outcome"], given.validated_data["reason"])
+        return Response(AuditDecisionSerializer(made).data, status.HTTP_201_CREATED)

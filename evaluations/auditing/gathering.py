@@ -1,0 +1,53 @@
+"""What the rows of a bundle are made with: who and what they are about, and what could not become a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from annotation.models import KeyPoint, Person, Submission, Trajectory
+
+BATCH = 500
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What the database would refuse: a bundle that was made by hand may say anything. ``why`` by its place."""
+
+    why: dict[str, str] = field(default_factory=dict)
+
+    def keep(self, place: str, problem: str | None) -> bool:
+        """Whether there is no problem; one is noted, the first of each place."""
+        if problem is not None:
+            self.why.setdefault(place, problem)
+        return problem is None
+
+
+@dataclass(slots=True)
+class Ground:
+    """The rows that others refer to: people by pseudonym, trajectories and steps by task id, key points by task."""
+
+    submission: Submission
+    left_out: LeftOut
+    people: dict[str, Person] = field(default_factory=dict)
+    trajectories: dict[str, Trajectory] = field(default_factory=dict)
+    steps: dict[str, set[int]] = field(default_factory=dict)
+    key_points: dict[int, list[KeyPoint]] = field(default_factory=dict)
+
+    def unknown(self, task_id: str, *pseudonyms: str) -> str | None:
+        """Why something about a trajectory by these people cannot be a row; None where all are known."""
+        if task_id not in self.trajectories:
+            return "it is about a task without a trajectory"
+        missing = [name for name in pseudonyms if name not in self.people]
+        return f"it is by {missing[0]}, who is not among the people" if missing else None
+
+
+def when(text: str | None) -> Any:
+    """A time as the documents spell it; ValueError for another spelling, or one without a time zone."""
+    if text is None:
+        return None
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return found

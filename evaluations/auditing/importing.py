@@ -1,0 +1,229 @@
+"""Opening somebody's evidence bundle: checked as a whole, then all of it as ordinary rows, or nothing.
+
+The rows are those of a submission made here, so every page, figure and export works on them. They belong to a
+benchmark of their own, people are stand-ins with the pseudonyms, and the chain of events is taken word for word.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.db import DataError, IntegrityError, transaction
+from django.utils import timezone
+
+from annotation import access, blinding, ingest, jobs, screenshots
+from annotation.models import Agent, Benchmark, Submission
+from annotation.records import Problem
+from annotation.workflow.ground import Role, join
+from evaluations.auditing.files import Kept, keep_files
+from evaluations.auditing.gathering import Ground, LeftOut, when
+from evaluations.auditing.happened import write_events, write_happenings, write_people
+from evaluations.auditing.judged import write_judged
+from evaluations.auditing.said import write_adjudications, write_informed, write_labels
+from evaluations.auditing.shown import write_catalogue, write_trajectories
+from evaluations.evidence.single_file import single_file
+from evaluations.models import Audit
+from evaluations.signing import with_own_keys
+from evaluations.verifier.canonical import Malformed, parsed
+from evaluations.verifier.checking import Given, Outcome, examined
+from evaluations.verifier.contents import Progressed
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import Finding, Result, failed, passed
+from evaluations.verifier.package import Package, opened
+from evaluations.verifier.reading import Shapeless, read_bundle, split_lines
+from evaluations.verifier.refusing import Refused
+from evaluations.verifier.signature import BadKeys
+from judges.working.ledger import storable
+
+logger = logging.getLogger(__name__)
+
+NEEDED = ("manifest", "shapes")  # checks without which there is nothing that could be looked at
+NOTHING = Given()
+Made = Callable[[Audit], None]
+LONGEST_NAME = 12  # digits of the manifest's digest that name what belongs to an audit
+
+
+class AuditRefused(Exception):
+    """The bundle cannot be opened, and nothing of it was kept; ``findings`` say what was checked by then.
+
+    ``audit`` is the one as which it is open already, where the person reads that.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = (), audit: Audit | None = None) -> None:
+        super().__init__(message)
+        self.findings = list(findings)
+        self.audit = audit
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The message, and every check that failed."""
+        failed_checks = [each for each in self.findings if each.result is Result.FAIL]
+        return [
+            Problem("bundle_refused", str(self), "bundle"),
+            *(Problem(each.name, each.says, ", ".join(each.places)) for each in failed_checks),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """A package that passed what it must, and for whom it is opened under which name."""
+
+    package: Package
+    bundle: Bundle
+    outcome: Outcome
+    person: Any
+    file_name: str
+    made: Made
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.outcome.findings
+
+    @property
+    def manifest(self) -> str:
+        return self.outcome.manifest
+
+    @property
+    def prefix(self) -> str:
+        return f"audit-{self.manifest[:LONGEST_NAME]}"
+
+    @property
+    def key_trusted(self) -> bool:
+        """Whether a key that the auditor gave signed it, or one of this instance: any other is no more than a note."""
+        return any(each.name == "signature" and each.result is Result.PASS for each in self.findings)
+
+    def lines(self) -> Iterator[Document]:
+        """The trajectories one after the other: their texts and steps are never in memory as a whole."""
+        name = "trajectories.jsonl"
+        for line in split_lines(self.package.stream(name), name):
+            yield parsed(line.decode())
+
+
+def open_bundle(
+    path: Path,
+    person: Any,
+    given: Given = NOTHING,
+    *,
+    file_name: str = "",
+    progress: Progressed = lambda done, total: None,
+    made: Made = lambda audit: None,
+) -> Audit:
+    """Make an audit of the bundle at ``path``, a zip or a folder; the person becomes its first auditor.
+
+    ``given`` is what the person knows from elsewhere; without keys those of this instance are tried. ``made`` is called
+    with the audit in the transaction that makes it: there is no audit if it raises. What is wrong with the bundle is in
+    the audit's findings. Raises AuditRefused for what cannot be opened, and ingest.ImportStopped when
+    the disk or the store fails.
+    """
+    access.require_creator(person)
+    try:
+        # Against the verify.py of this version: a bundle of another one may be worded otherwise.
+        outcome = examined(str(path), replace(given, program=single_file().encode()), progress)
+        outcome.findings = with_own_keys(outcome)
+        if wrong := [each for each in outcome.findings if each.name in NEEDED and each.result is Result.FAIL]:
+            raise AuditRefused(f"It fails the check {wrong[0].name}: {wrong[0].says}", outcome.findings)
+        with opened(str(path)) as package:
+            return _open(_Opening(package, read_bundle(package), outcome, person, file_name or path.name, made))
+    except (BadKeys, Refused, Shapeless, Malformed) as error:
+        raise AuditRefused(str(error)) from error
+
+
+def _open(opening: _Opening) -> Audit:
+    _not_twice(opening)
+    left_out = LeftOut()
+    try:
+        kept = keep_files(opening.package, opening.lines, left_out)
+    except screenshots.STORE_ERRORS as error:  # said at once: `opened` would take it for a fault of the bundle
+        raise ingest.stopped(error, "The bundle was not opened, and nothing of it was kept") from error
+    try:
+        with transaction.atomic():
+            submission = _write(opening, kept, left_out)
+            audit = _audit(opening, submission, left_out)
+            opening.made(audit)
+            transaction.on_commit(partial(jobs.prepare_pictures.delay, submission.pk), robust=True)
+            return audit
+    except (IntegrityError, DataError, ValueError, OverflowError) as error:
+        _not_twice(opening)  # somebody else may have opened it meanwhile
+        if isinstance(error, ValueError):  # of the database it is expected; here the mistake may be ours
+            logger.exception("The bundle with the manifest %s was refused", opening.manifest)
+        says = " ".join(str(error).split())[:300]
+        raise AuditRefused(f"The bundle says what no submission can: {says}.", opening.findings) from error
+
+
+def _not_twice(opening: _Opening) -> None:
+    audit = Audit.objects.select_related("submission").filter(manifest=opening.manifest).first()
+    if audit is None:
+        return
+    if access.role_in(opening.person, audit.submission) is Role.AUDITOR:
+        raise AuditRefused(f"This very bundle is open here already, as audit {audit.pk}.", opening.findings, audit)
+    raise AuditRefused("This very bundle is open here already.", opening.findings)
+
+
+def _write(opening: _Opening, kept: Kept, left_out: LeftOut) -> Submission:
+    bundle = opening.bundle
+    submission = _submission(opening)
+    ground = Ground(submission, left_out)
+    made_at = min(submission.created_at, submission.frozen_at or submission.created_at)
+    tasks = write_catalogue(submission.benchmark, bundle.catalogue, made_at, left_out)
+    write_people(ground, bundle.people, opening.prefix)
+    write_trajectories(ground, tasks, opening.lines(), kept)
+    labels = write_labels(ground, bundle.labels)
+    write_adjudications(ground, bundle.adjudications)
+    write_informed(ground, bundle.informed, labels)
+    write_happenings(ground, bundle)
+    write_events(ground, bundle.events)
+    write_judged(ground, bundle.runs or [], bundle.judgments or [])
+    return submission
+
+
+def _submission(opening: _Opening) -> Submission:
+    stated = opening.bundle.submission
+    benchmark = Benchmark.objects.create(
+        slug=opening.prefix, name=stated["benchmark_name"], bundled_as=stated["benchmark"]
+    )
+    names = ("attempt", "digest", "protocol_version", "required_labels", "spot_check_rate", "pass_mark", "second_stage")
+    submission = Submission.objects.create(
+        benchmark=benchmark,
+        agent=Agent.objects.get_or_create(name=stated["agent"])[0],
+        audited=True,
+        spot_check_seed=stated["next_seed"] or "",
+        import_report=opening.bundle.import_report,
+        frozen_at=when(stated["frozen_at"]),
+        opened_at=when(stated["opened_at"]),
+        **{name: stated[name] for name in names},
+    )
+    submission.created_at = when(stated["created_at"])
+    submission.save(update_fields=["created_at"])
+    return submission
+
+
+def _audit(opening: _Opening, submission: Submission, left_out: LeftOut) -> Audit:
+    """The row of the audit, and its auditor: without an event, since the chain is somebody else's."""
+    blinding.hold_samples_of(submission)
+    if blinding.labels_again(opening.person, submission):
+        raise AuditRefused("You label a sample of this review again: until it is frozen it is not yours to see.")
+    join(submission, opening.person, Role.AUDITOR)
+    return Audit.objects.create(
+        submission=submission,
+        file_name=opening.file_name[:255],
+        manifest=opening.manifest,
+        key_id=opening.outcome.key_id,
+        key_trusted=opening.key_trusted,
+        findings=storable([each.as_json() for each in [*opening.findings, _opened_finding(left_out)]]),
+        opened_by=opening.person,
+        opened_at=timezone.now(),
+    )
+
+
+def _opened_finding(left_out: LeftOut) -> Finding:
+    title = "Everything in the bundle can be looked at here"
+    if not left_out.why:
+        return passed("opened", title, "Every record became a row, and every file that came is kept.")
+    place, problem = next(iter(left_out.why.items()))
+    says = f"{len(left_out.why)} could not be opened; the first is {place}: {problem}."
+    return failed("opened", title, says, list(left_out.why))

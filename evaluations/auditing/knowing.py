@@ -1,0 +1,90 @@
+"""What a bundle is compared with: keys, heads of chains and tasks that an auditor pastes and uploads, within limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, BinaryIO, TypeVar
+
+from annotation.limits import too_large
+from annotation.records import Problem
+from annotation.workflow import Incomplete
+from evaluations.verifier.anchors import chain_id, published_lines
+from evaluations.verifier.canonical import Malformed
+from evaluations.verifier.checking import Given
+from evaluations.verifier.signature import BadKeys, key_list
+from evaluations.verifier.tasks import task_list
+
+LONGEST_KEYS = 100_000  # characters
+KEYS_TOO_LONG = f"Keys have at most {LONGEST_KEYS:,} characters."
+LONGEST_CHAIN = 200  # characters: a hash has 64
+LARGEST_GIVEN = 16 * 1024 * 1024  # bytes of an uploaded file; the command takes more
+ANCHORS_HELP = "Heads of the chain as they were published elsewhere, one JSON object a line."
+CHAIN_HELP = (
+    "The hash of its first event, told or anchored before anything was judged: no other chain may be in its place."
+)
+TASKS_HELP = "The benchmark's own task list (JSON): then it is checked that every task has a trajectory."
+
+Value = TypeVar("Value")
+
+
+def bundle_too_large(bundle: Any) -> str:
+    """What is said of an uploaded bundle that has more bytes than are taken; empty for any other."""
+    says = too_large(bundle)
+    return says and f"{says} The command import_audit takes any."
+
+
+def known(keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | None = None, chain: str = "") -> Given:
+    """All of it as checks take it; Incomplete names every one that is something else."""
+    problems: list[Problem] = []
+    given = Given(
+        keys=_kept(problems, "keys", lambda: key_list(keys)) if keys.strip() else None,
+        anchors=_kept(problems, "anchors", lambda: _heads(_text(anchors))) if anchors else None,
+        tasks=_kept(problems, "tasks", lambda: task_list(_text(tasks))) if tasks else None,
+        chain=_kept(problems, "chain", lambda: chain_id(chain)) if chain.strip() else None,
+    )
+    if problems:
+        raise Incomplete(problems)
+    return given
+
+
+def as_text(given: Given) -> str:
+    """For `given_of`. In ASCII: no database takes every character that JSON can have."""
+    return json.dumps({"keys": given.keys, "anchors": given.anchors, "tasks": given.tasks, "chain": given.chain})
+
+
+def given_of(text: str) -> Given:
+    return Given(**json.loads(text))
+
+
+def _kept(problems: list[Problem], name: str, read: Callable[[], Value]) -> Value | None:
+    try:
+        return read()
+    except (BadKeys, Malformed) as error:
+        problems.append(Problem(f"{name}_unusable", f"The {NAMES[name]} cannot be read: {error}", name))
+        return None
+
+
+NAMES = {
+    "keys": "published keys",
+    "anchors": "file of published heads",
+    "tasks": "task list",
+    "chain": "id of the chain",
+}
+
+
+def _text(file: Any) -> str:
+    data = file.read(LARGEST_GIVEN + 1)
+    if len(data) > LARGEST_GIVEN:
+        raise Malformed(f"has more than {LARGEST_GIVEN:,} bytes; use the command import_audit")
+    try:
+        return str(data.decode())
+    except UnicodeDecodeError:
+        raise Malformed("is no text in UTF-8") from None
+
+
+def _heads(text: str) -> list[Any]:
+    values, torn = published_lines(text)
+    if not values:
+        raise Malformed(f"has no line that could be read ({torn} could not)")
+    return values

@@ -1,0 +1,130 @@
+"""How far the auditor's verdicts and the submitted ones agree, and what that says of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q
+
+from annotation.models import Submission, Trajectory
+from annotation.models.states import final_verdict, with_state
+from annotation.records import Verdict
+from evaluations.models import Audit
+from evaluations.statistics import Measure, kappa_with_interval, wilson
+
+Verdicts = dict[str, tuple[int, Verdict | None]]  # by task id: the trajectory, and its final verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A trajectory that the auditor's people judged otherwise; ``audited`` and ``sampled`` are its primary keys."""
+
+    task_id: str
+    audited: int
+    sampled: int
+    submitted: Verdict
+    audit: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Over the sample. ``table`` (3, 3) counts by verdict 0, 1, 2: rows are what was submitted, columns the audit's.
+
+    ``incomplete`` of the sample lack a submitted final verdict, and count nowhere else. Success rates take label 2 as
+    no success. ``wrong`` estimates how many of the ``of`` submitted verdicts the auditor's people would not give:
+    the share that differs, times all; no fewer than differ in the sample, no more than do not agree there.
+    """
+
+    drawn: int
+    n: int
+    incomplete: int
+    table: list[list[int]]
+    agreement: Measure
+    kappa: Measure
+    submitted_rate: Measure
+    audit_rate: Measure
+    all_submitted_rate: Measure
+    wrong: Measure
+    of: int
+    differing: list[Differing]
+
+    def as_json(self) -> dict[str, Any]:
+        """Rates are fractions; verdicts are 0, 1 and 2."""
+        measures = ("agreement", "kappa", "submitted_rate", "audit_rate", "all_submitted_rate", "wrong")
+        return {
+            **{name: getattr(self, name) for name in ("drawn", "n", "incomplete", "table", "of")},
+            **{name: getattr(self, name).as_json() for name in measures},
+            "differing": [
+                {"task_id": each.task_id, "submitted": int(each.submitted), "audit": int(each.audit)}
+                for each in self.differing
+            ],
+        }
+
+
+def result(audit: Audit) -> Result | None:
+    """The comparison once the sample is frozen; None before, whoever asks: its people work independently of it."""
+    sample = audit.sample
+    if sample is None or sample.frozen_at is None:
+        return None
+    return compared(_verdicts(audit.submission), _verdicts(sample))
+
+
+def labelled_by(audit: Audit) -> int | None:
+    """By how many people every trajectory of the sample was labelled; None where they are not as many everywhere."""
+    rows = Trajectory.objects.filter(submission__sample_of=audit.submission_id)
+    people = Count("assignments__annotator", filter=Q(assignments__labels__isnull=False), distinct=True)
+    counts = set(rows.annotate(people=people).order_by().values_list("people", flat=True))
+    return counts.pop() if len(counts) == 1 and 0 not in counts else None
+
+
+def compared(submitted: Verdicts, again: Verdicts) -> Result:
+    """The figures of these verdicts; ``again`` has some of the tasks of ``submitted``."""
+    pairs = [
+        (task_id, submitted[task_id], said)
+        for task_id, said in again.items()
+        if submitted[task_id][1] is not None and said[1] is not None
+    ]
+    found = [(task_id, one[0], other[0], Verdict(one[1]), Verdict(other[1])) for task_id, one, other in pairs]  # type: ignore[arg-type]
+    differing = [Differing(*row[:3], *row[3:]) for row in found if row[3] is not row[4]]
+    table = [[sum(row[3:] == (said, audit) for row in found) for audit in Verdict] for said in Verdict]
+    n, alike = len(found), len(found) - len(differing)
+    every = [verdict for _, verdict in submitted.values() if verdict is not None]
+    agreement = wilson(alike, n)
+    return Result(
+        drawn=len(again),
+        n=n,
+        incomplete=len(again) - n,
+        table=table,
+        agreement=agreement,
+        kappa=kappa_with_interval(table),
+        submitted_rate=_success([row[3] for row in found]),
+        audit_rate=_success([row[4] for row in found]),
+        all_submitted_rate=_success(every),
+        wrong=wrong_of_all(agreement, len(every)),
+        of=len(every),
+        differing=differing,
+    )
+
+
+def wrong_of_all(agreement: Measure, total: int) -> Measure:
+    """How many of ``total`` verdicts are wrong by the audit: (1 - agreement) total, in trajectories.
+
+    The interval is that of the agreement (Wilson, for a sample out of infinitely many, so it is rather too wide),
+    within what the sample has shown: at least as many as differ there, at most all but those that agree there.
+    """
+    if agreement.value is None or agreement.low is None or agreement.high is None or agreement.hits is None:
+        return Measure.missing(agreement.undefined, agreement.n)
+    low = max((1 - agreement.high) * total, agreement.n - agreement.hits)
+    high = min((1 - agreement.low) * total, total - agreement.hits)
+    return Measure((1 - agreement.value) * total, agreement.n, low=low, high=high)
+
+
+def _success(verdicts: Sequence[Verdict]) -> Measure:
+    return wilson(sum(verdict is Verdict.SUCCESS for verdict in verdicts), len(verdicts))
+
+
+def _verdicts(submission: Submission) -> Verdicts:
+    rows = with_state(submission.trajectories.select_related("task")).order_by("position")
+    return {row.task.external_id: (row.pk, final_verdict(row)) for row in rows}

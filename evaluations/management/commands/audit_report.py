@@ -1,0 +1,91 @@
+"""audit_report ID [--json]"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from annotation.models.events import instant
+from evaluations import audit_tables
+from evaluations.auditing.beside import beside
+from evaluations.auditing.result import result
+from evaluations.management.audits import find_audit, seed_told
+from evaluations.models import Audit
+from evaluations.tables import Table, visible
+from evaluations.verifier.findings import Finding, Result
+from evaluations.verifier.main import told_as_lines
+
+
+class Command(BaseCommand):
+    help = "Say what came of an audit: its checks, how far submitted and audited verdicts agree, and the decisions."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("audit", type=int, metavar="ID")
+        parser.add_argument("--json", action="store_true", help="one object, with every finding")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        audit = find_audit(options["audit"])
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(audit), indent=2, ensure_ascii=False))
+            return
+        self.stdout.write(f"Audit {audit.pk} of {visible(str(audit.submission))}, {visible(audit.file_name)}")
+        self.stdout.write(told_as_lines(audit.manifest, _key(audit), _findings(audit)))
+        self._sample(audit)
+        for decision in audit.decisions.all():
+            self.stdout.write(f"{decision} {instant(decision.decided_at)}: {visible(decision.reason)}")
+
+    def _sample(self, audit: Audit) -> None:
+        found, more = result(audit), beside(audit)
+        if audit.seed:
+            self.stdout.write(f"{audit.size} trajectories drawn by the seed {visible(seed_told(audit))}.")
+        if more.others:
+            bundles = ", ".join(each.manifest for each in more.others)
+            self.stdout.write(f"Other bundles of this submission opened here: {bundles}. Samples in all: {more.drawn}.")
+        if found is None:
+            self.stdout.write("The sample is not frozen." if audit.sample else "No sample was drawn.")
+            return
+        figures = Table("figures", "The sample", *audit_tables.as_row(found))
+        for table in (figures, audit_tables.verdicts(found), audit_tables.differing(found, {})):
+            self.stdout.write(table.as_text())
+
+
+def _key(audit: Audit) -> str:
+    if not audit.key_id:
+        return "none"
+    known = "the submitter's, as far as is known here" if audit.key_trusted else "not known to be the submitter's"
+    return f"{audit.key_id}, {known}"
+
+
+def _findings(audit: Audit) -> list[Finding]:
+    return [
+        Finding(each["name"], each["title"], Result(each["result"]), each["says"], tuple(each["places"]))
+        for each in audit.findings
+    ]
+
+
+def _as_json(audit: Audit) -> dict[str, Any]:
+    found, sample = result(audit), audit.sample
+    return {
+        "audit": audit.pk,
+        "submission": audit.submission_id,
+        "agent": audit.submission.agent.name,
+        "benchmark": audit.submission.benchmark.stated_slug,
+        "manifest": audit.manifest,
+        "key_id": audit.key_id,
+        "key_trusted": audit.key_trusted,
+        "findings": audit.findings,
+        "sample": sample and _drawn(audit, sample.pk),
+        **beside(audit).as_json(),
+        "result": found.as_json() if found else None,
+        "decisions": [
+            {"outcome": each.outcome, "reason": each.reason, "decided_at": instant(each.decided_at)}
+            for each in audit.decisions.all()
+        ],
+    }
+
+
+def _drawn(audit: Audit, sample: int) -> dict[str, Any]:
+    names = ("size", "seed", "nonce", "seed_chosen")
+    return {"submission": sample, **{name: getattr(audit, name) for name in names}}

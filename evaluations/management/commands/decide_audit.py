@@ -1,0 +1,34 @@
+"""decide_audit ID --outcome accept|query|reject --reason TEXT --as USERNAME"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.management.reports import find_person
+from annotation.workflow import Incomplete
+from evaluations.auditing import desk
+from evaluations.management.audits import find_audit
+from evaluations.models import AuditDecision
+
+
+class Command(BaseCommand):
+    help = "Say what you think of an audited submission; a later decision is added, and holds."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("audit", type=int, metavar="ID")
+        parser.add_argument("--outcome", required=True, choices=AuditDecision.Outcome.values)
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is printed in the report")
+        parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="the auditor who says so")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        audit, person = find_audit(options["audit"]), find_person(options["person"])
+        try:
+            made = desk.decide(person, audit, options["outcome"], options["reason"])
+        except Incomplete as incomplete:
+            raise CommandError(str(incomplete), returncode=2) from incomplete
+        except PermissionDenied as error:
+            raise CommandError(f"{person} does not read audit {audit.pk}: {error}") from error
+        self.stdout.write(f"audit {audit.pk}: {made}.")

@@ -1,0 +1,36 @@
+"""draw_audit_sample ID --size N [--seed S] [--as USERNAME]"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.management.reports import find_person
+from annotation.workflow import Conflict, Incomplete
+from evaluations.auditing import sampling
+from evaluations.management.audits import find_audit, seed_told
+
+
+class Command(BaseCommand):
+    help = "Draw the trajectories of an audit that are labelled again blind: once, and by a seed that is recorded."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("audit", type=int, metavar="ID")
+        parser.add_argument("--size", type=int, required=True, metavar="N", help="how many trajectories")
+        parser.add_argument("--seed", metavar="S", help="a seed of your own, told as chosen; else nobody chooses")
+        parser.add_argument(
+            "--as", dest="person", metavar="USERNAME", help="the auditor who maintains the sample; else who opened it"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        audit = find_audit(options["audit"])
+        person = find_person(options["person"]) if options["person"] else audit.opened_by
+        try:
+            sample = sampling.draw(audit, person, options["size"], options["seed"])
+        except Incomplete as incomplete:
+            raise CommandError(str(incomplete), returncode=2) from incomplete
+        except (Conflict, PermissionDenied) as refused:
+            raise CommandError(str(refused)) from refused
+        self.stdout.write(f"submission {sample.pk}: {audit.size} trajectories by the seed {seed_told(audit)}.")

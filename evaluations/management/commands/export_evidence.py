@@ -1,0 +1,94 @@
+"""export_evidence ID --output FILE.zip [--screenshots files|digests] [--no-judges] [--partial] [--accept-names]"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.management.reports import find_submission
+from evaluations.evidence.writing import SCREENSHOTS, Evidence, prepare, quiet, write
+from evaluations.exports import ExportRefused, ExportStopped, OutputTaken
+from evaluations.management.submissions import show
+from evaluations.verifier.wrongs import counted
+
+MEGABYTE = 1_000_000
+NAMED = "name_in_text"
+HELPLESS = frozenset(["practice", "audited", "signing_key_closed"])  # reasons that no option takes away
+
+
+class Command(BaseCommand):
+    help = "Write the evidence bundle of a submission, whole or not at all; refused while anything is missing."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("submission", type=int, metavar="ID")
+        parser.add_argument("--output", required=True, type=Path, metavar="FILE.zip")
+        parser.add_argument(
+            "--screenshots",
+            choices=SCREENSHOTS,
+            default=SCREENSHOTS[0],
+            help="files (the default), or digests: no pictures and attachments, only their SHA-256",
+        )
+        parser.add_argument("--no-judges", action="store_true", help="leave out what judges said")
+        parser.add_argument(
+            "--partial", action="store_true", help="take what there is; the bundle says what is missing"
+        )
+        parser.add_argument("--accept-names", action="store_true", help="take texts in which members are named")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        submission, output = find_submission(options["submission"]), options["output"]
+        if output.is_dir():
+            raise CommandError(f"{output} is a folder; name a file.", returncode=2)
+        try:
+            evidence = prepare(
+                submission,
+                screenshots=options["screenshots"],
+                judges=not options["no_judges"],
+                partial=options["partial"],
+                accept_names=options["accept_names"],
+            )
+            write(evidence, output, self._progress if sys.stderr.isatty() else quiet)
+        except ExportRefused as refused:
+            show(self, "refused", refused.problems)
+            raise CommandError(_refusal(refused)) from refused
+        except OutputTaken as taken:
+            raise CommandError(str(taken), returncode=2) from taken
+        except ExportStopped as stopped:
+            raise CommandError(str(stopped)) from stopped
+        self._say(evidence, output)
+
+    def _say(self, evidence: Evidence, output: Path) -> None:
+        """What is missing and which claims fail, on stderr; the file with its standing in one line."""
+        claims = evidence.bundle.claims or []
+        for problem in evidence.bundle.submission["missing"]:
+            self.stderr.write(f"left out: {problem['code']}: {problem['message']}")
+        for claim in claims:
+            if claim["result"] == "fail":
+                self.stderr.write(f"FAIL {claim['name']}: {claim['says']}")
+        counted = Counter(claim["result"] for claim in claims)
+        standing = ", ".join(f"{counted[result]} {result.upper()}" for result in ("pass", "fail", "note"))
+        partial = "partial " if evidence.bundle.submission["partial"] else ""
+        says = f"{output}: {partial}evidence of {evidence.submission}, {evidence.size / MEGABYTE:,.1f} MB; {standing}."
+        self.stdout.write(says)
+
+    def _progress(self, done: int, total: int) -> None:
+        filled = 30 * done // total
+        self.stderr.write(f"\r[{'#' * filled:<30}] {done / MEGABYTE:,.0f} of {total / MEGABYTE:,.0f} MB", ending="")
+        if done == total:
+            self.stderr.write("")
+
+
+def _refusal(refused: ExportRefused) -> str:
+    """How many reasons, and the options that take what there is in spite of them."""
+    codes = {problem.code for problem in refused.problems}
+    says = f"Refused for {counted(len(refused.problems), 'reason')}; nothing was written."
+    if codes & HELPLESS:
+        return says
+    if codes - {NAMED}:
+        says += " To take what there is, as a bundle that says what is missing: --partial."
+    if NAMED in codes:
+        says += " To take texts that name somebody as they are: --accept-names."
+    return says

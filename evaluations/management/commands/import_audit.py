@@ -1,0 +1,45 @@
+"""import_audit BUNDLE.zip --as USERNAME [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--tasks FILE]"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.ingest import ImportStopped
+from annotation.management.reports import find_person
+from evaluations.auditing.importing import AuditRefused, open_bundle
+from evaluations.management.submissions import show
+from evaluations.verifier import main
+
+
+class Command(BaseCommand):
+    help = "Open somebody's evidence bundle to audit it: checked as a whole, then read-only in the pages, or refused."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
+        parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="who audits it")
+        main.add_what_is_known(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        person, path = find_person(options["person"]), options["bundle"]
+        if not path.exists():
+            raise CommandError(f"{path} does not exist.", returncode=2)
+        try:
+            given = main.given_by(**{name: options[name] for name in main.KNOWN})
+            audit = open_bundle(path, person, given, progress=main.Progressing(sys.stderr))
+        except main.WrongUsage as wrong:
+            raise CommandError(str(wrong), returncode=2) from wrong
+        except PermissionDenied as error:
+            raise CommandError(f"{person} maintains nothing here, so they open no bundles: {error}") from error
+        except AuditRefused as refused:
+            show(self, "refused", refused.problems[1:])
+            raise CommandError(f"The bundle was not opened. {refused}") from refused
+        except ImportStopped as error:
+            raise CommandError(str(error)) from error
+        failed = [each["name"] for each in audit.findings if each["result"] == "fail"]
+        says = f"these checks failed: {', '.join(failed)}" if failed else "no check failed"
+        self.stdout.write(f"audit {audit.pk}: submission {audit.submission_id}, {audit.submission}; {says}.")

@@ -1,0 +1,25 @@
+"""rotate_signing_key"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.urls import reverse
+
+from evaluations import signing
+from evaluations.models import SigningKey
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a new key that signs evidence bundles, and retire the one before, if there is one: what it signed stays "
+        "valid."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        new = signing.rotate()
+        self.stdout.write(f"made     {new.key_id}, which signs from now on")
+        if (old := SigningKey.objects.exclude(pk=new.pk).order_by("pk").last()) is not None:
+            self.stdout.write(f"retired  {old.key_id}: what it signed stays valid")
+        self.stdout.write(f"All keys are published at {reverse('signing-keys')} of this instance.")

@@ -1,0 +1,44 @@
+"""verify_evidence BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--tasks FILE] [--json]"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from evaluations.evidence.single_file import single_file
+from evaluations.signing import with_own_keys
+from evaluations.verifier import main
+from evaluations.verifier.checking import examined
+from evaluations.verifier.findings import Result
+from evaluations.verifier.refusing import Refused
+
+
+class Command(BaseCommand):
+    help = "Check an evidence bundle, as the verify.py in it does; without --keys against the keys of this instance."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
+        main.add_options(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path, as_json = options["bundle"], options["json"]
+        try:
+            given = main.given_by(**{name: options[name] for name in main.KNOWN}, program=_program())
+            outcome = examined(path, given, main.Progressing(sys.stderr))
+        except main.WrongUsage as wrong:
+            raise CommandError(str(wrong), returncode=2) from wrong
+        except Refused as refused:
+            if as_json:
+                self.stdout.write(main.refusal(refused, as_json=True))
+            raise CommandError(main.refusal(refused)) from refused
+        outcome.findings = with_own_keys(outcome)
+        self.stdout.write(main.as_json(outcome) if as_json else main.table(outcome))
+        if not outcome.good:
+            failed = [finding.name for finding in outcome.findings if finding.result is Result.FAIL]
+            raise CommandError(f"These checks failed: {', '.join(failed)}.")
+
+
+def _program() -> bytes:
+    return single_file().encode()

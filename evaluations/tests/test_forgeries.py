@@ -1,0 +1,74 @@
+"""Every forgery of a bundle is caught, by the check that is there for it, however well its maker covers the traces."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+from django.test import override_settings
+from pytest_django.plugin import DjangoDbBlocker
+
+from evaluations.evidence import writing
+from evaluations.tests.forgeries import FORGERIES
+from evaluations.tests.forging import Forged, compared_of, failures, once_for_the_same
+from evaluations.tests.judged_here import ENDPOINTS, judged_here
+from evaluations.tests.whole_review import whole_review
+from evaluations.verifier import figures
+from evaluations.verifier.checking import OF_DOCUMENTS
+from evaluations.verifier.recounting import counted_cases
+from evaluations.verifier.rules import CLAIMS
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the fixture below asks the database, once for all of them
+
+
+@pytest.fixture(scope="module")
+def honest(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[bytes]:
+    """The bundle of a whole review, signed with the forgers' own key: what they make of it is signed alike."""
+    folder = tmp_path_factory.mktemp("honest")
+    made = folder / "bundle.zip"
+    here = override_settings(MEDIA_ROOT=folder / "images", JUDGE_ENDPOINTS=ENDPOINTS)
+    with django_db_blocker.unblock(), here, transaction.atomic():
+        submission = whole_review(folder / "package")
+        judged_here(submission)
+        writing.write(writing.prepare(submission), made)
+        transaction.set_rollback(True)
+    yield Forged(made.read_bytes()).sealed()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures_are_drawn_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(figures, "recounted_agreement", once_for_the_same(figures.recounted_agreement, counted_cases))
+        patched.setattr(figures, "recompared", once_for_the_same(figures.recompared, compared_of))
+        yield
+
+
+def test_the_honest_bundle_passes(honest: bytes, tmp_path: Path) -> None:
+    assert failures(honest, tmp_path) == {}
+
+
+def test_what_forgers_do_to_cover_traces_changes_nothing_of_an_honest_bundle(honest: bytes, tmp_path: Path) -> None:
+    """Otherwise a forgery would be caught for the cover, and not for what it changed."""
+    assert failures(Forged(honest).covered(), tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_caught_by_the_check_that_is_there_for_it(name: str, honest: bytes, tmp_path: Path) -> None:
+    forgery, forged = FORGERIES[name], Forged(honest)
+
+    forgery.change(forged)
+    found = failures(forgery.cover(forged), tmp_path)
+
+    assert forgery.caught_by in found, found
+
+
+def test_every_check_that_a_bundle_alone_can_fail_catches_a_forgery() -> None:
+    checks = {*CLAIMS, *OF_DOCUMENTS, "manifest", "signature", "shapes"}
+    only_noted, of_what_is_given = {"times", "exceptions"}, {"tasks", "anchors"}
+    assert {forgery.caught_by for forgery in FORGERIES.values()} == checks - only_noted - of_what_is_given

@@ -1,0 +1,172 @@
+"""The auditor's desk: bundles that were opened here, what their checks said, the sample, and what came of it."""
+
+from __future__ import annotations
+
+import uuid
+from http import HTTPStatus
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+
+from annotation import access, progress
+from annotation.ingest import ImportStopped
+from annotation.views.answers import Request, act, page, paged
+from evaluations import audit_tables, uploads
+from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
+from evaluations.auditing import desk, sampling
+from evaluations.auditing.beside import beside
+from evaluations.auditing.result import labelled_by, result
+from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
+from evaluations.models import Audit, SigningKey
+from evaluations.views.findings import counted, finding_rows
+
+MOST_UPLOADS = 20  # shown, the newest
+
+
+@page
+def audits(request: Request) -> HttpResponse:
+    """The audits that the person reads, and the form that opens another bundle."""
+    found = audits_for(request.user)
+    if not access.may_create_submissions(request.user) and not found.exists():
+        access.require_creator(request.user)
+    return _audits(request, BundleForm())
+
+
+@act
+def open_audit(request: Request) -> HttpResponse:
+    """Take a bundle; a worker checks it and makes rows of it, or says why not."""
+    access.require_creator(request.user)
+    form = BundleForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _audits(request, form, HTTPStatus.BAD_REQUEST)
+    try:
+        made = uploads.receive(request.user, form.cleaned_data["bundle"], form.cleaned_data["given"])
+    except ImportStopped as error:
+        form.add_error("bundle", str(error))
+        return _audits(request, form, HTTPStatus.INSUFFICIENT_STORAGE)
+    return redirect("bundle-upload", made.pk)
+
+
+def _audits(request: Request, form: BundleForm, status: int = 200) -> HttpResponse:
+    rows = paged(request, audits_for(request.user), 50)
+    creator = access.may_create_submissions(request.user)
+    context = {
+        "rows": [(row, row.decision, row.sample) for row in rows],
+        "page": rows,
+        "form": form if creator else None,
+        "uploads": bundle_uploads_for(request.user).defer("findings")[:MOST_UPLOADS] if creator else [],
+    }
+    return render(request, "evaluations/audits.html", context, status=status)
+
+
+@page
+def bundle_upload(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """How far a bundle is (the page asks again every second), then the audit, or the refusal with its findings."""
+    found = bundle_upload_for(request.user, pk)
+    context = {"upload": found, "findings": finding_rows(found.findings, {})}
+    template = "evaluations/_bundle_upload.html" if request.htmx else "evaluations/bundle_upload.html"
+    return render(request, template, context)
+
+
+@act
+def cancel_bundle(request: Request, pk: uuid.UUID) -> HttpResponse:
+    found = bundle_upload_for(request.user, pk)
+    uploads.cancel(found)
+    opened = found.audit is not None and not found.refused
+    messages.success(request, "It was opened, and its audit stays." if opened else "The bundle is deleted.")
+    return redirect("audits")
+
+
+@page
+def audit(request: Request, pk: int) -> HttpResponse:
+    return _audit(request, audit_for(request.user, pk))
+
+
+@act
+def draw_sample(request: Request, pk: int) -> HttpResponse:
+    found = audit_for(request.user, pk)
+    form = SampleForm(request.POST)
+    if not form.is_valid():
+        return _audit(request, found, HTTPStatus.BAD_REQUEST, sample_form=form)
+    made = sampling.draw(found, request.user, form.cleaned_data["size"], form.cleaned_data["seed"])
+    messages.success(request, "The sample is drawn. Add the people who label it again.")
+    return redirect("people", made.pk)
+
+
+@act
+def decide_audit(request: Request, pk: int) -> HttpResponse:
+    found = audit_for(request.user, pk)
+    form = AuditDecisionForm(request.POST)
+    if not form.is_valid():
+        return _audit(request, found, HTTPStatus.BAD_REQUEST, decision_form=form)
+    made = desk.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
+    messages.success(request, f"The submission is {made}.")
+    return redirect("audit", pk)
+
+
+@act
+def add_auditor(request: Request, pk: int) -> HttpResponse:
+    found = audit_for(request.user, pk)
+    form = AuditorForm(request.POST)
+    if not form.is_valid():
+        return _audit(request, found, HTTPStatus.BAD_REQUEST, auditor_form=form)
+    member = desk.add_auditor(request.user, found, form.cleaned_data["person"])
+    messages.success(request, f"{member.person} reads this audit too, as {member.pseudonym}.")
+    return redirect("audit", pk)
+
+
+@page
+def audit_report(request: Request, pk: int) -> HttpResponse:
+    """Everything on paper, by pseudonyms only."""
+    found = audit_for(request.user, pk)
+    head = found.submission.events.order_by("-sequence").first()
+    context = _shown(found) | {"head": head, "generated_at": timezone.now()}
+    return render(request, "evaluations/audit_report.html", context)
+
+
+def _audit(request: Request, found: Audit, status: int = 200, **forms: Any) -> HttpResponse:
+    sample = found.sample
+    context = _shown(found) | {
+        "maintains_sample": sample is not None and access.role_in(request.user, sample) is access.Role.MAINTAINER,
+        "progress": progress.done([sample.pk])[sample.pk] if sample else None,
+        "needed": sample.trajectories.count() * sample.required_labels if sample else 0,
+        "auditors": found.submission.memberships.filter(role=access.Role.AUDITOR).select_related("person"),
+        "may_change": access.may_create_submissions(request.user),
+        "sample_form": SampleForm(),
+        "decision_form": AuditDecisionForm(),
+        "auditor_form": AuditorForm(),
+    }
+    return render(request, "evaluations/audit.html", context | forms, status=status)
+
+
+def _shown(found: Audit) -> dict[str, Any]:
+    """What page and report have in common."""
+    came = result(found)
+    names = dict(found.submission.memberships.values_list("person_id", "pseudonym"))
+    differing = came.differing if came else []
+    links = {each.audited: reverse("submission-trajectory", args=[each.audited]) for each in differing}
+    decisions = reversed(found.decisions.all())
+    return {
+        "audit": found,
+        "submission": found.submission,
+        "trajectories": found.submission.trajectories.count(),
+        "sample": found.sample,
+        "decisions": [(each, names.get(each.decided_by_id, "")) for each in decisions],
+        "counts": counted(found.findings),
+        "findings": finding_rows(found.findings, _trajectories(found)),
+        "own_key": found.key_trusted and SigningKey.objects.filter(key_id=found.key_id).exists(),
+        "beside": beside(found),
+        "labelled_by": labelled_by(found) if came else None,
+        "result": came,
+        "figures": audit_tables.figures(came) if came else [],
+        "verdicts": audit_tables.verdicts(came) if came else None,
+        "differing": audit_tables.differing(came, links) if came else None,
+    }
+
+
+def _trajectories(found: Audit) -> dict[str, int]:
+    return dict(found.submission.trajectories.values_list("task__external_id", "pk"))
