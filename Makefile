@@ -18,7 +18,7 @@ test:
 	@exec $(PY) -m config.checks
 
 # Measures queries, times and memory, the desk in a browser, coefficients over a million labels, the pages of results,
-# network traces, rows of Multimodal-Mind2Web, judge runs against a fake endpoint; prints tables.
+# network traces, rows of Multimodal-Mind2Web, evidence bundles, judge runs against a fake endpoint; prints tables.
 bench:
 	@config/install.sh test
 	@$(PY) manage.py bench
@@ -27,6 +27,7 @@ bench:
 	@$(PY) -m config.results_bench
 	@$(PY) -m config.har_bench
 	@$(PY) -m config.rows_bench
+	@$(PY) -m config.evidence_bench
 	@exec $(PY) -m config.judge_bench
 
 # Drives the demo shop in Chromium again and rewrites the recordings.

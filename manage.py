@@ -5,16 +5,22 @@ import errno
 import io
 import os
 import sys
+from importlib import import_module
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - as below
     from django.core.management import execute_from_command_line  # noqa: PLC0415 - after the environment is set
 
     # A name may hold what the terminal cannot show: it is escaped then, which is better than a traceback.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    try:
+        import_module(os.environ["DJANGO_SETTINGS_MODULE"])
+    except ImproperlyConfigured as error:
+        sys.exit(f"The settings cannot be used: {error}")
     try:
         execute_from_command_line(sys.argv)
         sys.stdout.flush()

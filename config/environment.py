@@ -40,6 +40,19 @@ def words(name: str) -> list[str]:
     return [part.strip() for part in text(name).split(",") if part.strip()]
 
 
+def address(name: str) -> str:
+    """An http or https address, or nothing. It may hold a secret, which no error shows."""
+    value = text(name)
+    try:
+        parts = urlsplit(value)
+        useful = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port that is no number
+        useful = False
+    if value and (not useful or not value.isascii() or not value.isprintable() or " " in value):
+        raise ImproperlyConfigured(f"{name} must be one address that begins with http:// or https://.")
+    return value
+
+
 def endpoints(name: str) -> dict[str, str]:
     """Pairs ``name=address`` between commas, as a mapping; a single address without a name is ``default``."""
     found: dict[str, str] = {}

@@ -38,6 +38,7 @@ SECRET_KEY = environment.secret_key(
     environment.text("SECRET_KEY_FILE"),
     kept_in=None if PRODUCTION else DATA / "secret_key",
 )
+SECRET_KEY_FALLBACKS = environment.words("SECRET_KEY_FALLBACKS")
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS")
 if PRODUCTION and not ALLOWED_HOSTS:
     raise ImproperlyConfigured("ALLOWED_HOSTS must be set when DATABASE_URL is set.")
@@ -117,7 +118,9 @@ else:
                 # A transaction that reads and then writes fails at once under DEFERRED when another one wrote.
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
-                "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON",
+                # secure_delete: what was deleted is overwritten, since people can be erased.
+                "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
+                "PRAGMA secure_delete = ON",
             },
             # A file, since the threads and processes of the race tests cannot share a database in memory.
             "TEST": {"NAME": DATA / "test.sqlite3"},
@@ -160,7 +163,7 @@ if S3_BUCKET:
         ),
     }
 
-# The largest submission that the upload page and the API accept.
+# The largest submission, or evidence bundle, that pages and the API accept.
 WEBVERDICT_MAX_UPLOAD_BYTES = environment.number("WEBVERDICT_MAX_UPLOAD_BYTES", 4 * 1024**3)
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2_621_440  # bytes; anything larger streams to a temporary file
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2  # bytes of a request without its files
@@ -193,6 +196,7 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
+AXES_DISABLE_ACCESS_LOG = True  # who signed in when, and from where, is of no use here: failed attempts are enough
 AXES_CLIENT_IP_CALLABLE = "config.client_address.client_address"
 
 # --- Security ------------------------------------------------------------------------------------------------
@@ -281,17 +285,31 @@ CELERY_WORKER_LOST_WAIT = 3.0  # seconds for the last words of a killed pool pro
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "webverdict"
 # A judge run may take hours, and mostly waits: it must not keep imports waiting, so it has a worker of its own.
-CELERY_TASK_ROUTES = {"judges.jobs.work_on": {"queue": "webverdict-judges"}}
+# So must what reads uploads stay without a way outside: anchors are published by the worker that has one.
+CELERY_TASK_ROUTES = {
+    "judges.jobs.work_on": {"queue": "webverdict-judges"},
+    "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
+}
 CELERY_TIMEZONE = TIME_ZONE
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = bool(REDIS_URL)  # the broker of files has no broadcast
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "beat-schedule")
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "resume-uploads": {"task": "annotation.jobs.resume_uploads", "schedule": 60.0},
+    "resume-bundles": {"task": "evaluations.jobs.resume_bundles", "schedule": 60.0},
+    "forget-bundles": {"task": "evaluations.jobs.forget_bundles", "schedule": 86_400.0},
     "prune-images": {"task": "annotation.jobs.prune_images", "schedule": 86_400.0},
+    "forget-sign-ins": {"task": "annotation.jobs.forget_sign_ins", "schedule": 86_400.0},
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
 }
+ANCHOR_MINUTES = environment.number("ANCHOR_MINUTES", 60)
+if ANCHOR_MINUTES:
+    CELERY_BEAT_SCHEDULE["publish-anchors"] = {
+        "task": "evaluations.jobs.publish_anchors",
+        "schedule": ANCHOR_MINUTES * 60.0,
+        "options": {"expires": ANCHOR_MINUTES * 60},  # where nobody works on this queue, one message waits and not many
+    }
 
 # --- Log -----------------------------------------------------------------------------------------------------
 
@@ -327,3 +345,12 @@ ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240)  # after 
 JUDGE_ENDPOINTS = environment.endpoints("JUDGE_ENDPOINTS")
 JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)  # after that a worker counts as dead
 RUBRIC_SCRIPTS = environment.text("RUBRIC_SCRIPTS")  # the folder of installed rubric scripts
+
+# --- Published heads of chains -------------------------------------------------------------------------------
+
+ANCHOR_FILE = environment.text("ANCHOR_FILE")
+ANCHOR_WEBHOOK = environment.address("ANCHOR_WEBHOOK")
+ANCHOR_TIME_STAMP = environment.address("ANCHOR_TIME_STAMP")
+# What evidence bundles call these places: hosts and addresses are not for everybody who gets a bundle.
+ANCHOR_WEBHOOK_NAME = environment.text("ANCHOR_WEBHOOK_NAME", "webhook")
+ANCHOR_TIME_STAMP_NAME = environment.text("ANCHOR_TIME_STAMP_NAME", "time stamp authority")

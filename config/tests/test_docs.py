@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,11 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
         extra = ["--noinput"] if name == "createsuperuser" else []
         call_command(name, *rest, *extra)
         ran.append(name)
-    assert {"import_submission", "check_submission", "export_submission", "run_judge", "agreement", "compare"} <= set(
-        ran
-    )
+    usual = {"import_submission", "check_submission", "export_submission", "run_judge", "agreement", "compare"}
+    assert usual | {"export_evidence", "verify_evidence"} <= set(ran)
+    (checked,) = [line for line in README.splitlines() if line.startswith("python3 ")]
+    outcome = subprocess.run(["sh", "-c", checked], capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     made = Judgment.objects.filter(item__isnull=False).exclude(judge__name=machines.NETWORK)  # which the demo has
     assert {name: made.filter(judge__name=name).count() for name in ("my-network", "webjudge-o4-mini")} == {
         "my-network": 12,

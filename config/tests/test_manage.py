@@ -39,6 +39,15 @@ def test_a_full_disk_under_the_output_is_said_in_one_line(tmp_path):
     assert (process.returncode, complaint) == (1, "The output could not be written: No space left on device.\n")
 
 
+def test_a_setting_that_makes_no_sense_is_said_in_one_line(tmp_path):
+    process = manage(tmp_path, "publish_anchors", stdout=subprocess.PIPE, ANCHOR_WEBHOOK="ftp://x")
+    shown, complaint = process.communicate(timeout=60)
+    assert (process.returncode, shown) == (1, "")
+    assert complaint == (
+        "The settings cannot be used: ANCHOR_WEBHOOK must be one address that begins with http:// or https://.\n"
+    )
+
+
 def test_what_a_terminal_cannot_show_is_escaped(tmp_path):
     process = manage(tmp_path, "shell", "-c", "print('\u2212 5')", stdout=subprocess.PIPE, PYTHONIOENCODING="ascii")
     shown, complaint = process.communicate(timeout=60)

@@ -2,54 +2,25 @@
 
 import shutil
 import time
-import uuid
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.conf import settings as django_settings
 from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
-from moto.server import ThreadedMotoServer
 
 from annotation import ingest, jobs, screenshots, testing
 from annotation.models import Agent, ApiToken, Benchmark, Screenshot, Submission, Trajectory, Upload
 from config import s3
-from config.bucket import make_bucket
 from config.tests.test_settings import setting
 
 pytestmark = pytest.mark.django_db
 PATIENCE = 20  # seconds until an import must have noticed that the store is gone
-
-
-@pytest.fixture
-def server():
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def bucket(server, settings):
-    """The default storage is a new bucket of ``server``, as with S3_BUCKET and its companions in the environment."""
-    host, port = server.get_host_and_port()
-    options = s3.s3_options(
-        bucket=f"images-{uuid.uuid4().hex}",  # all servers of a process share their buckets
-        endpoint_url=f"http://{host}:{port}",
-        access_key="a",
-        secret_key="b",
-        region="us-east-1",
-    )
-    settings.STORAGES = {**django_settings.STORAGES, "default": {"BACKEND": s3.BACKEND, "OPTIONS": options}}
-    make_bucket(default_storage)
-    return default_storage
 
 
 @pytest.fixture

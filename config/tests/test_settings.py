@@ -154,6 +154,22 @@ def test_a_useless_endpoint_is_named_and_nothing_secret_in_it_is_shown(tmp_path,
     assert "sesame" not in said
 
 
+@pytest.mark.parametrize(
+    "given", ["hooks/sesame", "ftp://gpu/sesame", "http:///sesame", "http://x/ses ame", "https://x:sesame"]
+)
+def test_a_useless_place_of_anchors_is_named_and_nothing_secret_in_it_is_shown(tmp_path, given):
+    said = last_line(python(tmp_path, "-c", "import config.settings", ANCHOR_WEBHOOK=given))
+    assert "ANCHOR_WEBHOOK" in said
+    assert "ame" not in said.replace("name", "")
+
+
+def test_anchors_are_published_at_intervals_unless_the_interval_is_0(tmp_path):
+    shown = "s.CELERY_BEAT_SCHEDULE.get('publish-anchors', {}).get('schedule')"
+    assert setting(tmp_path, shown) == "3600.0"
+    assert setting(tmp_path, shown, ANCHOR_MINUTES="5") == "300.0"
+    assert setting(tmp_path, shown, ANCHOR_MINUTES="0") == "None"
+
+
 @pytest.mark.parametrize(("name", "value"), [("BEHIND_PROXY", "two"), ("INSECURE_HTTP", "perhaps")])
 def test_a_value_of_the_wrong_kind_is_named(tmp_path, name, value):
     line = last_line(python(tmp_path, "-c", "import config.settings", **{**PRODUCTION, name: value}))

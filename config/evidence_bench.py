@@ -1,0 +1,167 @@
+"""What an evidence bundle costs: ``python -m config.evidence_bench``, a part of `make bench`.
+
+Submissions of 30 and of 300 trajectories with 20 screenshots of 60 kB each, reviewed to the freeze through the verbs,
+on SQLite. Of each a process of its own writes the bundle, another one checks it by the verify.py inside, and a third
+one opens it as an audit. The peaks of the larger case must be those of the smaller one: memory does not grow with the
+screenshots. Nothing fails on that, since times and sizes depend on the machine; what is over the budget is marked. A
+bundle that its own check does not pass is a fault and ends the benchmark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+from zipfile import ZipFile
+
+import numpy
+from PIL import Image
+
+from config.checks import PROFILE_VARIABLES
+
+CASES = (30, 300)  # trajectories
+STEPS = 20  # of each, with a screenshot
+SIDE = 141  # pixels: 60 kB, since nothing makes noise smaller
+WORKS = ("written", "checked", "opened")
+BUNDLE = "bundle.zip"
+GROWTH = 1.2  # of the peak, from the smaller case to the larger one, that still is flat
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process did with a bundle: its most memory in MB, and the seconds it took."""
+
+    peak: float
+    seconds: float
+
+
+def picture(number: int) -> bytes:
+    """A PNG of noise; different numbers are different bytes."""
+    noise = numpy.random.default_rng(number).integers(0, 255, (SIDE, SIDE, 3), dtype=numpy.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(noise).save(stream, "PNG", compress_level=0)
+    return stream.getvalue()
+
+
+def made(data: str, count: int) -> int:
+    """A frozen submission in an empty database; its number."""
+    _set_up(data)
+    from django.core.management import call_command  # noqa: PLC0415 - after the setup
+
+    from annotation import ingest, testing, workflow  # noqa: PLC0415
+
+    call_command("migrate", verbosity=0, interactive=False)
+    package = Path(data, "package")
+    for number in range(count):
+        pictures = {f"{step:04d}.png": picture(number * STEPS + step) for step in range(STEPS)}
+        testing.write_trajectory(package, testing.result_v2(number, STEPS), pictures)
+    shops = testing.benchmark(count)
+    report, submission = ingest.import_submission(package, benchmark=shops, agent_name="Careful Agent")
+    if submission is None:
+        sys.exit(f"The package was refused: {report.as_json()}")
+    people = testing.cast(submission)
+    testing.label_all(people, submission, {})
+    workflow.draw_spot_checks(people["mira"], submission)
+    testing.adjudicate_all(people["carol"], submission)
+    workflow.freeze(people["mira"], submission)
+    return int(submission.pk)
+
+
+def written(data: str, pk: int) -> Cost:
+    """Write the bundle, in a process that has done nothing else."""
+    _set_up(data)
+    from annotation.models import Submission  # noqa: PLC0415
+    from evaluations.evidence.writing import prepare, write  # noqa: PLC0415
+
+    started = time.perf_counter()
+    write(prepare(Submission.objects.get(pk=pk)), Path(data, BUNDLE))
+    return Cost(peak(), time.perf_counter() - started)
+
+
+def checked(data: str) -> Cost:
+    """Check it as an outsider does, by the program inside and Python alone."""
+    with ZipFile(Path(data, BUNDLE)) as bundle:
+        program = bundle.extract("verify.py", data)
+    started = time.perf_counter()
+    command = [sys.executable, "-I", "-S", program, str(Path(data, BUNDLE))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    if done.returncode:
+        sys.exit(f"The bundle does not pass its own check:\n{done.stdout}{done.stderr}")
+    return Cost(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, time.perf_counter() - started)
+
+
+def opened(data: str, path: str) -> Cost:
+    """Open it as an audit, on another instance."""
+    _set_up(data)
+    from django.core.management import call_command  # noqa: PLC0415
+
+    from annotation.models import Person  # noqa: PLC0415
+    from evaluations.auditing.importing import open_bundle  # noqa: PLC0415
+
+    call_command("migrate", verbosity=0, interactive=False)
+    auditor = Person.objects.create_superuser("amy", "amy@people.example")
+    started = time.perf_counter()
+    open_bundle(Path(path), auditor)
+    return Cost(peak(), time.perf_counter() - started)
+
+
+def peak() -> float:
+    """The most memory of this process so far, in MB."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def _set_up(data: str) -> None:
+    import django  # noqa: PLC0415 - the settings are read with the data folder known
+
+    for name in [name for name in os.environ if PROFILE_VARIABLES.fullmatch(name)]:
+        del os.environ[name]
+    os.environ |= {"WEBVERDICT_DATA": data, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    django.setup()
+
+
+def apart(work: Callable[..., Made], *given: Any) -> Made:
+    """What ``work`` gives, called in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *given).result()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m config.evidence_bench", description=__doc__)
+    parser.add_argument("--trajectories", type=int, nargs="+", default=CASES, help="the cases; 30 and 300 without it")
+    chosen = parser.parse_args(arguments)
+    print(f"Evidence bundles with {STEPS} screenshots a trajectory, SQLite: most memory in MB, seconds")  # noqa: T201
+    print(f"{'trajectories':>12}{'zip MB':>9}" + "".join(f"{name:>18}" for name in WORKS))  # noqa: T201
+    costs = []
+    for count in chosen.trajectories:
+        with tempfile.TemporaryDirectory(prefix="webverdict-evidence-") as folder:
+            there, elsewhere = str(Path(folder, "there")), str(Path(folder, "elsewhere"))
+            pk = apart(made, there, count)
+            bundle = Path(there, BUNDLE)
+            of_one = [apart(written, there, pk), apart(checked, there), apart(opened, elsewhere, str(bundle))]
+            size = bundle.stat().st_size / 1e6
+        costs.append(of_one)
+        line = "".join(f"{cost.peak:>10,.0f}{cost.seconds:>8.1f}" for cost in of_one)
+        print(f"{count:>12,}{size:>9,.0f}{line}", flush=True)  # noqa: T201
+    for name, first, last in zip(WORKS, costs[0], costs[-1], strict=True):
+        growth = last.peak / first.peak
+        verdict = "flat" if growth <= GROWTH else "OVER THE BUDGET"
+        print(f"{name}: the peak grows {growth:.2f} times, {verdict}")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
