@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +70,22 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
     benchmark, _ = Benchmark.objects.get_or_create(
         slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
     )
-    Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+    _lock(benchmark.pk)
+    begun = timezone.now()
     latest = {t.external_id: t for t in Task.objects.filter(benchmark=benchmark).order_by("version")}
     for record in records:
         task = _version(benchmark, record, latest.get(record.task_id), report)
-        add_key_points(task, record.key_points)
+        _add_key_points(task, record.key_points, begun)
         report.accepted.append(record.task_id)
+    # Nobody saw them before now: a label that was made meanwhile did not have to speak about them.
+    of_these, ended = KeyPoint.objects.filter(task__benchmark=benchmark), timezone.now()
+    of_these.filter(accepted_at=begun).update(accepted_at=ended)
+    of_these.filter(retired_at=begun).update(retired_at=ended)
+
+
+def _lock(benchmark: int) -> None:
+    """So that what a freeze takes as the catalogue is all that was there then: times are taken behind this lock."""
+    Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark)
 
 
 def _version(benchmark: Benchmark, record: TaskRecord, latest: Task | None, report: ImportReport) -> Task:
@@ -100,15 +111,20 @@ def _version(benchmark: Benchmark, record: TaskRecord, latest: Task | None, repo
 def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPoint]:
     """Append the key points that the task lacks; returns the new ones. Proposals of the same are settled."""
     with transaction.atomic():
-        Task.objects.select_for_update().get(pk=task.pk)
-        current, now = task.key_points.filter(retired_at__isnull=True), timezone.now()
-        known = set(current.filter(accepted_at__isnull=False).values_list("text", flat=True))
-        fresh = [text for text in dict.fromkeys(t.strip()[:500] for t in texts) if text and text not in known]
-        current.filter(accepted_at__isnull=True, text__in=fresh).update(retired_at=now)
-        position = task.key_points.count()
-        return KeyPoint.objects.bulk_create(
-            KeyPoint(task=task, position=position + n, text=text, accepted_at=now) for n, text in enumerate(fresh)
-        )
+        _lock(task.benchmark_id)
+        return _add_key_points(task, texts, timezone.now())
+
+
+def _add_key_points(task: Task, texts: tuple[str, ...] | list[str], now: datetime) -> list[KeyPoint]:
+    Task.objects.select_for_update(no_key=True).get(pk=task.pk)
+    current = task.key_points.filter(retired_at__isnull=True)
+    known = set(current.filter(accepted_at__isnull=False).values_list("text", flat=True))
+    fresh = [text for text in dict.fromkeys(t.strip()[:500] for t in texts) if text and text not in known]
+    current.filter(accepted_at__isnull=True, text__in=fresh).update(retired_at=now)
+    position = task.key_points.count()
+    return KeyPoint.objects.bulk_create(
+        KeyPoint(task=task, position=position + n, text=text, accepted_at=now) for n, text in enumerate(fresh)
+    )
 
 
 def propose_key_point(task: Task, text: str, person: Any) -> KeyPoint | None:
@@ -118,7 +134,7 @@ def propose_key_point(task: Task, text: str, person: Any) -> KeyPoint | None:
     """
     text = text.strip()[:500]
     with transaction.atomic():
-        Task.objects.select_for_update().get(pk=task.pk)
+        Task.objects.select_for_update(no_key=True).get(pk=task.pk)
         known = task.key_points.filter(Q(accepted_at__isnull=False) | Q(proposed_by=person), retired_at__isnull=True)
         if not text or known.filter(text=text).exists():
             return None
@@ -127,9 +143,10 @@ def propose_key_point(task: Task, text: str, person: Any) -> KeyPoint | None:
 
 def accept_key_point(key_point: KeyPoint) -> None:
     """Make a proposal a key point that every label from now on speaks about; the same from others is settled too."""
-    now = timezone.now()
     with transaction.atomic():
-        Task.objects.select_for_update().get(pk=key_point.task_id)
+        _lock(key_point.task.benchmark_id)
+        Task.objects.select_for_update(no_key=True).get(pk=key_point.task_id)
+        now = timezone.now()
         point = KeyPoint.objects.get(pk=key_point.pk)
         if point.accepted_at is not None or point.retired_at is not None:
             return
@@ -140,7 +157,9 @@ def accept_key_point(key_point: KeyPoint) -> None:
 
 def retire_key_point(key_point: KeyPoint) -> None:
     """Ask for a key point (or a proposal) no more; findings that refer to it stay."""
-    KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=timezone.now())
+    with transaction.atomic():
+        _lock(key_point.task.benchmark_id)
+        KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=timezone.now())
 
 
 def import_labels(data: bytes, name: str, *, benchmark: Benchmark) -> ImportReport:

@@ -8,7 +8,17 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation import blinding
-from annotation.models import Adjudication, Assignment, Event, Membership, Release, Reopening, Submission, Trajectory
+from annotation.models import (
+    Adjudication,
+    Assignment,
+    Benchmark,
+    Event,
+    Membership,
+    Release,
+    Reopening,
+    Submission,
+    Trajectory,
+)
 from annotation.models.events import digest
 from annotation.models.states import FINAL, final_verdict, state_of, with_state
 from annotation.workflow import integrity
@@ -49,6 +59,8 @@ def reopen(person: Any, trajectory: Trajectory, reason: str) -> Reopening:
 def freeze(person: Any, submission: Submission) -> Submission:
     """Close a submission whose every trajectory has a final verdict; nothing changes in it from here on."""
     with transaction.atomic():
+        # No task or key point is on its way in then, which would be there later with an earlier time than the freeze.
+        Benchmark.objects.select_for_update(no_key=True).get(pk=submission.benchmark_id)
         submission = lock_submission(submission.pk)
         member = active_member(person, submission, Role.MAINTAINER)
         not_frozen(submission)
