@@ -230,13 +230,5 @@ def forget_files(model: type[Arrival]) -> None:
     needed = set(model._default_manager.filter(OPEN).values_list("stored_as", flat=True))
     for name in (f"{model.folder}/{each}" for each in present):
         # A file is stored before its row is there, so a fresh one may be on its way.
-        if name not in needed and _stored_at(name) < now - ABANDONED:
+        if name not in needed and screenshots.stored_at(name) < now - ABANDONED:
             delete_file(name)
-
-
-def _stored_at(name: str) -> Any:
-    """When; now for one that is gone meanwhile."""
-    try:
-        return default_storage.get_modified_time(name)
-    except screenshots.STORE_ERRORS:
-        return timezone.now()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
 from annotation import screenshots
@@ -31,6 +32,7 @@ from annotation.models.events import append, digest
 from annotation.models.trajectories import seed_hash
 from annotation.records import AttachmentKind, AttachmentRecord, ImportReport, Problem, StepRecord, TrajectoryRecord
 from annotation.workflow import found
+from annotation.workflow.erasing import lock_account
 
 MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024
 PACKAGE = ""  # the task id under which a report lists what concerns the package as a whole
@@ -165,11 +167,18 @@ def _import(paths: list[Path], wishes: Wishes, report: ImportReport) -> list[Sub
             report.accepted = [c.record.task_id for reading in good for c in reading.checked]
             return _take(good, wishes, report) if good and not wishes.dry_run else []
     except PackageError as error:
-        report.accepted = []
-        report.reject(PACKAGE, error.problem)
-        return []
+        return _refused(report, error.problem)
+    except PermissionDenied as error:  # who uploaded it is gone
+        return _refused(report, Problem("account_closed", str(error)))
     except screenshots.STORE_ERRORS as error:
         raise stopped(error) from error
+
+
+def _refused(report: ImportReport, problem: Problem) -> list[Submission]:
+    """The package as a whole, after all: nothing of it was taken."""
+    report.accepted = []
+    report.reject(PACKAGE, problem)
+    return []
 
 
 # --- first pass: check ---------------------------------------------------------------------------------------------
@@ -323,6 +332,8 @@ def _take(readings: list[Reading], wishes: Wishes, report: ImportReport) -> list
             _keep_files(reading.package, trajectory)
             wishes.progress(len(report.accepted), len(report.accepted))
     with transaction.atomic():
+        if wishes.maintainer is not None:
+            lock_account(wishes.maintainer)
         Benchmark.objects.select_for_update().get(pk=wishes.benchmark.pk)
         rows: list[tuple[Submission, bool]] = []
         for reading in readings:

@@ -78,9 +78,11 @@ def return_leases() -> None:
 
 @shared_task
 def prune_images() -> None:
-    """Once a day, give back the room that stopped imports have taken."""
-    screenshots.prune(timedelta(days=1))
-    arrivals.forget_files(Upload)
+    """Once a day, give back the room that stopped imports have taken: what fails of it does not keep up the rest."""
+    try:
+        screenshots.prune(timedelta(days=1))
+    finally:
+        arrivals.forget_files(Upload)
 
 
 @shared_task

@@ -312,7 +312,7 @@ def is_blank(text: str) -> bool:
     """Whether a text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
 
     Marks alone, private characters and what Unicode does not know (yet) are nothing that others could read. The
-    verifier has the same rule, but for characters that it does not know.
+    verifier has the same rule for what Unicode 3.2 had, the same in every Python, and takes what has come since.
     """
     return not any(unicodedata.category(each)[0] in "LNPS" and each not in BLANK_LETTERS for each in text)
 

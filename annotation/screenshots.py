@@ -8,8 +8,9 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, BinaryIO, cast
@@ -31,6 +32,7 @@ FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 RENEWED_AFTER = timedelta(hours=6)  # well below the day that `prune` leaves to an import
 WEBP_MAX_SIDE = 16_383  # a limit of the WebP format
 LFS_POINTER = b"version https://git-lfs"
+WRITING = ".writing-"  # begins the names of local files that do not have all of their bytes yet
 
 # What a store raises when it is full or gone. The errors of S3 have no common ancestor, and are no OSError.
 STORE_ERRORS = (OSError, BotoCoreError, ClientError, Boto3Error, RetriesExceededError)
@@ -81,7 +83,7 @@ class AtomicFileSystemStorage(FileSystemStorage):
     def _save(self, name: str, content: File) -> str:
         target = Path(self.path(name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".writing-")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=WRITING)
         try:
             with os.fdopen(handle, "wb") as stream:
                 for chunk in content.chunks():
@@ -278,18 +280,39 @@ def attachment_bytes(attachment: Attachment) -> bytes:
 
 
 def prune(older_than: timedelta) -> int:
-    """Delete originals that no row names, as a stopped import leaves them; returns how many.
+    """Delete originals that no row names, as a stopped import leaves them; returns how many. With them goes what a
+    killed process has not written to its end, anywhere in a local store.
 
     ``older_than`` protects an import that is writing its files at this moment and has no rows yet.
     """
     deleted, before = 0, timezone.now() - older_than
+    _forget_unfinished(before)
     for folder in _listed("originals")[0]:
         for sha256 in _listed(f"originals/{folder}")[1]:
-            name = _original_name(sha256)
-            if not _named(sha256) and default_storage.get_modified_time(name) < before:
+            name = f"originals/{folder}/{sha256}"  # as it was listed: not every file there is an original
+            if not _named(sha256) and stored_at(name) < before:
                 default_storage.delete(name)
                 deleted += 1
     return deleted
+
+
+def _forget_unfinished(before: datetime) -> None:
+    try:
+        folder = Path(default_storage.path(""))
+    except NotImplementedError:  # an object store keeps nothing before it is whole
+        return
+    for file in folder.rglob(f"{WRITING}*"):
+        with suppress(OSError):  # such as one that was written to its end at this moment
+            if file.stat().st_mtime < before.timestamp():
+                file.unlink()
+
+
+def stored_at(name: str) -> datetime:
+    """When; now for a file that is gone meanwhile."""
+    try:
+        return default_storage.get_modified_time(name)
+    except STORE_ERRORS:
+        return timezone.now()
 
 
 def _named(sha256: str) -> bool:

@@ -133,10 +133,11 @@ def events(request: Request, pk: int) -> HttpResponse:
 
 
 def _said(event: Event) -> list[tuple[str, Any]]:
-    """An event's payload; of changed settings the old value and the new one."""
-    if event.kind != "configured":
-        return list(event.payload.items())
-    return [(name.replace("_", " "), f"{_word(old)} → {_word(new)}") for name, (old, new) in event.payload.items()]
+    """An event's payload; of changed settings the old value and the new one, where somebody else's chain has both."""
+    said = event.payload.items()
+    if event.kind != "configured" or not all(isinstance(value, list) and len(value) == 2 for _, value in said):
+        return list(said)
+    return [(name.replace("_", " "), f"{_word(old)} → {_word(new)}") for name, (old, new) in said]
 
 
 def _word(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import F
+from django.db.models import F, Subquery
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -30,6 +30,7 @@ def submission(request: Request, pk: int) -> HttpResponse:
     names = {member.person_id: member.pseudonym for member in members}
     done = progress.done([pk])[pk]
     needed = done["trajectories"] * found.required_labels
+    first = found.events.filter(sequence=0).values("hash")
     context = {
         "submission": found,
         "progress": done | {"needed": needed},
@@ -38,7 +39,7 @@ def submission(request: Request, pk: int) -> HttpResponse:
         "minutes": int(progress.AT_WORK.total_seconds() // 60),
         "pace": progress.pace(found, names, needed - done["labels"]),
         "draws": found.spot_check_draws.order_by("number"),
-        "head": found.events.order_by("-sequence").first(),
+        "head": found.events.annotate(chain=Subquery(first)).order_by("-sequence").first(),
     }
     return render(request, "annotation/submission.html", context | _matrix(request, found, members))
 

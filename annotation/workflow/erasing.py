@@ -115,6 +115,18 @@ def _parts(person: Person) -> QuerySet[Membership]:
     return parts.select_related("submission", "person").order_by("submission")
 
 
+def lock_account(person: Any) -> Person:
+    """The person's row, locked in the caller's transaction: until that ends they are not erased.
+
+    PermissionDenied where they were since they were fetched, or the account was closed. What takes minutes asks that
+    before it writes down whose it is.
+    """
+    row = Person.objects.select_for_update(no_key=True, of=("self",)).get(pk=person.pk)
+    if row.erased_at is not None or not row.is_active:
+        raise PermissionDenied("The account of who sent this was erased or closed meanwhile, so nothing was kept.")
+    return row
+
+
 def maintained_alone(person: Person) -> list[Membership]:
     """The parts in open submissions that would have no maintainer without the person."""
     return [part for part in _parts(person) if _was_maintained_by(part)]
