@@ -9,7 +9,7 @@ from evaluations.tests.hand_made_bundle import HandMade
 from evaluations.verifier.canonical import digest
 from evaluations.verifier.claims import claims
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import Finding, Result
+from evaluations.verifier.findings import Finding, Result, kinds_told
 
 Line = dict[str, Any]
 
@@ -82,6 +82,12 @@ class Tampered:
     def failed(self) -> dict[str, str]:
         """What the claims that fail say, by their names."""
         return {name: one.says for name, one in self.found().items() if one.result is Result.FAIL}
+
+    def exceptions(self) -> str:
+        """What `exceptions` tells, a line for each kind; "" where there is none."""
+        found = self.found()["exceptions"]
+        assert found.result in (Result.NOTE, Result.PASS)
+        return "\n".join(f"{kind}: {'; '.join(told_of)}." for kind, told_of in kinds_told(found.says)[1])
 
 
 def hand_made() -> Tampered:

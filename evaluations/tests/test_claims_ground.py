@@ -30,7 +30,35 @@ def test_a_replaced_task_counts_by_its_id_without_the_date() -> None:
     found = tampered.found()["coverage"]
     assert found.says == "3 of 3 tasks have a trajectory: 3 trajectories for 3 tasks."
     assert tampered.failed() == {}
-    assert "1 freeze without the catalogue: event #29 has no digest" in tampered.found()["exceptions"].says
+    assert "1 freeze without the catalogue: event #29 has no digest" in tampered.exceptions()
+
+
+@pytest.mark.parametrize(
+    ("there", "lacks", "told"),
+    [
+        (["task_a"], ["task_a_110325"], ["task_a, replaced by task_a_110325"]),
+        (["task_a_123024"], ["task_a_110325", "task_a"], ["task_a_123024, replaced by task_a_110325"]),
+        (
+            ["task_a", "task_a_123024"],
+            ["task_a_110325"],
+            [f"task_a{on}, replaced by task_a_110325" for on in ("", "_123024")],
+        ),
+        (["task_a_110325"], ["task_a"], []),
+        (["task_a", "task_a_110325"], [], []),
+    ],
+)
+def test_a_trajectory_of_a_task_that_a_dated_one_replaced_is_told(
+    there: list[str], lacks: list[str], told: list[str]
+) -> None:
+    tampered = hand_made()
+    catalogue, trajectories = tampered.bundle.catalogue, tampered.bundle.trajectories
+    catalogue[:1] = [{**catalogue[0], "task_id": task_id} for task_id in there + lacks]
+    trajectories[:1] = [{**trajectories[0], "task_id": task_id} for task_id in there]
+
+    number = f"{len(told)} {'trajectory of a task' if len(told) == 1 else 'trajectories of tasks'}"
+    line = f"{number} that a dated one replaced: {'; '.join(told)}."
+    assert (line in tampered.exceptions().splitlines()) is bool(told)
+    assert ("that a dated one replaced" in tampered.exceptions()) is bool(told)
 
 
 def test_a_catalogue_other_than_that_of_the_freeze_fails() -> None:
@@ -155,13 +183,13 @@ def test_an_import_of_before_reports_were_kept_passes_and_is_told() -> None:
 
     assert tampered.failed() == {}
     assert "The import report itself is not there, only its digest" in tampered.found()["imported"].says
-    assert "1 import without its report: event #0 has its digest alone" in tampered.found()["exceptions"].says
+    assert "1 import without its report: event #0 has its digest alone" in tampered.exceptions()
 
 
 def test_a_report_of_before_reports_were_kept_is_compared_with_its_digest_where_it_is_there() -> None:
     tampered = hand_made()
     del tampered.event("imported")["payload"]["report_kept"]
-    assert "import without its report" not in tampered.found()["exceptions"].says
+    assert "import without its report" not in tampered.exceptions()
     tampered.bundle.import_report["warnings"].append({"task_id": "", "code": "x", "message": "x", "where": ""})
 
     assert "The import report is not the one of the import" in tampered.failed()["imported"]

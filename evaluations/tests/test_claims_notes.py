@@ -9,8 +9,12 @@ import pytest
 from evaluations.tests.forging import later
 from evaluations.tests.hand_made_bundle import KEY_POINT
 from evaluations.tests.tampered import Tampered, hand_made, undrawn
+from evaluations.verifier import exceptions
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.findings import Finding, Result
+from evaluations.verifier.findings import Finding, Result, kinds_told
+from evaluations.verifier.replay import replayed
+from evaluations.verifier.schema_check import mismatches
+from evaluations.verifier.shapes import LONGEST_TEXT, SCHEMAS
 
 
 def noted(tampered: Tampered, name: str) -> Finding:
@@ -78,18 +82,37 @@ def test_a_review_without_exceptions_has_none() -> None:
     assert (found.result, found.says) == (Result.PASS, "There is none.")
 
 
-def test_a_task_that_somebody_finds_outdated_is_told() -> None:
+def test_a_task_that_somebody_finds_outdated_is_told_with_the_reasoning() -> None:
     tampered = hand_made()
-    tampered.restate(tampered.label("task_a", 2), verdict=2, cause="task_outdated")
+    tampered.restate(tampered.label("task_a", 2), verdict=2, cause="task_outdated", reasoning="The shop has closed.")
 
-    assert noted(tampered, "exceptions").says == "1 outdated task: task_a by A2."
+    assert tampered.exceptions() == "1 outdated task: task_a by A2 (“The shop has closed.”)."
+
+
+def test_an_outdated_task_is_one_however_many_say_so_and_however_often() -> None:
+    tampered = hand_made()
+    at = tampered.events[-1]["at"]
+    for slot in (1, 2, 3):
+        tampered.restate(tampered.label("task_a", slot), verdict=2, cause="task_outdated", reasoning=f"Gone, {slot}.")
+    second = tampered.label("task_a", 2)
+    again = second["facts"] | {"revision": 2, "revision_reason": "A date.", "reasoning": "Gone since May."}
+    tampered.bundle.labels.append({**second, "facts": again})
+    report = {"task_id": "task_a", "kind": "task_outdated", "reported_at": at}
+    report |= {"settled_at": None, "settled_by": None, "answer": None}
+    tampered.bundle.reports += [report | {"reporter": f"A{n}", "note": "Look."} for n in (1, 2, 3)]
+
+    told = tampered.exceptions().splitlines()
+    voices = "A1 (“Gone, 1.”), A2 (“Gone since May.”), A3 (“Gone, 3.”)"
+    assert (
+        f"1 outdated task: task_a by {voices}, a report of A1 (“Look.”), a report of A2 (“Look.”) and 1 more." in told
+    )
 
 
 def test_a_draw_of_less_than_the_usual_rate_is_told() -> None:
     tampered = hand_made()
     tampered.bundle.draws[0]["facts"]["rate"] = 0.02
 
-    assert noted(tampered, "exceptions").says == "1 draw of less than 10 %: draw 1 at 2 %."
+    assert tampered.exceptions() == "1 draw of less than 10 %: draw 1 at 2 %."
 
 
 def test_who_had_not_passed_the_practice_that_was_asked_for_is_told() -> None:
@@ -99,7 +122,7 @@ def test_who_had_not_passed_the_practice_that_was_asked_for_is_told() -> None:
     for name in ("A1", "A3"):
         tampered.add(set_up, "practice_passed", name, round=1, right=3, of=3, pass_mark=0.6)
 
-    says = noted(tampered, "exceptions").says
+    says = tampered.exceptions()
     assert says == "1 annotator who had not passed the practice that was asked for: A2 with 3 labels."
 
 
@@ -108,30 +131,68 @@ def test_a_decision_after_a_look_at_the_network_evidence_is_told() -> None:
     opened = tampered.event("adjudication_opened", task_id="task_b")
     tampered.add(opened, "network_evidence_seen", "Q1", task_id="task_b", trajectory=2, checks="", trace="")
 
-    assert noted(tampered, "exceptions").says.endswith("goes by: Q1 on task_b, decision 1.")
+    assert tampered.exceptions().endswith("goes by: Q1 on task_b, decision 1.")
     assert tampered.failed() == {}
 
 
-def test_of_many_exceptions_the_first_are_told_and_all_are_counted() -> None:
-    tampered = hand_made()
+def flooded(tampered: Tampered, number: int) -> None:
+    """So many things are missing, and one draw at the end is a small one."""
     problem = {"code": "labels_missing", "message": "", "where": "task_a"}
-    tampered.submission["missing"] = [problem] * 7
-
-    says = noted(tampered, "exceptions").says
-    assert says.startswith("7 missing from a partial bundle: labels_missing task_a; ")
-    assert says.count("labels_missing task_a") == 5
-    assert says.endswith("; ....")
+    tampered.submission["missing"] = [problem | {"where": f"task_{one}"} for one in range(number)]
+    tampered.restate(tampered.bundle.draws[0], rate=0.02)
 
 
-def test_a_sentence_is_one_line_whatever_people_wrote() -> None:
+def test_all_exceptions_are_told_however_many_there_are_of_one_kind() -> None:
+    tampered = hand_made()
+    flooded(tampered, 2000)
+
+    found = noted(tampered, "exceptions")
+    sentence, kinds = kinds_told(found.says)
+    assert sentence == "2,001 exceptions of 2 kinds."
+    assert kinds[0][0] == "2,000 missing from a partial bundle"
+    assert kinds[0][1] == [f"labels_missing task_{one}" for one in range(2000)]
+    assert kinds[1] == ("1 draw of less than 10 %", ["draw 1 at 2 %"])
+    assert len(found.places) == 2001
+    assert mismatches({"claims": [found.as_json()]}, SCHEMAS["claims.json"]) == []
+
+
+def test_a_kind_that_has_no_end_says_how_many_of_it_are_told() -> None:
+    tampered = hand_made()
+    flooded(tampered, 30_000)
+
+    found = noted(tampered, "exceptions")
+    first, second = kinds_told(found.says)[1]
+    assert (
+        first[0]
+        == f"30,000 missing from a partial bundle (the first {len(first[1]):,} are told here, the records have all)"
+    )
+    assert 10_000 < len(first[1]) < 20_000
+    assert second[0] == "1 draw of less than 10 %"
+    assert mismatches({"claims": [found.as_json()]}, SCHEMAS["claims.json"]) == []
+
+
+def test_all_kinds_at_their_longest_are_a_text_that_claims_json_takes() -> None:
+    tampered = hand_made()
+    history = replayed(tampered.bundle)
+    kinds = [
+        *exceptions._of_verdicts(tampered.bundle, history),
+        *exceptions._of_tasks(tampered.bundle, history),
+        *exceptions._of_the_review(tampered.bundle, history),
+    ]
+
+    assert len(kinds) * (exceptions.LONGEST_OF_A_KIND + 200) < LONGEST_TEXT
+
+
+def test_what_people_wrote_is_one_line_of_its_kind() -> None:
     tampered = hand_made()
     at = tampered.events[-1]["at"]
-    row = {"task_id": "task_a", "annotator": "A1", "reason": "No.\x1b[2J\n" + "x" * 5000, "released_at": at}
+    row = {"task_id": "task_a", "annotator": "A1", "reason": "No.\x1b[2J\n- x\n" + "x" * 5000, "released_at": at}
     tampered.bundle.releases.append(row | {"lifted_at": None})
 
-    says = noted(tampered, "exceptions").says
-    assert says.isprintable()
-    assert len(says) < 200
+    sentence, *lines = noted(tampered, "exceptions").says.split("\n")
+    assert sentence == "1 exception of 1 kind."
+    assert len(lines) == 2
+    assert all(line.isprintable() and len(line) < 200 for line in lines)
 
 
 # --- what was changed on the way ------------------------------------------------------------------------------------
@@ -151,7 +212,7 @@ def test_revisions_of_labels_are_told_with_their_reasons_those_that_turn_a_verdi
     revised(tampered, "task_a", 2)
     revised(tampered, "task_b", 1)
 
-    says = noted(tampered, "exceptions").says
+    says = tampered.exceptions()
     turned = "1 label turned by a revision: task_a by A1 from 1 to 2 (“I misread it.”)."
     other = "1 other revision of a label: task_b by A1 (“I misread it.”)."
     assert turned in says
@@ -174,7 +235,7 @@ def test_revisions_of_decisions_are_told_with_their_reasons(blind: bool, verdict
     changes = {"revision": 2, "revision_reason": "I misread it.", "verdict": verdict, "blind": False}
     tampered.bundle.adjudications.append({**row, "facts": row["facts"] | changes})
 
-    assert kind.format(row["facts"]["task_id"]) in noted(tampered, "exceptions").says
+    assert kind.format(row["facts"]["task_id"]) in tampered.exceptions()
 
 
 def test_a_flag_after_the_draw_is_told_with_what_came_of_it() -> None:
@@ -183,7 +244,7 @@ def test_a_flag_after_the_draw_is_told_with_what_came_of_it() -> None:
     draw = tampered.event("spot_checks_drawn")
     tampered.add(draw, "flagged", "A1", task_id=left_out, note="Odd.")
 
-    says = noted(tampered, "exceptions").says
+    says = tampered.exceptions()
     assert f"1 flag after a draw or a final verdict: {left_out} by A1 (“Odd.”), " in says
     assert "became None" in says
 
@@ -193,7 +254,7 @@ def test_a_flag_before_the_draw_is_no_exception() -> None:
     last = tampered.of(tampered.label("task_b", 3))
     tampered.add(last, "flagged", "A1", task_id="task_b", note="Odd.")
 
-    assert "after a draw" not in tampered.found()["exceptions"].says
+    assert "after a draw" not in tampered.exceptions()
 
 
 def test_settings_changed_after_the_first_label_are_told() -> None:
@@ -201,7 +262,7 @@ def test_settings_changed_after_the_first_label_are_told() -> None:
     tampered.add(tampered.of(tampered.label("task_a")), "configured", "M1", spot_check_rate=[0.3, 0.1])
     tampered.add(tampered.event("imported"), "configured", "M1", second_stage=[True, False])
 
-    says = noted(tampered, "exceptions").says
+    says = tampered.exceptions()
     assert says == "1 setting changed after the first label: spot_check_rate from 0.3 to 0.1."
 
 
@@ -213,9 +274,9 @@ def test_a_task_with_two_generations_is_told_by_its_id() -> None:
     for rows in (tampered.bundle.trajectories, tampered.bundle.catalogue):
         rows.append({**rows[0], "task_id": "task_a_110325"})
 
-    found = tampered.found()
-    assert found["exceptions"].says.startswith("1 task with several trajectories: task_a (task_a, task_a_110325).")
-    assert "4 trajectories for 3 tasks" in found["coverage"].says or found["coverage"].result is Result.FAIL
+    assert tampered.exceptions().startswith("1 task with several trajectories: task_a (task_a, task_a_110325).")
+    found = tampered.found()["coverage"]
+    assert "4 trajectories for 3 tasks" in found.says or found.result is Result.FAIL
 
 
 def test_a_trajectory_of_a_task_that_is_worded_otherwise_is_told() -> None:
@@ -224,7 +285,7 @@ def test_a_trajectory_of_a_task_that_is_worded_otherwise_is_told() -> None:
     first["task_text"] = "Do   thing\n0."
     second["task_text"] = "Do an easier thing."
 
-    says = noted(tampered, "exceptions").says
+    says = tampered.exceptions()
     assert says == "1 trajectory of a task worded otherwise: task_b (“Do an easier thing.”)."
 
 
@@ -232,7 +293,7 @@ def test_a_trajectory_of_a_replaced_version_is_told() -> None:
     tampered = hand_made()
     tampered.bundle.catalogue.append({**tampered.bundle.catalogue[0], "version": 2})
 
-    says = tampered.found()["exceptions"].says
+    says = tampered.exceptions()
     assert says == "1 trajectory of a replaced task version: task_a by version 1 of 2."
 
 
@@ -241,7 +302,7 @@ def test_missing_and_late_key_points_are_told() -> None:
     tampered.bundle.catalogue[0]["key_points"].clear()
     tampered.bundle.catalogue[1]["key_points"][0]["accepted_at"] = tampered.events[-1]["at"]
 
-    says = noted(tampered, "exceptions").says
+    says = tampered.exceptions()
     assert "1 task without a key point: task_a." in says
     assert "1 key point written after somebody had claimed the trajectory: task_b (“The page shows it.”)." in says
 
@@ -252,9 +313,9 @@ def test_a_key_point_that_is_written_while_somebody_labels_is_told_though_every_
     assert [text for text, _, _ in first["facts"]["findings"]] == [KEY_POINT]
     tampered.bundle.catalogue[1]["key_points"][0]["accepted_at"] = later(first["claimed_at"], 5)
 
-    assert "1 key point written after somebody had claimed the trajectory: task_b" in noted(tampered, "exceptions").says
+    assert "1 key point written after somebody had claimed the trajectory: task_b" in tampered.exceptions()
     tampered.bundle.catalogue[1]["key_points"][0]["accepted_at"] = later(first["claimed_at"], -5)
-    assert "written after somebody had claimed" not in tampered.found()["exceptions"].says
+    assert "written after somebody had claimed" not in tampered.exceptions()
 
 
 def test_a_key_point_that_is_written_after_a_claim_that_was_given_back_is_told() -> None:
@@ -265,7 +326,7 @@ def test_a_key_point_that_is_written_after_a_claim_that_was_given_back_is_told()
     tampered.add(before, "released", claimed["actor"], **own, reason="I know the shop.")
     tampered.bundle.catalogue[1]["key_points"][0]["accepted_at"] = later(before["at"], 5)
 
-    assert "1 key point written after somebody had claimed the trajectory: task_b" in noted(tampered, "exceptions").says
+    assert "1 key point written after somebody had claimed the trajectory: task_b" in tampered.exceptions()
 
 
 def test_labels_before_the_practice_was_asked_for_are_told() -> None:
@@ -274,7 +335,7 @@ def test_labels_before_the_practice_was_asked_for_are_told() -> None:
     tampered.add(last, "configured", "M1", pass_mark=[None, 0.6])
     tampered.submission["pass_mark"] = 0.6
 
-    assert "A1 with 3 labels, 3 before it was asked for" in noted(tampered, "exceptions").says
+    assert "A1 with 3 labels, 3 before it was asked for" in tampered.exceptions()
 
 
 # --- times of decisions ---------------------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from evaluations.tests.forging import later
 from evaluations.tests.tampered import Tampered, drawn, hand_made
 from evaluations.verifier.claims import claims
 from evaluations.verifier.findings import Result
+from evaluations.verifier.wrongs import passed_between
 
 LATE = "2026-01-05T23:00:00.000000+00:00"
 
@@ -50,6 +52,34 @@ def test_events_that_changed_places_do_not_follow_each_other() -> None:
     tampered.events[7], tampered.events[8] = tampered.events[8], tampered.events[7]
 
     assert "does not follow" in chain_says(tampered)
+
+
+def test_an_event_that_was_moved_before_older_ones_fails_though_every_hash_was_computed_again() -> None:
+    tampered = hand_made()
+    claimed = tampered.event("claimed", task_id="task_c", slot=3)
+    first = tampered.event("claimed", task_id="task_a", slot=1)
+    apart = passed_between(first["at"], claimed["at"])
+    assert apart is not None
+    assert apart > 24 * 60
+    tampered.move(claimed, before=first)
+
+    says = tampered.failed()["chain"]
+    number = claimed["sequence"]
+    assert f"Event {number + 1} is {apart:.0f} seconds older than event {number}, which comes before it" in says
+    assert f"#{number + 1}" in tampered.found()["chain"].places
+    assert set(tampered.failed()) == {"chain"}
+
+
+@pytest.mark.parametrize(("slips", "number"), [([-29, -29], 0), ([-31], 1), ([-20, -40], 1), ([-20, -40, -60], 2)])
+def test_clocks_of_servers_may_differ_by_half_a_minute_and_no_more(slips: list[float], number: int) -> None:
+    """Slips are against the newest event before all of them, so that nobody goes back in small steps."""
+    tampered = hand_made()
+    at = tampered.events[5]["at"]
+    for event, slip in zip(tampered.events[6:], slips, strict=False):
+        event["at"] = later(at, slip)
+
+    wrong = [place for place in tampered.found()["chain"].places if place != "submission.json"]
+    assert len(wrong) == number
 
 
 @pytest.mark.parametrize("name", ["id", "events", "head"])

@@ -13,6 +13,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from evaluations.evidence import writing
 from evaluations.tests.forgeries import FORGERIES
+from evaluations.tests.forgeries.chain import set_up_earlier
 from evaluations.tests.forging import Forged, compared_of, failures, once_for_the_same
 from evaluations.tests.judged_here import ENDPOINTS, judged_here
 from evaluations.tests.whole_review import whole_review
@@ -56,6 +57,14 @@ def test_the_honest_bundle_passes(honest: bytes, tmp_path: Path) -> None:
 def test_what_forgers_do_to_cover_traces_changes_nothing_of_an_honest_bundle(honest: bytes, tmp_path: Path) -> None:
     """Otherwise a forgery would be caught for the cover, and not for what it changed."""
     assert failures(Forged(honest).covered(), tmp_path) == {}
+
+
+def test_a_review_that_was_set_up_long_before_it_began_passes(honest: bytes, tmp_path: Path) -> None:
+    """Two forgeries exchange events of it, and nothing but that may be what they are caught by."""
+    forged = Forged(honest)
+    set_up_earlier(forged)
+
+    assert failures(forged.covered(), tmp_path) == {}
 
 
 @pytest.mark.parametrize("name", FORGERIES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 from copy import deepcopy
 from dataclasses import fields
 from functools import cache
@@ -16,11 +18,13 @@ from playwright.sync_api import Page
 
 from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
-from evaluations.tests.whole_review import whole_review
+from evaluations.tests.whole_review import TRAJECTORIES, task_id, whole_review
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_findings, comparison_findings
 from evaluations.verifier.findings import failed, noted
+from evaluations.verifier.main import add_what_is_known
 from evaluations.verifier.page import report
+from evaluations.verifier.readme import CHECK_COMMAND, TO_CHECK
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 VOID = ("meta", "line", "rect", "circle")
@@ -98,7 +102,7 @@ def test_it_has_all_sections_in_their_order(bundle: Bundle):
     headings = [line.removeprefix("<h2>").partition("</h2>")[0] for line in page.splitlines() if "<h2>" in line]
     assert headings == [
         "Outcome", "Claims", "Agreement of the annotators", "Adjudications and spot checks", "People",
-        "Judges beside people", "Exceptions", "How to check it", "What it cannot prove",
+        "Judges beside people", "Exceptions", "How to check it", "What it cannot prove", "All trajectories",
     ]  # fmt: skip
 
 
@@ -116,8 +120,7 @@ def test_it_names_every_claim_with_its_result(bundle: Bundle):
     read = Read(report(bundle))
     for claim in bundle.claims:
         assert f"{claim['result'].upper()} {claim['title']}{claim['says']}" in read.text
-    # Agreement and comparison pass; that judgments are outside of the chain is a note of its own, beside the times.
-    assert "2 PASS, 1 FAIL, 2 NOTE" in read.text
+    assert "2 PASS, 1 FAIL, 1 NOTE" in read.text  # agreement and comparison pass
 
 
 def test_it_shows_people_exceptions_and_judges(bundle: Bundle):
@@ -129,6 +132,90 @@ def test_it_shows_people_exceptions_and_judges(bundle: Bundle):
     assert "careful-judge@1" in text
     assert bundle.draws[0]["facts"]["seed"] in text
     assert f"{bundle.agreement['alpha']['value']:.3f}".replace("-", "−") in text
+
+
+def row_of(bundle: Bundle, number: int) -> str:
+    """What the table says of a trajectory, in one line."""
+    rows = report(bundle).partition("<h2>All trajectories</h2>")[2].partition("</table>")[0].split("<tr>")
+    (row,) = [row for row in rows if f"<code>{task_id(number)}</code>" in row]
+    return Read(f"<table>{row.partition('</tr>')[0]}</table>").text
+
+
+def test_it_lists_every_trajectory_with_its_labels_and_what_decided(bundle: Bundle):
+    """As `whole_review` says: 0 is unanimous, 3 a dispute, 7 has a correction."""
+    page = report(bundle)
+    listed = re.findall("<tr><td><code>(.*?)</code>", page)
+    assert listed == [line["task_id"] for line in bundle.final_verdicts]
+    assert len(listed) == TRAJECTORIES
+    decided = {
+        line["facts"]["task_id"]: f"{line['adjudicator']}: {line['facts']['reasoning']}"
+        for line in bundle.adjudications
+    }
+    for line in bundle.final_verdicts:
+        if line["by"] == "unanimous":
+            assert line["task_id"] not in decided
+            decided[line["task_id"]] = "unanimous"
+    names = {1: "success", 0: "failure", 2: "not executable"}
+    final = {line["task_id"]: names[line["verdict"]] for line in bundle.final_verdicts}
+    for number, said in ((0, "A1 1, A2 1, A3 1"), (3, "A1 0, A2 1, A3 2"), (6, "A1 2, A2 2, A3 2")):
+        expected = f"{task_id(number)} {final[task_id(number)]} {said} {decided[task_id(number)]}"
+        assert row_of(bundle, number) == expected
+    assert "A1 1, A2 1, A3 1 (1 revision)" in row_of(bundle, 7)
+
+
+def test_the_list_takes_the_newest_revisions_and_marks_what_was_overruled(bundle: Bundle):
+    """By their numbers, in whatever order they come."""
+    task, facts = task_id(2), {"task_id": task_id(2)}
+    bundle.final_verdicts = [{"task_id": task, "state": "adjudicated", "verdict": 0, "by": "adjudication"}]
+    bundle.labels = [
+        {"annotator": name, "facts": facts | {"slot": slot, "revision": revision, "verdict": verdict}}
+        for name, slot, revision, verdict in (("A3", 3, 2, 1), ("A3", 3, 1, 0), ("A1", 1, 1, 0), ("A2", 2, 1, 2))
+    ]
+    bundle.adjudications = [
+        {"adjudicator": name, "facts": facts | {"revision": revision, "reasoning": reason}}
+        for name, revision, reason in (("Q2", 2, "The later one."), ("Q1", 1, "The earlier one."))
+    ]
+    assert row_of(bundle, 2) == f"{task} failure A1 0, A2 2, A3 1 (1 revision) Q2: The later one. (2 decisions)"
+    assert "A1&nbsp;0, <b>A2&nbsp;2</b>, <b>A3&nbsp;1</b>" in report(bundle)
+
+
+def test_a_trajectory_without_a_final_verdict_is_listed_with_its_state(bundle: Bundle):
+    bundle.final_verdicts[2] |= {"verdict": None, "by": None, "state": "dispute"}
+    assert row_of(bundle, 2) == f"{task_id(2)} without a final verdict A1 1, A2 0, A3 1 dispute"
+    bundle.labels, bundle.final_verdicts[2]["state"] = [], "in review"
+    assert row_of(bundle, 2).endswith("without a final verdict – in review")
+
+
+def test_the_list_is_light_and_its_reasons_are_short(bundle: Bundle):
+    for line in bundle.adjudications:
+        line["facts"]["reasoning"] = "because " * 1000
+    assert row_of(bundle, 3).endswith(f"Q1: {('because ' * 1000)[:159]}…")
+    before, kept = len(report(bundle)), list(bundle.final_verdicts)
+    for number in range(30):
+        bundle.final_verdicts += [line | {"task_id": f"{line['task_id']}_{number}"} for line in kept]
+        for lines in (bundle.labels, bundle.adjudications):
+            lines += [
+                line | {"facts": line["facts"] | {"task_id": f"{line['facts']['task_id']}_{number}"}}
+                for line in lines
+                if line["facts"]["task_id"] in {each["task_id"] for each in kept}
+            ]
+    assert len(report(bundle)) - before < 300 * 600
+
+
+def test_it_names_the_command_of_the_readme(bundle: Bundle):
+    assert f'<code class="command">{CHECK_COMMAND}</code>' in report(bundle)
+    assert f"    {CHECK_COMMAND}\n" in TO_CHECK
+    assert CHECK_COMMAND == "python3 -I verify.py . --keys ../webverdict-keys.json"
+
+
+def test_the_readme_names_everything_that_a_check_can_be_given():
+    parser = argparse.ArgumentParser()
+    add_what_is_known(parser)
+    options = [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+    assert [option for option in options if f"`{option} " not in TO_CHECK and f" {option} " not in TO_CHECK] == [
+        "--help"
+    ]
+    assert "export_submission --format trajectories-v2" in TO_CHECK
 
 
 def test_a_figure_without_a_value_says_why(bundle: Bundle):
@@ -232,7 +319,13 @@ def html(tmp_path: Path) -> Path:
     told = {**texts, **counts, "partial": False, "missing": [], "chain": {"head": "a" * 64}, "contents": {}}
     empty = {each.name: [] for each in fields(Bundle)}
     bundle = Bundle(**(empty | {"submission": told, "protocol": {}, "agreement": None, "comparison": None}))
-    bundle.final_verdicts = [{"verdict": verdict} for verdict in (0, 1, 1, 2, None)]
+    bundle.final_verdicts = [
+        {"task_id": f"{number}" * 90, "state": "adjudicated", "verdict": verdict, "by": "adjudication"}
+        for number, verdict in enumerate((0, 1, 1, 2, None))
+    ]
+    facts = {"task_id": "1" * 90, "slot": 1, "revision": 1, "verdict": 0, "reasoning": "word" * 100}
+    bundle.labels = [{"annotator": "A1", "facts": facts | {"slot": slot}} for slot in range(9)]
+    bundle.adjudications = [{"adjudicator": "Q1", "facts": facts}]
     bundle.claims = [noted("times", "A title " * 20, "A sentence " * 40, ["task_" + "x" * 300]).as_json()]
     bundle.reopenings = [
         {"task_id": "task_" + "x" * 80, "reopened_by": "M1", "reason": "word " * 100, "reopened_at": None}

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from django.core.management import CommandError, call_command
 from annotation import testing
 from evaluations import signing
 from evaluations.evidence.single_file import single_file
+from evaluations.models import Audit, SigningKey
 from evaluations.tests.hand_made_bundle import KEY, HandMade, sha256, signed, zipped
 from evaluations.verifier import main
 
@@ -63,6 +65,54 @@ def test_a_key_that_was_retired_is_still_one_of_this_instance(bundle: Signed) ->
     path = bundle()
     signing.rotate()
     assert verified(path)["signature"]["result"] == "pass"
+
+
+def retired(stated: str) -> None:
+    """Retire the key that signs here, at that time."""
+    key = signing.active_key()
+    signing.rotate()
+    SigningKey.objects.filter(pk=key.pk).update(retired_at=datetime.fromisoformat(stated))
+
+
+def last_event(entries: dict[str, bytes]) -> str:
+    return max(json.loads(line)["at"] for line in entries["events.jsonl"].splitlines())
+
+
+def test_a_retired_key_of_this_instance_signs_nothing_that_happened_later(
+    bundle: Signed, entries: dict[str, bytes]
+) -> None:
+    path, at = bundle(), last_event(entries)
+    created = json.loads(entries["submission.json"])["created_at"]
+    assert created < at
+    retired(created)
+
+    with pytest.raises(CommandError, match="These checks failed: signature"):
+        verified(path)
+
+
+def test_a_key_that_was_retired_with_the_last_event_may_have_signed_it(
+    bundle: Signed, entries: dict[str, bytes]
+) -> None:
+    path = bundle()
+    retired(last_event(entries))
+
+    assert "after the last event" in verified(path)["signature"]["says"]
+
+
+def test_an_audit_does_not_trust_what_a_retired_key_of_this_instance_signed_later(
+    bundle: Signed, entries: dict[str, bytes], tmp_path: Path, settings: Any
+) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    path, out = bundle(), StringIO()
+    retired(json.loads(entries["submission.json"])["created_at"])
+
+    call_command("import_audit", str(path), "--as", testing.person("amy", is_staff=True).username, stdout=out)
+
+    audit = Audit.objects.get()
+    assert "failed: signature" in out.getvalue()
+    (signed_by,) = [each for each in audit.findings if each["name"] == "signature"]
+    assert signed_by["says"].endswith("a retired key signs nothing more.")
+    assert not audit.key_trusted
 
 
 def test_a_bundle_of_somebody_else_is_not_compared_with_our_keys(bundle: Signed) -> None:

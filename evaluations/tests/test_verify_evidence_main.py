@@ -29,17 +29,18 @@ def entries() -> dict[str, bytes]:
 def test_the_table_says_everything_in_ascii(
     entries: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = signed(entries | {"r\u00e9sum\u00e9.txt": b"x"})
-    path = tmp_path / "bundle.zip"
+    files = signed(entries | {"notes.txt": b"x"})
+    path, tasks = tmp_path / "bundle.zip", tmp_path / "tasks.json"
     path.write_bytes(zipped(files))
-    assert main([str(path)]) == 1
+    tasks.write_text('[{"task_id": "t\u00e2che"}]', encoding="utf-8")
+    assert main([str(path), "--tasks", str(tasks)]) == 1
     out = capsys.readouterr().out
     assert out.isascii()
     assert all(line.isprintable() for line in out.splitlines())
     assert out.startswith(
         f"manifest  {sha256(files['MANIFEST.json'])} (SHA-256)\nkey       {sha256(PUBLIC)[:16]}\n\nFAIL"
     )
-    assert "\n        r\\xe9sum\\xe9.txt\n" in out
+    assert "\n        t\\xe2che\n" in out
     assert out.splitlines()[-1].endswith(" noted.")
 
 
@@ -86,6 +87,103 @@ def test_the_findings_as_json_are_those_of_the_table(
             "places": ["7"],
         }
     ]
+
+
+def told(made: HandMade, folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    """The lines about an honest bundle."""
+    path = folder / "bundle.zip"
+    path.write_bytes(zipped(signed(made.complete().entries())))
+    assert main([str(path), *options]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_no_flood_of_one_kind_of_exception_hides_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, at = HandMade(), "2026-01-05T09:00:00.500000+00:00"
+    note = "Long " * 100
+    for number in range(60):
+        flag = {"task_id": "task_a", "annotator": "A1", "reason": f"{number} {note}", "released_at": at}
+        made.documents["releases.jsonl"].append(flag | {"lifted_at": None})
+    for _ in range(30):
+        made.event("known_answer_set", "M1", task_id="task_a")
+        made.event("slot_returned", "M1", task_id="task_b", slot=1, held_by="A2")
+    made.event("adjudication_returned", "M1", task_id="task_c", held_by="Q1", revision=1)
+    made.rechain()
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(zipped(signed(made.complete().entries())))
+    main([str(path)])
+
+    lines = capsys.readouterr().out.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("NOTE  exceptions"))
+    assert lines[first].endswith("  121 exceptions of 4 kinds.")
+    below = lines[first + 1 : next(n for n, line in enumerate(lines) if n > first and not line.startswith("  "))]
+    assert [line.strip() for line in below if line.endswith(":")] == [
+        "60 trajectories given back:", "30 known answers set:", "30 slots returned:", "1 adjudication returned:",
+    ]  # fmt: skip
+    assert below[1].startswith("          task_a (\\u201c0 Long Long")
+    assert [line.strip() for line in below if " more: " in line] == [
+        f"and {number} more: --json lists all of them" for number in (55, 25, 25)
+    ]
+    assert below[-1] == "          Q1 on task_c"
+
+    main([str(path), "--json"])
+    says = next(each for each in json.loads(capsys.readouterr().out)["findings"] if each["name"] == "exceptions")[
+        "says"
+    ]
+    stated = json.loads(made.complete().entries()["claims.json"])["claims"]
+    assert all(f"- task_a (“{number} Long" in says for number in range(60))
+    assert says == next(each for each in stated if each["name"] == "exceptions")["says"]
+
+
+def test_a_note_names_its_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = HandMade()
+    for row in made.documents["labels.jsonl"]:
+        row["facts"].pop("active_seconds")
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(zipped(signed(made.complete().entries())))
+    main([str(path)])
+
+    lines = capsys.readouterr().out.splitlines()
+    noted = next(number for number, line in enumerate(lines) if line.startswith("NOTE  times"))
+    assert lines[noted + 1 : noted + 4] == [f"        task_{letter}" for letter in "abc"]
+
+
+def test_trajectories_that_the_given_list_calls_otherwise_are_named_by_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = tmp_path / "tasks.json"
+    tasks.write_text('[{"task_id": "task_a_110125"}, {"task_id": "task_b"}]')
+
+    lines = told(HandMade(), tmp_path, capsys, "--tasks", str(tasks))
+    noted = next(number for number, line in enumerate(lines) if line.startswith("NOTE  tasks"))
+    assert lines[noted + 1 : noted + 5] == [
+        "        1 trajectory is replaced by dated tasks:",
+        "          task_a",
+        "        1 trajectory is of no given task:",
+        "          task_c",
+    ]
+
+
+@pytest.mark.parametrize("left", [".DS_Store", "screenshots/Thumbs.db", "reports/._report.html", "Desktop.ini"])
+def test_what_systems_leave_in_a_folder_fails_and_is_told_with_how_to_mend_it(
+    left: str, entries: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, repacked = tmp_path / "bundle", tmp_path / "repacked.zip"
+    for name, data in signed(entries).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    (folder / left).write_bytes(b"x")
+    mend = "check the zip itself, or unpack it anew"
+
+    assert main([str(folder)]) == 1
+    out = capsys.readouterr().out
+    assert f"{left} is there and not listed" in out
+    assert mend in out
+    (folder / "notes.txt").write_text("mine")  # then looking into it was not all that was done
+    assert main([str(folder)]) == 1
+    assert mend not in capsys.readouterr().out
+    repacked.write_bytes(zipped(signed(entries) | {left: b"x"}))  # nobody looks into a zip
+    assert main([str(repacked)]) == 1
+    assert mend not in capsys.readouterr().out
 
 
 def test_an_unpacked_bundle_is_checked_as_the_zip_is(entries: dict[str, bytes], tmp_path: Path) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,6 +73,73 @@ def test_it_fails_and_refuses_without_a_traceback(verify: Path) -> None:
         assert "\x1b" not in done.stdout + done.stderr
         assert "Traceback" not in done.stderr
     assert run(verify).returncode == 2
+
+
+# --- on every Python that it is for ----------------------------------------------------------------------------------
+
+NAMED = re.compile(r"python3(\.\d+)?")
+
+
+@cache
+def pythons() -> dict[str, str]:
+    """The interpreters of this machine that verify.py is for, by version: those on the PATH, those beside the one that
+    runs (pyenv and others keep each version in a folder of one place), and that one itself."""
+    folders = [Path(folder) for folder in os.get_exec_path() if folder]
+    for place in (Path(sys.base_prefix).parent, Path(os.environ.get("PYENV_ROOT", sys.base_prefix), "versions")):
+        folders += sorted(place.glob("*/bin"))
+    files = [file for folder in folders for file in folder.glob("python3*") if NAMED.fullmatch(file.name)]
+    real = {os.path.realpath(file) for file in [*files, sys.executable] if os.access(file, os.X_OK)}
+    found = {version: python for python in sorted(real) if (version := version_of(python))}
+    return dict(sorted(found.items(), key=lambda each: [int(number) for number in re.findall(r"\d+", each[0])]))
+
+
+def version_of(python: str) -> str | None:
+    """Such as 3.12.1; None of an older one, and of what is no interpreter, as the shims of pyenv are none."""
+    with Path(python).open("rb") as file:
+        if file.read(2) == b"#!":
+            return None
+    command = [python, "-I", "-S", "-c", "import platform; print(platform.python_version())"]
+    said = subprocess.run(command, env={}, capture_output=True, text=True, check=False).stdout.strip()
+    numbers = re.match(r"(\d+)\.(\d+)\.", said)
+    return said if numbers and tuple(map(int, numbers.groups())) >= OLDEST_PYTHON else None
+
+
+@pytest.fixture(scope="module")
+def on_this_one(bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the running Python says of each of the bundles below; and that it says what is to be said."""
+    folder = tmp_path_factory.mktemp("versions")
+    with zipfile.ZipFile(bundles["files"]) as bundle:
+        bundle.extract("verify.py", folder)
+    shutil.copy(bundles["files"], folder / "good.zip")
+    changed = HandMade().complete()
+    changed.documents["labels.jsonl"][0]["facts"]["verdict"] = 0
+    changed.documents["labels.jsonl"][1]["facts"]["reasoning"] = "Caf\u00e9 \U0001f600"
+    (folder / "changed.zip").write_bytes(changed.zipped())
+    (folder / "none.zip").write_bytes(b"none")
+    return {"folder": str(folder)} | {name: told(sys.executable, folder, name) for name in ("good", "changed", "none")}
+
+
+def told(python: str, folder: Path, name: str) -> str:
+    """What verify.py says, in an environment with nothing in it and in another folder than its own."""
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    command = [python, "-I", "-W", "error", "../verify.py", f"../{name}.zip", "--json"]
+    done = subprocess.run(command, cwd=elsewhere, env={}, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.returncode == (0 if json.loads(done.stdout)["good"] else 1)
+    return done.stdout
+
+
+@pytest.mark.once
+@pytest.mark.django_db
+@pytest.mark.parametrize("version", pythons())
+def test_it_says_the_same_on_every_python_that_is_here(version: str, on_this_one: dict[str, str]) -> None:
+    for name in ("good", "changed", "none"):
+        assert told(pythons()[version], Path(on_this_one["folder"]), name) == on_this_one[name], name
+
+
+def test_the_running_python_is_one_of_them() -> None:
+    assert ".".join(map(str, sys.version_info[:3])) in pythons()
 
 
 @pytest.mark.parametrize("options", [(), ("-E",)])

@@ -14,6 +14,8 @@ from evaluations.verifier.time_stamps import NoTimeStamp, stamped_text
 from evaluations.verifier.wrongs import counted
 
 ANCHORS = ("anchors", "Published heads of the chain")
+KEPT = ("kept_heads", "Heads that somebody kept are in the chain")
+MOST_KEPT_TOLD = 5
 MOST_ANCHOR_SIGNATURES = 100  # of a kind that are checked: one takes some milliseconds, and the newest say the most
 MOST_PUBLISHED = 10_000_000  # values and lines of a file of heads: a million heads have six million
 CLOCKS = timedelta(minutes=10)  # by which the clocks of an instance and of an authority may differ
@@ -50,6 +52,41 @@ def chain_id_finding(bundle: Bundle, chain: str) -> Finding:
     if here == chain:
         return passed("chain_id", title, "Its first event has the given hash: no other chain was put in its place.")
     return failed("chain_id", title, f"Its chain is {here or 'none'}: another one than the given {chain}.")
+
+
+def kept_head(text: str) -> str:
+    """A head of a chain as somebody wrote it down; Malformed for what is none."""
+    if not HEX_64.fullmatch(kept := text.strip().lower()):
+        raise Malformed("is no head of a chain: 64 hex digits, the hash of an event.")
+    return kept
+
+
+def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:
+    """Whether each hash that somebody kept is still that of an event: it fixes this event and all before it."""
+    numbers = {event["hash"]: number for number, event in enumerate(bundle.events)}
+    lost = [head for head in dict.fromkeys(heads) if head not in numbers]
+    found = sorted({numbers[head] for head in heads if head in numbers})
+    return ([_lost_heads(lost)] if lost else []) + ([_found_heads(bundle, found)] if found else [])
+
+
+def _lost_heads(lost: list[str]) -> Finding:
+    more = f" (nor {len(lost) - 1} more of the given ones)" if len(lost) > 1 else ""
+    return failed(
+        *KEPT,
+        f"No event has the hash {lost[0]}{more}: the chain was rewritten since this was its head, or it is the head of "
+        "another submission, or of events after this bundle.",
+        lost,
+    )
+
+
+def _found_heads(bundle: Bundle, numbers: list[int]) -> Finding:
+    newest = [f"{number} ({bundle.events[number]['at']})" for number in numbers[-MOST_KEPT_TOLD:]]
+    told = f"{', '.join(newest)} has a given hash" if len(numbers) == 1 else f"{', '.join(newest)} have given hashes"
+    return passed(
+        *KEPT,
+        f"Event{'s' if len(numbers) > 1 else ''} {told}: where the check chain passes, events 0 to {numbers[-1]} are "
+        "as they were when that was the head.",
+    )
 
 
 def published_lines(text: str) -> tuple[list[Any], int]:

@@ -58,7 +58,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise Malformed(f"has the key {key[:60]!r} twice in one object")
+            raise Malformed(f"has the key {key[:60]!a} twice in one object")
         found[key] = value
     return found
 

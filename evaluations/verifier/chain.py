@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from evaluations.verifier.documents import Bundle
+from collections.abc import Iterator
+
+from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding
-from evaluations.verifier.wrongs import Wrong, hashed, named, outcome
+from evaluations.verifier.rules import TOLERANCE
+from evaluations.verifier.wrongs import Wrong, hashed, named, outcome, passed_between
 
 GENESIS = "0" * 64
 
 
 def chain_claim(bundle: Bundle) -> Finding:
-    """Every event has its number, the hash of its content, and the hash of the one before; head and number agree."""
+    """Every event has its number, the hash of its content, and the hash of the one before; head and number agree.
+
+    And none is older than one before it: whoever puts events into another order can compute the hashes again.
+    """
     wrongs, previous = [], GENESIS
     for number, event in enumerate(bundle.events):
         if event["sequence"] != number:
@@ -21,7 +27,19 @@ def chain_claim(bundle: Bundle) -> Finding:
             wrongs.append(Wrong(f"Event {number} is not what its hash was made over.", f"#{number}"))
         previous = event["hash"]
     good = f"{len(bundle.events)} events, the head is {named(previous[:16])}."
-    return outcome("chain", good, wrongs + _chain_ends(bundle))
+    return outcome("chain", good, [*wrongs, *_older_ones(bundle), *_chain_ends(bundle)])
+
+
+def _older_ones(bundle: Bundle) -> Iterator[Wrong]:
+    """Each is written when the one before it is there, so its time is later but for the clocks of several servers."""
+    newest: Document | None = None
+    for number, event in enumerate(bundle.events):
+        seconds = passed_between((newest or event)["at"], event["at"])
+        if newest is not None and seconds is not None and seconds < -TOLERANCE:
+            before = f"event {named(newest['sequence'])}, which comes before it in the chain"
+            yield Wrong(f"Event {number} is {-seconds:.0f} seconds older than {before}.", f"#{number}")
+        elif seconds is not None and seconds >= 0:
+            newest = event
 
 
 def _chain_ends(bundle: Bundle) -> list[Wrong]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluations.verifier.anchors import anchor_findings, chain_id_finding
+from evaluations.verifier.anchors import anchor_findings, chain_id_finding, kept_heads_findings
 from evaluations.verifier.canonical import digest
 from evaluations.verifier.claims import claims
 from evaluations.verifier.companions import (
@@ -61,13 +61,15 @@ class Given:
     """What the person who checks knows from elsewhere; None for what they do not give.
 
     ``keys`` as `signature.key_list` takes them, ``anchors`` the values of `anchors.published_lines`, ``tasks`` the
-    values of `tasks.task_list`, or ids, ``chain`` the hash of the first event, ``program`` the verify.py that runs.
+    values of `tasks.task_list`, or ids, ``chain`` the hash of the first event, ``heads`` hashes that somebody kept when
+    they were the last event's (`anchors.kept_head`), ``program`` the verify.py that runs.
     """
 
     keys: Any = None
     anchors: list[Any] | None = None
     tasks: list[Any] | None = None
     chain: str | None = None
+    heads: list[str] | None = None
     program: bytes | None = None
 
 
@@ -95,9 +97,10 @@ def check(
     tasks: list[Any] | None = None,
     progress: Progressed = lambda done, total: None,
     chain: str | None = None,
+    heads: list[str] | None = None,
 ) -> list[Finding]:
     """All findings about the package at ``path``; Refused where it cannot be read safely, BadKeys for the keys."""
-    return examined(path, Given(keys, anchors, tasks, chain), progress).findings
+    return examined(path, Given(keys, anchors, tasks, chain, heads), progress).findings
 
 
 def examined(path: str, given: Given, progress: Progressed = lambda done, total: None) -> Outcome:
@@ -171,6 +174,8 @@ def _of_documents(
     findings += _tried("tasks", lambda: [tasks_finding(bundle, given.tasks)])
     if (chain := given.chain) is not None:
         findings += _tried("chain_id", lambda: [chain_id_finding(bundle, chain)])
+    if (heads := given.heads) is not None:
+        findings += _tried("kept_heads", lambda: kept_heads_findings(bundle, heads))
     return findings + _tried("anchors", lambda: anchor_findings(bundle, given.anchors, keys))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.numbers import majority_label
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first
 from evaluations.verifier.rules import TOLERANCE
 from evaluations.verifier.wrongs import Wrong, named, number_of, passed_between, together, whole_in
@@ -102,15 +103,10 @@ def _as_it_was(row: Document, opened: Moment | None, decided: Moment | None) -> 
     said = decided.before.said if decided is not None and decided.before is not None else {}
     if row["labels"] != said:
         yield Wrong(f"{whose} states other labels than there were.", task_id)
-    most = majority_of(list(row["labels"].values()))
+    most = majority_label(list(row["labels"].values()))
     changed = None if most is None else facts["verdict"] != most
     if row["majority"] != most or row["changed"] is not changed:
         yield Wrong(f"{whose} does not state what it changed.", task_id)
-
-
-def majority_of(verdicts: list[Any]) -> Any:
-    """What more than half of them say; None where there is no such verdict."""
-    return next((verdict for verdict, n in Counter(verdicts).items() if 2 * n > len(verdicts)), None)
 
 
 def reports_settled(bundle: Bundle) -> Iterator[Wrong]:

@@ -30,6 +30,12 @@ KNOWN_FILE = re.compile(
     r"README\.md|verify\.py|ro-crate-metadata\.json|reports/report\.html|schemas/[a-z-]+\.schema\.json"
     r"|screenshots/[0-9a-f]{64}\.(png|jpg|webp|redacted\.png)|attachments/[0-9a-f]{64}"
 )
+# What systems put into a folder that somebody looks into.
+LEFT_BY_LOOKING = re.compile(r"(.*/)?(\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini|\.directory)", re.IGNORECASE)
+LOOKED_INTO = (
+    "Systems leave such files in a folder that somebody looks into: check the zip itself, or unpack it anew and check "
+    "before anybody opens the folder."
+)
 
 Progressed = Callable[[int, int], None]
 
@@ -64,7 +70,9 @@ def _listed(package: Package, files: list[dict[str, Any]], digests: dict[str, st
         if path in present and (package.size(path), digests[path]) != (each["size"], each["sha256"]):
             wrong.append((path, f"{path} is another file than the one that was listed"))
     if wrong:
-        return _of_manifest([says for _, says in wrong], [path for path, _ in wrong])
+        places = [path for path, _ in wrong]
+        mend = LOOKED_INTO if package.is_folder and all(map(LEFT_BY_LOOKING.fullmatch, places)) else ""
+        return _of_manifest([says for _, says in wrong], places, mend)
     return passed("manifest", MANIFEST_TITLE, f"All {len(files):,} files have the size and SHA-256 that it lists.")
 
 
@@ -72,9 +80,9 @@ def _is_known_file(path: str) -> bool:
     return path in LINES or path in VALUES or KNOWN_FILE.fullmatch(path) is not None
 
 
-def _of_manifest(wrong: list[str], places: list[str]) -> Finding:
+def _of_manifest(wrong: list[str], places: list[str], mend: str = "") -> Finding:
     more = f" {len(wrong) - 3} more things are wrong." if len(wrong) > 3 else ""
-    return failed("manifest", MANIFEST_TITLE, "; ".join(wrong[:3]) + "." + more, places)
+    return failed("manifest", MANIFEST_TITLE, f"{'; '.join(wrong[:3])}.{more} {mend}".strip(), places)
 
 
 def digests_of(package: Package, progress: Progressed) -> dict[str, str]:

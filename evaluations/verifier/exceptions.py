@@ -12,30 +12,41 @@ from evaluations.verifier.changes import (
     work_given_up,
 )
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import Finding, noted, passed
+from evaluations.verifier.findings import ITEM, Finding, noted, passed, told_by_kind
 from evaluations.verifier.replay import History
-from evaluations.verifier.rules import CLAIMS, NOT_EXECUTABLE, USUAL_RATE, undated
+from evaluations.verifier.rules import CLAIMS, DATED, NOT_EXECUTABLE, USUAL_RATE, undated
 from evaluations.verifier.wrongs import Wrong, counted, named, number_of, passed_between, quoted, text_in, whole_in
 
-TOLD_OF_A_KIND = 5  # exceptions of one kind that are told; all are counted
+# Characters that are told of one kind, so that all kinds together are a text that claims.json takes; a few thousand
+# exceptions of each, and all are counted.
+LONGEST_OF_A_KIND = 400_000
+VOICES = 5  # of one task that are told
 Kind = tuple[str, str, Iterable[Wrong]]  # what one is called, what more are called, and all of them
 
 
 def exceptions_claim(bundle: Bundle, history: History) -> Finding:
-    """By kind, those that touch a verdict first: how many, and the first of them with their reasons."""
+    """By kind, those that touch a verdict first: how many, and each of them with its reason."""
     kinds = [*_of_verdicts(bundle, history), *_of_tasks(bundle, history), *_of_the_review(bundle, history)]
     found = [(one, more, list(wrongs)) for one, more, wrongs in kinds]
-    told_of = " ".join(_told_kind(one, more, wrongs) for one, more, wrongs in found if wrongs)
+    told_of = [_told_kind(one, more, wrongs) for one, more, wrongs in found if wrongs]
     if not told_of:
         return passed("exceptions", CLAIMS["exceptions"], "There is none.")
     places = [wrong.place for _, _, wrongs in found for wrong in wrongs]
-    return noted("exceptions", CLAIMS["exceptions"], told_of, places)
+    in_all = f"{counted(len(places), 'exception')} of {counted(len(told_of), 'kind')}."
+    return noted("exceptions", CLAIMS["exceptions"], told_by_kind(in_all, told_of), places)
 
 
-def _told_kind(one: str, more: str, wrongs: list[Wrong]) -> str:
-    told_of = "; ".join(wrong.says for wrong in wrongs[:TOLD_OF_A_KIND])
-    rest = "; ..." if len(wrongs) > TOLD_OF_A_KIND else ""
-    return f"{counted(len(wrongs), one, more)}: {told_of}{rest}."
+def _told_kind(one: str, more: str, wrongs: list[Wrong]) -> tuple[str, list[str]]:
+    """How many there are, and all of them as far as the room reaches."""
+    told_of: list[str] = []
+    left = LONGEST_OF_A_KIND
+    for wrong in wrongs:
+        left -= len(f"{ITEM}{wrong.says}\n")
+        if left < 0:
+            break
+        told_of.append(wrong.says)
+    rest = f" (the first {len(told_of):,} are told here, the records have all)" if len(told_of) < len(wrongs) else ""
+    return f"{counted(len(wrongs), one, more)}{rest}", told_of
 
 
 def _of_verdicts(bundle: Bundle, history: History) -> Iterator[Kind]:
@@ -57,6 +68,8 @@ def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield ("task with several trajectories", "tasks with several trajectories", _doubled(bundle))
     yield ("trajectory of a task worded otherwise", "trajectories of tasks worded otherwise", _reworded(bundle))
     yield ("trajectory of a replaced task version", "trajectories of replaced task versions", _superseded(bundle))
+    dated = "that a dated one replaced"
+    yield (f"trajectory of a task {dated}", f"trajectories of tasks {dated}", _replaced_by_dated(bundle))
     yield ("task without a key point", "tasks without a key point", _without_key_points(bundle))
     late = "written after somebody had claimed the trajectory"
     yield (f"key point {late}", f"key points {late}", _late_key_points(bundle, history))
@@ -85,16 +98,20 @@ def _missing(bundle: Bundle) -> Iterator[Wrong]:
 
 
 def _outdated(bundle: Bundle) -> Iterator[Wrong]:
-    said: dict[str, set[str]] = {}
+    """Each task once, with who said so and why: in labels and decisions, the newest of each person, and in reports."""
+    said: dict[str, dict[str, str]] = {}
     for row in bundle.labels + bundle.adjudications:
         facts = row["facts"]
         if facts["verdict"] == NOT_EXECUTABLE and facts["cause"] == "task_outdated":
-            said.setdefault(facts["task_id"], set()).add(row["annotator"] if "annotator" in row else row["adjudicator"])
-    for task_id, people in said.items():
-        yield Wrong(f"{named(task_id)} by {', '.join(named(who) for who in sorted(people)[:5])}", task_id)
+            who = row["annotator"] if "annotator" in row else row["adjudicator"]
+            said.setdefault(facts["task_id"], {})[named(who)] = facts["reasoning"]
     for row in bundle.reports:
         if row["kind"] == "task_outdated":
-            yield quoted(row["task_id"], row["note"])
+            said.setdefault(row["task_id"], {})[f"a report of {named(row['reporter'])}"] = row["note"]
+    for task_id, voices in said.items():
+        told_of = [f"{who} (“{named(why)}”)" for who, why in voices.items()]
+        rest = f" and {len(told_of) - VOICES} more" if len(told_of) > VOICES else ""
+        yield Wrong(f"{named(task_id)} by {', '.join(told_of[:VOICES])}{rest}", task_id)
 
 
 def _reopened(bundle: Bundle) -> Iterable[Wrong]:
@@ -210,6 +227,25 @@ def _superseded(bundle: Bundle) -> Iterator[Wrong]:
         if line["task_version"] < last:
             says = f"{named(line['task_id'])} by version {named(line['task_version'])} of {named(last)}"
             yield Wrong(says, line["task_id"])
+
+
+def _replaced_by_dated(bundle: Bundle) -> Iterator[Wrong]:
+    """Trajectories that cover a newer task by its id without the date: that one itself was not tried."""
+    newest: dict[str, str] = {}
+    for task in bundle.catalogue:
+        task_id = task["task_id"]
+        newest[undated(task_id)] = max(newest.get(undated(task_id), task_id), task_id, key=_dated_from)
+    tried = {line["task_id"] for line in bundle.trajectories}
+    for line in bundle.trajectories:
+        last = newest.get(undated(line["task_id"]), line["task_id"])
+        if last not in tried:
+            yield Wrong(f"{named(line['task_id'])}, replaced by {named(last)}", line["task_id"])
+
+
+def _dated_from(task_id: str) -> tuple[str, ...]:
+    """The year, month and day in an id, to be compared; without a date it is the oldest."""
+    dated = DATED.search(task_id)
+    return (dated[3], dated[1], dated[2]) if dated else ()
 
 
 def _without_key_points(bundle: Bundle) -> Iterator[Wrong]:

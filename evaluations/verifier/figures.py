@@ -10,6 +10,7 @@ from evaluations.verifier.findings import Finding, failed, noted, passed
 from evaluations.verifier.recounting import recounted_agreement
 from evaluations.verifier.rejudging import judged_in_no_run, miscounted, recompared
 from evaluations.verifier.walking import Walked, walk
+from evaluations.verifier.wrongs import counted
 
 OF_AGREEMENT = "reports/agreement.json has the figures of these labels"
 OF_COMPARISON = "reports/comparison.json has the figures of these judgments"
@@ -50,15 +51,11 @@ def _figures_finding(name: str, title: str, walked: Walked) -> Finding:
     if walked.wrong:
         first = "; ".join(says for _, says in walked.differing[:TOLD_IN_FULL])
         more = f"; and {walked.wrong - TOLD_IN_FULL} more" if walked.wrong > TOLD_IN_FULL else ""
-        stated = f"{_counted_in_words(walked.wrong, 'figure differs', 'figures differ')}: {first}{more}."
+        stated = f"{counted(walked.wrong, 'figure differs', 'figures differ')}: {first}{more}."
         return failed(name, title, stated, [place for place, _ in walked.differing])
-    checked = _counted_in_words(walked.intervals, "interval was checked", "intervals were checked")
-    recomputed = _counted_in_words(walked.numbers, "number was", "numbers were")
+    checked = counted(walked.intervals, "interval was checked", "intervals were checked")
+    recomputed = counted(walked.numbers, "number was", "numbers were")
     return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.")
-
-
-def _counted_in_words(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
 
 
 def _not_computed(name: str, title: str, strange: list[tuple[str, str]]) -> Finding:

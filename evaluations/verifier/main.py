@@ -7,21 +7,25 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import IO
 
-from evaluations.verifier.anchors import chain_id, published_lines
+from evaluations.verifier.anchors import chain_id, kept_head, published_lines
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given, Outcome, examined
 from evaluations.verifier.documents import FORMAT
-from evaluations.verifier.findings import MOST_PLACES, Finding, Result
+from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Result, kinds_told
 from evaluations.verifier.refusing import Refused, escaped
 from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, key_list
 from evaluations.verifier.tasks import task_list
 
 LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
 LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal
+LONGEST_LINE_BELOW = 400  # characters of one thing, or place, below a sentence
+TOLD_OF_A_KIND = 5  # things of one kind that a terminal shows
+ALL_OF_THEM = "--json lists all of them"
 
-KNOWN = ("keys", "anchors", "chain", "tasks")  # options with what the person who checks knows from elsewhere
+KNOWN = ("keys", "anchors", "chain", "heads", "tasks")  # options with what the person who checks knows from elsewhere
 EPILOG = (
     "Exit code 0: nothing failed; 1: something did, or the bundle was refused; 2: wrong usage. Take this program from "
     "somebody you trust rather than from the bundle that it checks."
@@ -43,6 +47,7 @@ def main(argv: list[str], program: str = "") -> int:
             anchors=options.anchors,
             tasks=options.tasks,
             chain=options.chain,
+            heads=options.heads,
             program=_program(program),
         )
     except SystemExit as stop:
@@ -65,19 +70,17 @@ def given_by(
     anchors: str | None,
     tasks: str | None,
     chain: str | None = None,
+    heads: list[str] | None = None,
     program: bytes | None = None,
 ) -> Given:
     """What the arguments name; WrongUsage for a file that cannot be read, or is something else."""
-    try:
-        asked = None if chain is None else chain_id(chain)
-    except Malformed as error:
-        raise WrongUsage(f"--chain {chain} {error}") from None
     try:
         return Given(
             keys=None if keys is None else key_list(keys if _is_written_out(keys) else _text("--keys", keys)),
             anchors=None if anchors is None else _published(anchors),
             tasks=None if tasks is None else task_list(_text("--tasks", tasks)),
-            chain=asked,
+            chain=None if chain is None else _hash_of("--chain", chain, chain_id),
+            heads=None if heads is None else [_hash_of("--head", head, kept_head) for head in heads],
             program=program,
         )
     except BadKeys as error:
@@ -95,9 +98,10 @@ def told_as_lines(manifest: str, key: str, findings: list[Finding]) -> str:
     lines = [f"manifest  {manifest} (SHA-256)", f"key       {key}", ""]
     width = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
-        says = escaped(finding.says, LONGEST_SENTENCE)
-        lines.append(f"{finding.result.value.upper()}  {escaped(finding.name):<{width}}  {says}")
-        lines += _places_of(finding)
+        says, kinds = kinds_told(finding.says)
+        shown = escaped(says, LONGEST_SENTENCE)
+        lines.append(f"{finding.result.value.upper()}  {escaped(finding.name):<{width}}  {shown}")
+        lines += [f"        {line}" for line in (_of_kinds(kinds) or _places_of(finding))]
     counts = Counter(finding.result for finding in findings)
     lines += ["", ", ".join(f"{counts[result]} {word}" for result, word in _WORDS.items()) + "."]
     return "\n".join(lines)
@@ -126,10 +130,22 @@ def refusal(error: Refused, as_json: bool = False) -> str:
     return json.dumps({"format": FORMAT, "good": False, "refused": says}, indent=2) if as_json else f"REFUSED  {says}"
 
 
+def _of_kinds(kinds: Kinds) -> list[str]:
+    """Every kind, however many there are of another one, with the first of its things; those name their places."""
+    lines = []
+    for kind, told_of in kinds:
+        lines += [escaped(f"{kind}:", LONGEST_LINE_BELOW), *(f"  {each}" for each in _first(told_of, TOLD_OF_A_KIND))]
+    return lines
+
+
 def _places_of(finding: Finding) -> list[str]:
-    if finding.result is not Result.FAIL:
-        return []
-    return [f"        {escaped(place, 200)}" for place in finding.places[:MOST_PLACES]]
+    return [] if finding.result is Result.PASS else _first(finding.places, MOST_PLACES)
+
+
+def _first(told_of: Sequence[str], most: int) -> list[str]:
+    """The first lines, and how many more there are."""
+    rest = [f"and {len(told_of) - most} more: {ALL_OF_THEM}"] if len(told_of) > most else []
+    return [escaped(each, LONGEST_LINE_BELOW) for each in told_of[:most]] + rest
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -151,7 +167,17 @@ def add_what_is_known(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", metavar="FILE|HEX", help="the submitter's published keys, or one public key in hex")
     parser.add_argument("--anchors", metavar="FILE", help="heads of chains as they were published")
     parser.add_argument("--chain", metavar="ID", help="the id of the chain, as you were told it before")
+    parser.add_argument(
+        "--head", dest="heads", action="append", metavar="HASH", help="a head of the chain that you kept; several times"
+    )
     parser.add_argument("--tasks", metavar="FILE", help="the benchmark's own task list (JSON), to be covered")
+
+
+def _hash_of(option: str, text: str, read: Callable[[str], str]) -> str:
+    try:
+        return read(text)
+    except Malformed as error:
+        raise WrongUsage(f"{option} {text} {error}") from None
 
 
 def _program(path: str) -> bytes | None:

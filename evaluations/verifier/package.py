@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from evaluations.verifier.refusing import Refused, escaped, refuse_collisions, refuse_name
+from evaluations.verifier.refusing import DEEPEST_FOLDER, Refused, escaped, refuse_collisions, refuse_name
 from evaluations.verifier.zip_reader import AT_ONCE, MOST_ENTRIES, unpacked, zip_entries
 
 MIB = 1 << 20
@@ -22,15 +22,17 @@ LARGEST_DOCUMENTS = 768 * MIB  # of all of them together
 LARGEST_PICTURE = 64 * MIB
 LARGEST_ATTACHMENT = 512 * MIB
 LARGEST_PACKAGE = 1 << 40
-DEEPEST_FOLDER = 8
 
 
 class Package:
     """The files of a package by name, with / between folders; ``pieces`` reads one of them."""
 
-    def __init__(self, sizes: dict[str, int], pieces: Callable[[str], Iterator[bytes]]) -> None:
+    def __init__(
+        self, sizes: dict[str, int], pieces: Callable[[str], Iterator[bytes]], *, is_folder: bool = False
+    ) -> None:
         self._sizes = sizes
         self._pieces = pieces
+        self.is_folder = is_folder
 
     def names(self) -> list[str]:
         """Every file, sorted."""
@@ -109,7 +111,7 @@ def _folder(path: str) -> Package:
         sizes[name] = size
         if len(sizes) > MOST_ENTRIES:
             raise Refused(f"The folder has more than {MOST_ENTRIES:,} files; at most so many are read.")
-    return Package(sizes, lambda name: _file_pieces(path, name, sizes[name]))
+    return Package(sizes, lambda name: _file_pieces(path, name, sizes[name]), is_folder=True)
 
 
 def _walked(root: str, inside: str, depth: int = 0) -> Iterator[tuple[str, int]]:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from evaluations.verifier.documents import FORMAT, Bundle
+from evaluations.verifier.findings import kinds_told
 from evaluations.verifier.numbers import wilson_interval
 from evaluations.verifier.page_figures import agreement_section, judges_section, people_section, review_section
 from evaluations.verifier.page_parts import (
+    VERDICT_NAMES,
     Html,
     at,
     bar_drawn,
@@ -23,12 +25,15 @@ from evaluations.verifier.page_parts import (
     plural,
     shown,
     table_shown,
+    verdict_kind,
+    verdict_shown,
 )
 from evaluations.verifier.page_style import PAGE_STYLE
+from evaluations.verifier.page_trajectories import trajectories_section
+from evaluations.verifier.readme import CHECK_COMMAND
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 
-VERDICT_NAMES = ((1, "success"), (0, "failure"), (2, "not executable"), (None, "without a final verdict"))
-MOST_LISTED = 200  # exceptions of a kind; all of them are in the bundle
+MOST_LISTED = 200  # exceptions of a kind, and places of a claim; all of them are in the bundle
 WITHOUT_RESOURCES = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -46,6 +51,7 @@ def report(bundle: Bundle) -> str:
         _exceptions_section(bundle),
         _checking_section(bundle),
         _limits_section(),
+        trajectories_section(bundle),
     ]
     body = "\n".join(section for section in sections if section)
     return f"""<!DOCTYPE html>
@@ -107,17 +113,14 @@ def _partial_warning(told: dict[str, Any]) -> str:
 def _outcome_section(bundle: Bundle) -> str:
     counts = Counter(line["verdict"] for line in bundle.final_verdicts)
     total = sum(counts.values())
-    kinds = [(f"is-{'none' if verdict is None else verdict}", name, counts[verdict]) for verdict, name in VERDICT_NAMES]
-    kinds = [kind for kind in kinds if kind[2] or kind[0] != "is-none"]
-    rows = [
-        (Html(f'<span class="key {kind}"><span>{shown(name)}</span></span>'), f"{number:,}", _share(number, total))
-        for kind, name, number in kinds
-    ]
-    says = "Final verdicts: " + ", ".join(f"{number} {name}" for _, name, number in kinds)
+    kinds = [verdict for verdict in VERDICT_NAMES if counts[verdict] or verdict is not None]
+    rows = [(verdict_shown(kind), f"{counts[kind]:,}", _share(counts[kind], total)) for kind in kinds]
+    says = "Final verdicts: " + ", ".join(f"{counts[kind]} {VERDICT_NAMES[kind]}" for kind in kinds)
     return f"""<h2>Outcome</h2>
 {_success_rates(counts)}
-{bar_drawn([(kind, number) for kind, _, number in kinds], says)}
-{table_shown(["final verdict", "trajectories", "share"], rows, numbers=(1, 2))}"""
+{bar_drawn([(verdict_kind(kind), counts[kind]) for kind in kinds], says)}
+{table_shown(["final verdict", "trajectories", "share"], rows, numbers=(1, 2))}
+<p>Every trajectory is listed at the end of this page.</p>"""
 
 
 def _share(number: int, total: int) -> Html:
@@ -161,9 +164,19 @@ know, and nothing wrong.</p>
 def _claim_row(claim: dict[str, Any]) -> str:
     result = claim["result"] if claim["result"] in ("pass", "fail", "note") else "fail"
     places = [str(place) for place in claim["places"]]
-    named = f'<div class="places">{shown(", ".join(places))}</div>' if places else ""
+    sentence, kinds = kinds_told(str(claim["says"]))
+    named = f'<div class="places">{_first_of(", ", places)}</div>' if places and not kinds else ""
+    below = "".join(
+        f'<div class="places"><b>{shown(kind)}</b><br>{_first_of("<br>", told)}</div>' for kind, told in kinds
+    )
     return f"""<tr><td><span class="result {result}">{result.upper()}</span></td>
-<td><strong>{shown(claim["title"])}</strong>{shown(claim["says"])}{named}</td></tr>"""
+<td><strong>{shown(claim["title"])}</strong>{shown(sentence)}{below}{named}</td></tr>"""
+
+
+def _first_of(between: str, told: list[str]) -> Html:
+    """As many as are listed, and how many more claims.json has."""
+    rest = [f"and {len(told) - MOST_LISTED:,} more, in claims.json"] if len(told) > MOST_LISTED else []
+    return Html(between.join(shown(each) for each in told[:MOST_LISTED] + rest))
 
 
 # --- exceptions, and what to make of it ------------------------------------------------------------------------------
@@ -220,11 +233,12 @@ def _checking_section(bundle: Bundle) -> str:
         else f"The bundle has {plural(_pictures_of(bundle), 'picture', 'pictures')}."
     )
     return f"""<h2>How to check it</h2>
-<p>With Python 3.10 or newer and nothing else, offline, where <code>bundle.zip</code> is the file this page came in:</p>
-<code class="command">python verify.py bundle.zip</code>
-<p>It computes every hash, the chain of events, every claim and every figure again, checks the signature, and makes this
-page anew. Better take <code>verify.py</code> from somebody you trust than from the bundle, and compare the key that
-signed it with the one that the instance publishes. {where}</p>"""
+<p>With Python 3.10 or newer and nothing else, offline, in the folder of the bundle (<code>README.md</code> says
+more):</p>
+<code class="command">{CHECK_COMMAND}</code>
+<p>It computes every hash, the chain of events, every claim and every figure again, and makes this page anew; with the
+keys, which you fetch from where the submitter publishes them, it checks who signed. Better take <code>verify.py</code>
+from somebody you trust than from the bundle. {where}</p>"""
 
 
 def _pictures_of(bundle: Bundle) -> int:

@@ -13,6 +13,7 @@ from evaluations.verifier.refusing import UNSHOWABLE
 
 DASH = "–"
 LONGEST_SHOWN = 600  # characters of a text out of the bundle
+VERDICT_NAMES = {1: "success", 0: "failure", 2: "not executable", None: "without a final verdict"}
 DRAWN_WIDTH, ROW_HEIGHT, ROOM_BELOW = 360, 40, 22
 
 
@@ -22,14 +23,14 @@ class Html(str):
     __slots__ = ()
 
 
-def shown(value: Any) -> Html:
-    """Anything out of a bundle as HTML."""
+def shown(value: Any, longest: int = LONGEST_SHOWN) -> Html:
+    """Anything out of a bundle as HTML, cut to ``longest`` characters."""
     if isinstance(value, Html):
         return value
     if value is None or value == "":
         return Html(DASH)
-    text = value if isinstance(value, str) else str(value)
-    cut = text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+    text = value if isinstance(value, str) else ascii(value)  # the same in every Python
+    cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return Html(escaped_html(UNSHOWABLE.sub("\ufffd", " ".join(cut.splitlines()))))
 
 
@@ -92,12 +93,23 @@ def moment_shown(value: Any) -> Html:
     return Html(f"{shown(value[:16].replace('T', ' '))}{utc}") if utc else shown(value)
 
 
+def verdict_kind(verdict: Any) -> str:
+    """The class of its colour."""
+    return "is-none" if verdict is None else f"is-{int(verdict)}"
+
+
+def verdict_shown(verdict: Any) -> Html:
+    return Html(f'<span class="key {verdict_kind(verdict)}"><span>{VERDICT_NAMES[verdict]}</span></span>')
+
+
 def plural(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
-def table_shown(headings: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Sequence[int] = ()) -> Html:
-    """A table; the columns in ``numbers`` stand to the right. Nothing without rows."""
+def table_shown(
+    headings: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Sequence[int] = (), kind: str = "wide"
+) -> Html:
+    """A table; the columns in ``numbers`` stand to the right. Nothing without rows. ``kind`` is a class."""
     lines = list(rows)
     if not lines:
         return Html("")
@@ -107,7 +119,7 @@ def table_shown(headings: Sequence[str], rows: Iterable[Sequence[Any]], numbers:
         "<tr>" + "".join(f"<td{mark}>{shown(cell)}</td>" for mark, cell in zip(marks, line, strict=True)) + "</tr>"
         for line in lines
     )
-    return Html(f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>')
+    return Html(f'<div class="{kind}"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>')
 
 
 def list_shown(lines: Iterable[Any]) -> Html:

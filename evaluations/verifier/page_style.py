@@ -40,6 +40,10 @@ code { font: .86em/1.4 ui-monospace, "SF Mono", Consolas, monospace; }
 .warning { padding: .7rem 1rem; border-left: .25rem solid var(--note); background: var(--note-back); }
 .wide { overflow-x: auto; margin: .7rem 0; overflow-wrap: normal; }
 .wide td { max-width: 24rem; overflow-wrap: break-word; }
+.trajectories td { min-width: 6.5rem; }
+.trajectories td:first-child { width: 30%; }
+.trajectories td:last-child { width: 34%; }
+.trajectories .soft { white-space: nowrap; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .4rem .7rem .4rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; }
@@ -88,6 +92,14 @@ footer {
   .facts { grid-template-columns: minmax(0, 1fr); }
   .facts dt { margin-top: .3rem; font-size: .82rem; }
   th, td { padding-right: .5rem; }
+  .trajectories :is(table, tbody) { display: block; }
+  .trajectories thead { display: none; }
+  .trajectories tr {
+    display: grid; grid-template-columns: minmax(0, 1fr) max-content; gap: .1rem .8rem; padding: .5rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  .trajectories td:nth-child(n) { padding: 0; border: 0; min-width: 0; width: auto; }
+  .trajectories td:nth-child(n + 3) { grid-column: 1 / -1; }
 }
 @page { margin: 16mm; }
 @media print {
@@ -102,6 +114,8 @@ footer {
   tr, .facts, svg { break-inside: avoid; }
   thead { display: table-header-group; }
   .wide { overflow: visible; }
+  .trajectories :is(table, th) { font-size: 8.5pt; line-height: 1.3; }
+  .trajectories td { min-width: 5rem; padding: .2rem .5rem .2rem 0; }
   .result { border: 1px solid currentColor; }
   svg, .key::before { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }

@@ -8,7 +8,8 @@ from evaluations.verifier.documents import Document
 from evaluations.verifier.parts import PARTS
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 
-TO_CHECK = """\
+CHECK_COMMAND = "python3 -I verify.py . --keys ../webverdict-keys.json"
+TO_CHECK = f"""\
 ## Check it
 
     python3 -I verify.py .
@@ -20,9 +21,16 @@ with it: take `verify.py` from the makers of WebVerdict, or from somebody else y
 The signature proves who made the bundle only if you know the key from elsewhere. Fetch the keys that the submitter
 publishes (`/.well-known/webverdict-keys.json` of their instance) and give them:
 
-    python3 -I verify.py . --keys ../webverdict-keys.json
+    {CHECK_COMMAND}
 
-It prints PASS, FAIL or NOTE for every check, and ends with 0 where nothing failed.
+It prints PASS, FAIL or NOTE for every check, and ends with 0 where nothing failed. Give what else you know, too:
+
+- `--tasks FILE`: the task list of your benchmark (JSON). Otherwise only the submitter says which tasks there are.
+- `--chain ID` and `--head HASH`: hashes of the chain that you noted before. A chain that was written anew then fails.
+- `--anchors FILE`: heads of the chain from where they were published.
+
+To run other judges or people over the trajectories, open the bundle in WebVerdict (`import_audit`) and export them as
+v2 packages (`export_submission --format trajectories-v2`).
 """
 
 CANNOT = "\n".join(f"- {limit[0].upper()}{limit[1:]}." for limit in NOT_PROVED)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 LONGEST_PATH = 512  # characters of a whole path
+DEEPEST_FOLDER = 8
 DRIVE_LETTER = re.compile(r"[A-Za-z]:")
-# What could hide or move text on a terminal: controls, line separators, turned reading direction, half surrogates.
+# What could hide or move text on a terminal: controls, line separators, turned reading direction, half surrogates,
+# tags. Fixed ranges, since what a Python calls printable changes with its Unicode.
 UNSHOWABLE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\uffff]"
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\uffff"
+    r"\U000e0000-\U000e0fff]"
 )
 
 
@@ -34,31 +36,29 @@ def refuse_name(name: str) -> None:
         raise _name_refused(name, "is not a plain path inside the package; write it with / and without ..")
     if UNSHOWABLE.search(name):
         raise _name_refused(name, "has characters in its name that cannot be shown; take them away")
-    if unicodedata.normalize("NFC", name) != name:
-        raise _name_refused(name, "has a name that is not in Unicode's form NFC; rename it")
+    if not name.isascii():  # in any other script it depends on the program which names are the same
+        raise _name_refused(name, "has letters in its name that ASCII does not have; rename it")
+    if len(parts) > DEEPEST_FOLDER + 1:
+        raise _name_refused(name, "lies too deep; a bundle has no such folder")
     if len(name) > LONGEST_PATH:
         raise _name_refused(name, f"has a name of more than {LONGEST_PATH} characters; shorten it")
 
 
 def refuse_collisions(names: Iterable[str]) -> None:
-    """Raise Refused for names that differ only by case, and for a file that is a folder too."""
+    """Raise Refused for names (ASCII) that differ only by case, and for a file that is a folder too."""
     files = list(names)
     spelt: dict[str, str] = {}
     for name in files:
-        other = spelt.setdefault(_same_everywhere(name), name)
+        other = spelt.setdefault(name.lower(), name)
         if other != name:
             raise Refused(f"{escaped(name, 200)} and {escaped(other, 200)} differ only by case; keep one of them.")
     for name in files:
         folder = name.rpartition("/")[0]
         while folder:
-            if _same_everywhere(folder) in spelt:
+            if folder.lower() in spelt:
                 raise Refused(f"{escaped(folder, 200)} is a file and a folder at once; keep one of them.")
             folder = folder.rpartition("/")[0]
 
 
-def _same_everywhere(name: str) -> str:
-    return unicodedata.normalize("NFC", name.casefold())
-
-
 def _name_refused(name: str, says: str) -> Refused:
-    return Refused(f"{escaped(name, 200)} {says}.")
+    return Refused(f"{escaped(name, 200) or 'A file without a name'} {says}.")

@@ -33,6 +33,7 @@ NOT_PROVED = (
     "that the people behind the pseudonyms exist and are several",
     "that they looked at what they opened",
     "that the submitter showed all submissions they made",
+    "that nobody had seen labels of the same trajectories elsewhere, in another submission or on another instance",
     "that tasks, key points and seeds of draws were not chosen to suit: the operator can try seeds before one is fixed",
     "that judges said what is stated of them: the chain covers runs that ended, and no verdict rests on any",
     "that the verdicts are right: people who follow the same guideline can be wrong together",

@@ -324,7 +324,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "title": NAME,
                         "result": _only("pass", "fail", "note"),
                         "says": TEXT,
-                        "places": _list_of(TEXT, 1000),
+                        "places": _list_of(TEXT, 10_000),
                     }
                 ),
                 1000,

@@ -6,8 +6,9 @@ from typing import Any
 
 from evaluations.verifier.canonical import Malformed, parsed
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, failed, noted, passed
+from evaluations.verifier.findings import Finding, failed, noted, passed, told_by_kind
 from evaluations.verifier.rules import undated
+from evaluations.verifier.wrongs import counted, named
 
 TASKS_TITLE = "Every task of the given list has a trajectory"
 NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
@@ -55,10 +56,15 @@ def _compared_tasks(bundle: Bundle, wanted: dict[str, Any], present: dict[str, l
         says = f"{len(other)} tasks have another text, reference length or level than in the given list."
         return failed("tasks", TASKS_TITLE, says, other)
     says = f"All {len(wanted)} given tasks have a trajectory, with what the list says of them"
-    kinds = {"replaced by dated tasks": replaced, "second ones of a task": doubled, "of no given task": beyond}
-    told = [f"{len(ids)} trajectories are {kind}" for kind, ids in kinds.items() if ids]
+    kinds = {
+        "replaced by dated tasks": replaced,
+        "beside another one of the same task": doubled,
+        "of no given task": beyond,
+    }
+    number = {kind: counted(len(ids), "trajectory is", "trajectories are") for kind, ids in kinds.items()}
+    told = [(f"{number[kind]} {kind}", [*map(named, ids)]) for kind, ids in kinds.items() if ids]
     if told:
-        return noted("tasks", TASKS_TITLE, f"{says}; {'; '.join(told)}.", replaced + doubled + beyond)
+        return noted("tasks", TASKS_TITLE, told_by_kind(f"{says}.", told), replaced + doubled + beyond)
     return passed("tasks", TASKS_TITLE, f"{says}.")
 
 

@@ -10,13 +10,19 @@ from typing import Any
 
 from evaluations.verifier.canonical import digest
 from evaluations.verifier.findings import MOST_PLACES, Finding, failed, passed
+from evaluations.verifier.refusing import UNSHOWABLE
 from evaluations.verifier.rules import CLAIMS
 
 TOLD = 3  # contradictions that are told in full; the others are counted, and named by their places
 LONGEST_NAME = 80
 # Fillers, blanks and an empty note head, which no category tells from what can be seen.
 BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U0001d159"
-NEVER_SEEN = ((0x2065, 0x2065), (0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF))  # kept by Unicode for what is not shown
+ONCE_A_MARK = "\u06de"  # a star that Unicode 3.2 took for a mark on another character
+# Never shown, and unknown to Unicode 3.2 or otherwise there; the last two are kept for what is not shown.
+NEVER_SEEN = (
+    *((0xAD, 0xAD), (0x61C, 0x61C), (0x180F, 0x180F), (0x2064, 0x206F), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3)),
+    *((0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF)),
+)
 
 
 @dataclass(frozen=True)
@@ -49,32 +55,35 @@ def outcome(claim: str, good: str, wrongs: Iterable[Wrong], bad: str = "") -> Fi
 
 def counted(number: int, one: str, more: str = "") -> str:
     """A number with its noun: "1 draw", "2 draws"; ``more`` where the plural is not ``one`` with an s."""
-    return f"{number} {one}" if number == 1 else f"{number} {more or one + 's'}"
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def is_blank(text: str) -> bool:
     """Whether a text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
 
-    The form asks for the same, and takes no character that its Unicode does not know. One that this Python does not
-    know counts as seen: the form may have known it, and an honest reason is blank in no version of Python.
+    It is asked of Unicode 3.2, which every Python has beside its own version, so that all of them find the same. What
+    has come since counts as seen: the form takes what its own Unicode knows to be seen, and asks for the same else.
     """
     return not any(_shows(each) for each in text)
 
 
 def _shows(character: str) -> bool:
-    category, code = unicodedata.category(character), ord(character)
-    if character in BLANK_LETTERS:  # some are unknown to older Pythons
+    category, code = unicodedata.ucd_3_2_0.category(character), ord(character)
+    if character in BLANK_LETTERS or any(first <= code <= last for first, last in NEVER_SEEN):
         return False
     if category == "Cn":
-        never = any(first <= code <= last for first, last in NEVER_SEEN)
-        return not never and code & 0xFFFE != 0xFFFE and not 0xFDD0 <= code <= 0xFDEF  # which are no characters
-    return category[0] in "LNPS"
+        return code & 0xFFFE != 0xFFFE and not 0xFDD0 <= code <= 0xFDEF  # which are no characters
+    return category[0] in "LNPS" or character == ONCE_A_MARK
 
 
 def named(value: object) -> str:
-    """A value out of a bundle as it can stand in a sentence: one short line, whatever it is."""
-    text = value if isinstance(value, str) else repr(value)
-    shown = "".join(each if each.isprintable() else "?" for each in text[:LONGEST_NAME])
+    """A value out of a bundle as it can stand in a sentence: one short line, whatever it is, in every Python.
+
+    What is printable depends on a Python's Unicode (as in `repr`), and these sentences are compared: fixed ranges
+    are left out.
+    """
+    text = value if isinstance(value, str) else ascii(value)
+    shown = UNSHOWABLE.sub("?", text[:LONGEST_NAME])
     return shown if len(text) <= LONGEST_NAME else f"{shown}..."
 
 

@@ -1,8 +1,9 @@
 """Reading a zip that nobody has to trust: every byte of it has one meaning, or it is refused.
 
 The standard library's reader takes what others read otherwise (entries that overlap, names that are there twice,
-sizes that lie); here the central directory and each entry's own header have to say the same, and what comes out of an
-entry is counted while it comes. Only "stored" and "deflate" are known, as in every bundle.
+sizes that lie, a second name in an extra field, which `unzip` then uses); here the central directory, each entry's own
+header and what stands behind it have to say the same, and what comes out of an entry is counted while it comes. Only
+"stored" and "deflate" are known, as in every bundle, and of extra fields those in which no program looks for a file.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -19,18 +20,26 @@ from evaluations.verifier.refusing import Refused, escaped, refuse_name
 END = struct.Struct("<4s4H2LH")  # end of the central directory
 END64_AT = struct.Struct("<4sLQL")  # where its zip64 form is
 END64 = struct.Struct("<4sQ2H2L4Q")
+AT64 = b"PK\x06\x07"
 CENTRAL = struct.Struct("<4s6H3L5H2L")
 LOCAL = struct.Struct("<4s5H3L2H")
 FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF  # "see the zip64 field"
 ENCRYPTED, DESCRIBED_AFTER, STRONG, UTF8, MASKED = 0x1, 0x8, 0x40, 0x800, 0x2000
 STORED, DEFLATED = 0, 8
-LONGEST_DESCRIPTOR = 24  # bytes behind an entry that was written before its size was known
+KNOWN_FLAGS = DESCRIBED_AFTER | UTF8 | 0x6  # the last two say how hard deflate tried
+DESCRIPTOR = b"PK\x07\x08"  # may begin what stands behind an entry that was written before its size was known
+LONGEST_DESCRIPTOR = 24
+ZIP64 = 1
+# Extra fields that name no file and hold nothing of it, with the most bytes they have: sizes beyond 4 GB, times of
+# Windows and Unix, owners, and the mark of a jar.
+HARMLESS = {ZIP64: 28, 0x000A: 32, 0x5455: 13, 0x5855: 12, 0x7855: 4, 0x7875: 19, 0xCAFE: 0}
 AT_ONCE = 1 << 16
 
 MOST_ENTRIES = 200_000
 LARGEST_DIRECTORY = 128 << 20  # bytes
 LARGEST_RATIO = 400  # bytes that come out for one that went in: text reaches 50, a blank page 300
 SMALL_ANYWAY = 4 << 20  # bytes: nothing smaller is a bomb
+AGAIN = "unpack the zip and pack it again"
 
 
 @dataclass(frozen=True)
@@ -55,22 +64,19 @@ def zip_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
     file.seek(directory_at)
     directory = file.read(directory_size)
     found: dict[str, ZipEntry] = {}
-    every: list[ZipEntry] = []
     at = 0
     for _ in range(count):
         entry, mode, at = _central(directory, at)
-        every.append(entry)
-        if entry.name.endswith("/"):
-            _refuse_folder(entry)
-        elif entry.name in found:
+        if entry.name in found:
             raise Refused(f"{escaped(entry.name, 200)} is in the zip twice; pack it again with one of them.")
-        else:
-            _refuse_entry(entry, mode)
-            found[entry.name] = entry
+        _refuse_entry(entry, mode)
+        found[entry.name] = entry
     if at != len(directory):
         raise Refused("The zip's directory holds more than its entries; the file is damaged or made by hand.")
-    _refuse_overlaps(file, every, directory_at)
-    return found
+    _refuse_overlaps(file, list(found.values()), directory_at)
+    files = {name: entry for name, entry in found.items() if not name.endswith("/")}
+    _refuse_folders(file, [entry for name, entry in found.items() if name not in files], files)
+    return files
 
 
 def unpacked(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
@@ -102,7 +108,9 @@ def _end_of(file: IO[bytes], size: int) -> tuple[int, int, int]:
     if magic != b"PK\x05\x06" or comment:
         raise Refused("It is no zip file, was cut off, or has something behind its end; fetch it again.")
     end = size - END.size
-    if FULL16 in (here, count) or FULL32 in (length, at):
+    file.seek(max(0, end - END64_AT.size))
+    # Some programs follow zip64 records wherever they see them, and others only where these values are full.
+    if file.read(len(AT64)) == AT64 or FULL16 in (here, count) or FULL32 in (length, at):
         count64, length64, at64, end = _end64(file, end)
         short = zip((here, count, length, at), (FULL16, FULL16, FULL32, FULL32), strict=True)
         long = (count64, count64, length64, at64)
@@ -125,7 +133,7 @@ def _end64(file: IO[bytes], end: int) -> tuple[int, int, int, int]:
     file.seek(start)
     magic, length, _, _, disk, disk_of, here, count, size, at = END64.unpack(file.read(END64.size))
     magic_at, disk_at, at64, disks = END64_AT.unpack(file.read(END64_AT.size))
-    sound = magic == b"PK\x06\x06" and magic_at == b"PK\x06\x07" and length == END64.size - 12
+    sound = magic == b"PK\x06\x06" and magic_at == AT64 and length == END64.size - 12
     if not sound or at64 != start or disk or disk_of or disk_at or disks not in (0, 1) or here != count:
         raise Refused("The zip's zip64 records make no sense; it was cut off or made by hand.")
     return count, size, at, start
@@ -145,9 +153,11 @@ def _central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
         raise Refused("The zip's directory is damaged; fetch the file again.")
     raw = directory[start : start + name_size]
     name = _decoded(raw, flags)
+    if comment_size:
+        raise Refused(f"{escaped(name, 200)} has a comment in the zip, which the manifest does not cover; {AGAIN}.")
     extra = directory[start + name_size : start + name_size + extra_size]
-    size, packed, offset = _zip64(extra, name, [(size, FULL32), (packed, FULL32), (offset, FULL32)])
-    if disk not in (0, FULL16):
+    size, packed, offset = _zip64(extra, name, [size, packed, offset])
+    if disk:
         raise Refused("The zip is a part of several; give one whole file.")
     return ZipEntry(name, raw, flags, method, crc, packed, size, offset), mode >> 16, end
 
@@ -163,41 +173,66 @@ def _decoded(raw: bytes, flags: int) -> str:
     return name
 
 
-def _zip64(extra: bytes, name: str, values: list[tuple[int, int]]) -> list[int]:
-    """The values with those that are full replaced from the zip64 field, in its order."""
-    field, at = b"", 0
-    while len(extra) - at >= 4:
-        kind, length = struct.unpack_from("<2H", extra, at)
-        if kind == 1:
-            field = extra[at + 4 : at + 4 + length]
-        at += 4 + length
+def _zip64(extra: bytes, name: str, values: list[int]) -> list[int]:
+    """The values with those that are full replaced from the zip64 field, in its order, which holds no more."""
+    field = _zip64_field(extra, escaped(name, 200))
     result = []
-    for value, full in values:
-        if value != full:
+    for value in values:
+        if value != FULL32:
             result.append(value)
             continue
         if len(field) < 8:
-            raise Refused(f"{escaped(name, 200)} lacks its size in the zip (zip64); pack it again.")
+            raise Refused(f"{escaped(name, 200)} lacks its size in the zip (zip64); {AGAIN}.")
         result.append(int.from_bytes(field[:8], "little"))
         field = field[8:]
+    if field:
+        raise Refused(f"{escaped(name, 200)} has two sizes or places in the zip (zip64); {AGAIN}.")
     return result
 
 
-def _refuse_folder(entry: ZipEntry) -> None:
-    if entry.size or entry.packed > 2:  # an empty deflate stream has two bytes
-        raise Refused(f"{escaped(entry.name, 200)} is a folder with content; pack the zip again.")
+def _zip64_field(extra: bytes, name: str) -> bytes:
+    """What the zip64 field of a header holds, if it has one; Refused for fields that others may read as something else.
+
+    Above all 0x7075 is one: a second name, by which `unzip` would write one file in the place of another.
+    """
+    fields: dict[int, bytes] = {}
+    while extra:
+        kind, length = struct.unpack("<2H", extra[:4]) if len(extra) >= 4 else (0, FULL16)
+        if kind in fields or 4 + length > len(extra):
+            raise Refused(f"{name} has extra fields in the zip that are doubled or cut off; {AGAIN}.")
+        if length > HARMLESS.get(kind, -1):
+            says = f"has the extra field 0x{kind:04x} in the zip, by which others may read another name or content"
+            raise Refused(f"{name} {says}; {AGAIN}, with no more than names and times.")
+        fields[kind], extra = extra[4 : 4 + length], extra[4 + length :]
+    return fields.get(ZIP64, b"")
+
+
+def _refuse_folders(file: IO[bytes], folders: list[ZipEntry], files: Iterable[str]) -> None:
+    """Folders hold files, and nothing themselves."""
+    idle = {entry.name for entry in folders}
+    for name in files if folders else ():
+        idle.difference_update(name[: at + 1] for at, letter in enumerate(name) if letter == "/")
+    for entry in folders:
+        if entry.size or entry.packed > 2:  # an empty deflate stream has two bytes
+            raise Refused(f"{escaped(entry.name, 200)} is a folder with content; pack the zip again.")
+        if entry.name in idle:
+            raise Refused(f"{escaped(entry.name, 200)} is an empty folder; pack the zip again without it.")
+        for _ in unpacked(file, entry):
+            pass
 
 
 def _refuse_entry(entry: ZipEntry, mode: int) -> None:
     name = escaped(entry.name, 200)
     if entry.flags & (ENCRYPTED | STRONG | MASKED):
         raise Refused(f"{name} is encrypted; pack the zip without a password.")
+    if entry.flags & ~KNOWN_FLAGS:
+        raise Refused(f"{name} is packed in a way that is not known (flags 0x{entry.flags:04x}); {AGAIN}.")
     if entry.method not in (STORED, DEFLATED):
         raise Refused(f"{name} is packed by method {entry.method}; only stored and deflate are read.")
-    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+    if stat.S_IFMT(mode) not in (0, stat.S_IFDIR if entry.name.endswith("/") else stat.S_IFREG):
         raise Refused(f"{name} is a symbolic link or a special file; put the file itself there.")
     if entry.method == STORED and entry.size != entry.packed:
-        raise Refused(f"{name} has two sizes in the zip; pack it again.")
+        raise Refused(f"{name} has two sizes in the zip; {AGAIN}.")
     if entry.size > SMALL_ANYWAY and entry.size > LARGEST_RATIO * entry.packed:
         raise Refused(
             f"{name} would unpack to {entry.size:,} bytes from {entry.packed:,}, as a zip bomb does; at most "
@@ -207,16 +242,32 @@ def _refuse_entry(entry: ZipEntry, mode: int) -> None:
 
 def _refuse_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
     """Entries fill the file from its first byte to the directory, one behind the other."""
-    at, may_follow = 0, 0
-    for entry in sorted(entries, key=lambda one: one.offset):
-        if not at <= entry.offset <= at + may_follow:
-            raise Refused(f"{escaped(entry.name, 200)} overlaps another entry of the zip, or lies behind a gap.")
+    in_order = sorted(entries, key=lambda one: one.offset)
+    starts = [*(entry.offset for entry in in_order), end]
+    if starts[0]:
+        raise Refused(f"The zip begins with bytes that belong to nothing; {AGAIN}.")
+    for entry, following in zip(in_order, starts[1:], strict=True):
+        name = escaped(entry.name, 200)
         if entry.offset + LOCAL.size > end:
-            raise Refused(f"{escaped(entry.name, 200)} lies outside of the zip; the file is damaged.")
-        at = entry.offset + _local_size(file, entry) + entry.packed
-        may_follow = LONGEST_DESCRIPTOR if entry.flags & DESCRIBED_AFTER else 0
-    if not at <= end <= at + may_follow:
-        raise Refused("The zip has bytes between its entries and its directory that belong to neither.")
+            raise Refused(f"{name} lies outside of the zip; the file is damaged.")
+        over = entry.offset + _local_size(file, entry) + entry.packed
+        if over > following:
+            raise Refused(f"{name} overlaps another entry of the zip, or its directory; {AGAIN}.")
+        if entry.flags & DESCRIBED_AFTER:
+            file.seek(over)
+            if file.read(min(following - over, LONGEST_DESCRIPTOR + 1)) not in _descriptors(entry):
+                raise Refused(f"{name} has something else behind it in the zip than its check sum and sizes; {AGAIN}.")
+        elif over != following:
+            raise Refused(f"The zip has bytes behind {name} that belong to nothing; {AGAIN}.")
+
+
+def _descriptors(entry: ZipEntry) -> list[bytes]:
+    """What may stand behind an entry: check sum and sizes of four or eight bytes, with or without a signature."""
+    sizes = (entry.packed, entry.size)
+    forms = [struct.pack("<L2Q", entry.crc, *sizes)]
+    if max(sizes) <= FULL32:
+        forms.append(struct.pack("<3L", entry.crc, *sizes))
+    return [*forms, *(DESCRIPTOR + form for form in forms)]
 
 
 def _local_size(file: IO[bytes], entry: ZipEntry) -> int:
@@ -230,10 +281,10 @@ def _local_size(file: IO[bytes], entry: ZipEntry) -> int:
     raw, extra = file.read(name_size), file.read(extra_size)
     if magic != b"PK\x03\x04" or (raw, flags, method) != (entry.raw_name, entry.flags, entry.method):
         raise Refused(f"{name} is something else in its own header than in the zip's directory.")
-    if not flags & DESCRIBED_AFTER:
-        size, packed = _zip64(extra, entry.name, [(size, FULL32), (packed, FULL32)])
-        if (crc, packed, size) != (entry.crc, entry.packed, entry.size):
-            raise Refused(f"{name} has other sizes in its own header than in the zip's directory.")
+    size, packed = _zip64(extra, entry.name, [size, packed])
+    known = zip((crc, packed, size), (entry.crc, entry.packed, entry.size), strict=True)
+    if any(here != there and (here or not flags & DESCRIBED_AFTER) for here, there in known):
+        raise Refused(f"{name} has other sizes in its own header than in the zip's directory.")
     return LOCAL.size + name_size + extra_size
 
 

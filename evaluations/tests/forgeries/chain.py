@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluations.tests.forgeries.ground import DISPUTE, PLAIN, forgery
-from evaluations.tests.forging import Forged, later
+from evaluations.tests.forging import Forged, Line, later
 
 
 @forgery("chain", Forged.sealed)
@@ -20,6 +20,37 @@ def an_event_is_removed(forged: Forged) -> None:
 def two_events_are_exchanged(forged: Forged) -> None:
     events = forged["events"]
     events[5], events[6] = events[6], events[5]
+
+
+def set_up_earlier(forged: Forged) -> tuple[Line, Line]:
+    """The review that was set up 24 minutes before anybody else came and worked, as honest as the other: the last event
+    of the setting up, and a claim of what nobody had claimed before.
+    """
+    configured = forged.event("configured")
+    for event in forged["events"][: forged["events"].index(configured) + 1]:
+        event["at"] = later(event["at"], -24 * 60)
+    forged["submission"]["created_at"] = later(forged["submission"]["created_at"], -24 * 60)
+    for person in forged["people"]["people"]:
+        person["joined_at"] = forged.event("member_added", member=person["pseudonym"])["at"]
+    return configured, forged.event("claimed", task_id=DISPUTE)
+
+
+def exchange(forged: Forged, one: Line, other: Line) -> None:
+    events = forged["events"]
+    here, there = events.index(one), events.index(other)
+    events[here], events[there] = other, one
+
+
+@forgery("chain")
+def two_events_are_exchanged_and_the_chain_computed_again(forged: Forged) -> None:
+    exchange(forged, *set_up_earlier(forged))
+
+
+@forgery("complete_record")
+def two_events_are_exchanged_with_their_times_and_the_chain_computed_again(forged: Forged) -> None:
+    one, other = set_up_earlier(forged)
+    exchange(forged, one, other)
+    one["at"], other["at"] = other["at"], one["at"]
 
 
 @forgery("chain", Forged.sealed)
