@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
-from annotation.models import Adjudication
+from annotation.models import Adjudication, Membership
 from annotation.models.events import Event
 from evaluations.cases import Case
 from evaluations.comparison.results import Judged, Key
@@ -21,21 +22,38 @@ def decided_after_looking(judge: Judge, cases: Iterable[Case], said: Mapping[Key
     if judge.scorer != NAME:
         return 0
     scored = {
-        case.trajectory: case.submission
+        case.trajectory: (case.submission, case.task_id)
         for case in cases
         if case.final is not None and case.key in said and said[case.key].verdict is not None
     }
-    submissions = {pk for pk in scored.values() if pk is not None}
-    events = Event.objects.filter(submission__in=submissions, kind=SEEN).order_by("-at")
-    rows = events.values_list("payload__trajectory", "actor", "at")  # the first look comes last, and stays
-    looks = {(trajectory, actor): at for trajectory, actor, at in rows}
+    submissions = {pk for pk, _ in scored.values() if pk is not None}
+    looks = _first_looks(submissions)
     if not looks:
         return 0
+    members = Membership.objects.filter(submission__in=submissions).values_list("submission", "person", "pseudonym")
+    called = {(submission, person): pseudonym for submission, person, pseudonym in members}
     decisions = Adjudication.objects.filter(trajectory__submission__in=submissions, decided_at__isnull=False)
     columns = ("trajectory", "adjudicator", "decided_at")
     last = {trajectory: (person, at) for trajectory, person, at in decisions.order_by("revision").values_list(*columns)}
-    return sum(
-        (trajectory, person) in looks and looks[trajectory, person] < at
-        for trajectory, (person, at) in last.items()
-        if trajectory in scored
-    )
+    found = 0
+    for trajectory, (submission, task_id) in scored.items():
+        if submission is not None and trajectory in last:
+            person, decided_at = last[trajectory]
+            looked_at = looks.get((submission, called.get((submission, person), ""), task_id))
+            found += looked_at is not None and decided_at is not None and looked_at < decided_at
+    return found
+
+
+def _first_looks(submissions: set[int]) -> dict[tuple[int, str, str], datetime]:
+    """When somebody first looked, by submission, pseudonym and task id.
+
+    An event that came in a bundle names no account, and the numbers of trajectories are those of its submitter; nor has
+    anybody checked what is in it. One that names no task is passed over.
+    """
+    events = Event.objects.filter(submission__in=submissions, kind=SEEN).order_by("-at")
+    found = {}
+    for submission, pseudonym, payload, at in events.values_list("submission", "actor_pseudonym", "payload", "at"):
+        task_id = payload.get("task_id") if isinstance(payload, dict) else None
+        if submission is not None and isinstance(task_id, str):
+            found[submission, pseudonym, task_id] = at  # the first look comes last, and stays
+    return found

@@ -22,7 +22,7 @@ OLDEST_PYTHON = (3, 10)
 HEADER = f'''#!/usr/bin/env python3
 """Check an evidence bundle ({FORMAT}) with nothing but Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, offline.
 
-    python3 -I verify.py BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--tasks FILE] [--json]
+    python3 -I verify.py BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH] [--tasks FILE] [--json]
 
 BUNDLE is the zip, or the folder it was unpacked to. Exit code 0: nothing failed; 1: something did, or the bundle was
 refused; 2: wrong usage. It reads what it is given and writes nothing. A bundle brings its own copy of this program,

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from annotation.models import Submission
 from annotation.records import Problem
-from annotation.workflow.ground import lock_submission
 from evaluations import exports, signing
 from evaluations.evidence.bundle import Member, canonical_line, complete, members
 from evaluations.evidence.names import named
-from evaluations.evidence.standing import chain
 from evaluations.exports import ExportRefused, missing_for_export
 from evaluations.verifier.canonical import as_text
 from evaluations.verifier.crate import Listed, crate
@@ -30,7 +30,6 @@ from evaluations.zipping import Entry, zipped
 
 SCREENSHOTS = ("files", "digests")
 ZEROS = bytes(1 << 20)
-TRIES = 3  # to read a submission while nothing happens in it
 UNKNOWN = "0" * 64  # a digest that is not computed yet, as long as one
 MEDIA_TYPE = "application/zip"
 
@@ -106,32 +105,43 @@ def prepare(
     if problems := _never(submission) or _signable():
         raise ExportRefused(problems)
 
-    def read(row: Submission) -> Evidence:
+    with _one_moment():
+        row = Submission.objects.select_related("agent", "benchmark").get(pk=submission.pk)
         missing = [] if partial else missing_for_export(row)
         missing += [] if accept_names else named(row, judges)
         if missing:
             raise ExportRefused(missing)
         evidence = Evidence(row, complete(row, judges=judges, pictures=screenshots))
         _ = evidence.members  # which pictures are covered, and the texts, belong to the same moment
-        return evidence
-
-    return _of_one_moment(submission.pk, read)
+    return evidence
 
 
-def _of_one_moment(pk: int, read: Callable[[Submission], Evidence]) -> Evidence:
-    """What ``read`` makes of a submission that did not change meanwhile.
+@contextmanager
+def _one_moment() -> Iterator[None]:
+    """Let every query of the block see the rows as they are at the first one, while nobody waits for anybody.
 
-    Every change has its event, so an unchanged head says that there was none. Nobody waits for the figures then; only
-    where people are at work all the time the submission is locked in the end.
+    The figures take seconds, and judges go on meanwhile, also over a frozen submission: what they say has no event
+    before the end of their run, so neither the head of the chain nor its lock tells of it. In a transaction of somebody
+    else what is seen is theirs to say: nothing here but tests makes a bundle in one.
     """
-    for _ in range(TRIES):
-        row = Submission.objects.select_related("agent", "benchmark").get(pk=pk)
-        before = chain(row)
-        evidence = read(row)
-        if chain(row) == before:
-            return evidence
-    with transaction.atomic():
-        return read(lock_submission(pk))
+    database: Any = connection
+    if database.in_atomic_block:
+        yield
+        return
+    if database.vendor == "postgresql":
+        with transaction.atomic():
+            with database.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+        return
+    database.ensure_connection()  # which sets the mode that the settings say
+    mode = database.transaction_mode
+    database.transaction_mode = "DEFERRED"  # IMMEDIATE would keep everybody else from writing
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        database.transaction_mode = mode
 
 
 def write(evidence: Evidence, output: Path, progress: Progress = quiet) -> None:

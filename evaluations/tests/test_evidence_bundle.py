@@ -27,9 +27,7 @@ from annotation.models import (
     Trajectory,
 )
 from evaluations import exports, signing
-from evaluations.evidence import writing
-from evaluations.evidence.bundle import complete
-from evaluations.evidence.writing import TRIES, Evidence, prepare, write
+from evaluations.evidence.writing import Evidence, prepare, write
 from evaluations.exports import ExportRefused, ExportStopped
 from evaluations.testing import judged
 from evaluations.verifier import ed25519
@@ -302,25 +300,3 @@ def test_a_changed_picture_stops_the_bundle_and_leaves_nothing(frozen: Submissio
     with pytest.raises(ExportStopped, match="is damaged in the image store"):
         write(prepare(frozen), tmp_path / "bundle.zip")
     assert list(tmp_path.glob("*.zip")) + list(tmp_path.glob(".export-*")) == []
-
-
-def test_a_submission_that_changes_while_it_is_read_is_read_again(frozen: Submission, tmp_path: Path) -> None:
-    """By somebody who covers a picture at each of the first looks; the last one has the submission to itself."""
-    mira = frozen.memberships.get(role="maintainer").person
-    (shown, *_) = [step.screenshot for step in frozen.trajectories.get(position=0).steps.select_related("screenshot")]
-    assert shown is not None
-    looks: list[int] = []
-
-    def read(row: Submission) -> Evidence:
-        evidence = Evidence(row, complete(row, judges=True, pictures="files"))
-        _ = evidence.members
-        looks.append(len(looks))
-        if len(looks) <= TRIES:
-            workflow.redact(mira, frozen, shown, [[len(looks), 0, 30, 20]], "A name can be read.")
-        return evidence
-
-    evidence = writing._of_one_moment(frozen.pk, read)
-
-    assert len(looks) == TRIES + 1
-    write(evidence, tmp_path / "bundle.zip")
-    assert [one.name for one in check(str(tmp_path / "bundle.zip")) if one.result is Result.FAIL] == []

@@ -77,6 +77,19 @@ def test_before_the_freeze_the_page_tells_of_no_claim(submission: Submission, pe
     assert submission.events.order_by("-sequence")[0].hash in text
 
 
+@pytest.mark.parametrize("name", ["evidence", "submission"])
+def test_the_pages_show_the_head_and_the_id_of_the_chain_to_be_kept(
+    submission: Submission, people: People, name: str
+) -> None:
+    text = get(people["mira"], name, submission).content.decode()
+    hashes = list(submission.events.order_by("sequence").values_list("hash", flat=True))
+    assert len(hashes) > 1
+    assert f'The head of the chain: <code class="agent">{hashes[-1]}</code>' in text
+    assert f'The id of the chain, the hash of its first event: <code class="agent">{hashes[0]}</code>' in text
+    assert "Auditors note it early" in text
+    assert "<code>--head</code>" in text
+
+
 def test_places_of_a_claim_lead_to_their_trajectories(uncovered: Submission, people: People) -> None:
     trajectory = uncovered.trajectories.order_by("position")[0]
     Membership.objects.filter(submission=uncovered, pseudonym="A1").update(pseudonym="A9")  # who labelled is unknown
