@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from django.http import Http404
 
 from annotation import access
@@ -20,7 +20,7 @@ from annotation.models import Benchmark, Submission
 from evaluations import cases
 from evaluations.cases import Case, Rules
 from evaluations.comparison import on_trajectories
-from evaluations.models import Audit, BundleUpload
+from evaluations.models import Audit, AuditCheck, BundleUpload
 from judges.access import judged_benchmark_for
 from judges.models import Judge, Judgment
 
@@ -97,7 +97,7 @@ def _judged_case(
 
 
 def audits_for(person: Any) -> QuerySet[Audit]:
-    """The audits that the person reads, newest first, with samples and decisions: two queries, however many they are.
+    """The audits that the person reads, newest first, with samples, decisions and checks: three queries, however many.
 
     None of a review of which they label a sample again.
     """
@@ -108,7 +108,7 @@ def audits_for(person: Any) -> QuerySet[Audit]:
         "submission__sample__agent",
         "submission__sample__benchmark",
     )
-    return found.prefetch_related("decisions")
+    return found.prefetch_related("decisions", Prefetch("checks", AuditCheck.objects.defer("findings")))
 
 
 def audit_for(person: Any, pk: int) -> Audit:

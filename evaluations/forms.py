@@ -18,9 +18,13 @@ from evaluations.auditing import sampling
 from evaluations.auditing.knowing import (
     ANCHORS_HELP,
     CHAIN_HELP,
+    HEADS_HELP,
+    HEADS_TOO_LONG,
     KEYS_TOO_LONG,
     LONGEST_CHAIN,
+    LONGEST_HEADS,
     LONGEST_KEYS,
+    NAMES,
     TASKS_HELP,
     bundle_too_large,
     known,
@@ -187,13 +191,21 @@ class BundleForm(forms.Form):
     )
     anchors = forms.FileField(label="Published heads of chains", required=False, help_text=ANCHORS_HELP)
     chain = forms.CharField(label="Id of the chain", required=False, max_length=LONGEST_CHAIN, help_text=CHAIN_HELP)
+    heads = forms.CharField(
+        label="Heads of the chain that you kept",
+        required=False,
+        max_length=LONGEST_HEADS,
+        error_messages={"max_length": HEADS_TOO_LONG},
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=HEADS_HELP,
+    )
     tasks = forms.FileField(label="Task list of the benchmark", required=False, help_text=TASKS_HELP)
 
     def clean(self) -> dict[str, Any]:
         """With ``given``: what keys, heads, chain and task list say, as checks take it."""
         data: dict[str, Any] = super().clean() or {}
         try:
-            data["given"] = known(data.get("keys", ""), data.get("anchors"), data.get("tasks"), data.get("chain", ""))
+            data["given"] = known(**{name: data[name] for name in NAMES if data.get(name)})
         except Incomplete as incomplete:
             for problem in incomplete.problems:
                 self.add_error(problem.where, problem.message)

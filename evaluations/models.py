@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -9,7 +11,7 @@ from django.db.models import Q
 from annotation.models import Arrival, Submission
 from annotation.models import triggers as annotation_triggers
 
-annotation_triggers.APPEND_ONLY |= {"evaluations_auditdecision": ""}
+annotation_triggers.APPEND_ONLY |= {"evaluations_auditcheck": "", "evaluations_auditdecision": ""}
 
 
 class SigningKey(models.Model):
@@ -73,18 +75,14 @@ class Anchor(models.Model):
 class Audit(models.Model):
     """Somebody's evidence bundle, opened here: ``submission`` has its rows, its ``sample`` what is labelled again.
 
-    ``findings`` is what checking the bundle said (see `verifier.findings`), ``key_id`` the key that signed it and
-    ``key_trusted`` whether the auditor gave that key as the submitter's, or it is one of this instance. The sample is
-    drawn once: ``size`` of the sorted task ids by ``seed``, as spot checks are. The seed is the SHA-256 (hex) of the
-    text manifest + ``nonce`` (64 hex digits, made at the draw); without a nonce the auditor has chosen it.
+    What its checks said is in ``checks``. The sample is drawn once: ``size`` of the sorted task ids by ``seed``, as
+    spot checks are. The seed is the SHA-256 (hex) of the text manifest + ``nonce`` (64 hex digits, made at the draw);
+    without a nonce the auditor has chosen it.
     """
 
     submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="audit")
     file_name = models.CharField(max_length=255)
     manifest = models.CharField(max_length=64, unique=True)
-    key_id = models.CharField(max_length=16, blank=True)
-    key_trusted = models.BooleanField(default=False)
-    findings = models.JSONField()
     opened_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     opened_at = models.DateTimeField()
     seed = models.CharField(max_length=64, blank=True)
@@ -106,6 +104,24 @@ class Audit(models.Model):
         return getattr(self.submission, "sample", None)
 
     @property
+    def newest_check(self) -> AuditCheck:
+        """The present state; the first check is made when the bundle is opened."""
+        return max(self.checks.all(), key=lambda made: (made.checked_at, made.pk))
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """Of the newest check, as are the two below."""
+        return self.newest_check.findings
+
+    @property
+    def key_id(self) -> str:
+        return self.newest_check.key_id
+
+    @property
+    def key_trusted(self) -> bool:
+        return self.newest_check.key_trusted
+
+    @property
     def decision(self) -> AuditDecision | None:
         """The newest one, which holds."""
         return max(self.decisions.all(), key=lambda made: (made.decided_at, made.pk), default=None)
@@ -114,12 +130,41 @@ class Audit(models.Model):
         return self.file_name
 
 
+class AuditCheck(models.Model):
+    """One check of an audited bundle: when it was opened, and each time that it was sent again; none is overwritten.
+
+    ``given`` names what the auditor knew from elsewhere (`auditing.knowing.NAMES`), null where that was not recorded.
+    ``findings`` is what was found (see `verifier.findings`), ``key_id`` the key that signed the bundle: the same files
+    can come with another signature. ``key_trusted`` says whether the auditor gave that key as the submitter's, or it
+    is one of this instance.
+    """
+
+    audit = models.ForeignKey(Audit, on_delete=models.PROTECT, related_name="checks")
+    checked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    checked_at = models.DateTimeField()
+    given = models.JSONField(null=True)
+    key_id = models.CharField(max_length=16, blank=True)
+    key_trusted = models.BooleanField()
+    findings = models.JSONField()
+
+    class Meta:
+        ordering = ["checked_at", "pk"]
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The findings that failed."""
+        return [each for each in self.findings if each["result"] == "fail"]
+
+    def __str__(self) -> str:
+        return f"{self.checked_at:%Y-%m-%d %H:%M}"
+
+
 class BundleUpload(Arrival):
     """An evidence bundle on its way in through the page or the API, and what came of it.
 
     ``given`` is what its uploader knows from elsewhere, as `auditing.knowing.as_text` has it; emptied, and the file
-    deleted, when it is finished. ``refused`` says why no audit was made of it, and then ``audit`` is the one as which
-    the bundle is open already.
+    deleted, when it is finished. ``audit`` is the one that was made of it, or with ``again`` the one as which it was
+    open already, and which has another check by it now. ``refused`` says why there is none.
     """
 
     thing, command, folder, suffix = "bundle", "import_audit", "bundles", ".zip"
@@ -128,6 +173,7 @@ class BundleUpload(Arrival):
     refused = models.TextField(blank=True)
     findings = models.JSONField(default=list, blank=True)
     audit = models.ForeignKey(Audit, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    again = models.BooleanField(default=False)
 
 
 class AuditDecision(models.Model):

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from cryptography.exceptions import InvalidTag
@@ -27,6 +26,7 @@ from annotation.workflow import Conflict
 from evaluations.models import SigningKey
 from evaluations.verifier.checking import Outcome
 from evaluations.verifier.findings import Finding, Result
+from evaluations.verifier.signature import by_known_key
 
 ALGORITHM = "Ed25519"
 SEALED_FOR = b"webverdict signing key 1"  # no other key that is derived from the secret key is the same
@@ -95,9 +95,11 @@ def with_own_keys(outcome: Outcome) -> list[Finding]:
 def _ours(finding: Finding, outcome: Outcome) -> Finding:
     if finding.name != "signature" or finding.result is not Result.NOTE:
         return finding
-    if not SigningKey.objects.filter(public=outcome.public_key).exists():
+    key = SigningKey.objects.filter(public=outcome.public_key).first()
+    if key is None:
         return finding
-    return replace(finding, result=Result.PASS, says=f"Signed by key {outcome.key_id} of this instance.")
+    says = f"Signed by key {outcome.key_id} of this instance"
+    return by_known_key(says, {"retired_at": instant(key.retired_at)}, outcome.last_event)
 
 
 def _again(change: Callable[[], Made]) -> Made:

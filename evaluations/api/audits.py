@@ -25,11 +25,15 @@ from evaluations.api.evidence import ClaimSerializer
 from evaluations.api.shapes import MeasureSerializer
 from evaluations.auditing import desk, sampling
 from evaluations.auditing.beside import beside
+from evaluations.auditing.checked import checks_of
 from evaluations.auditing.knowing import (
     ANCHORS_HELP,
     CHAIN_HELP,
+    HEADS_HELP,
+    HEADS_TOO_LONG,
     KEYS_TOO_LONG,
     LONGEST_CHAIN,
+    LONGEST_HEADS,
     LONGEST_KEYS,
     TASKS_HELP,
     bundle_too_large,
@@ -42,11 +46,14 @@ from evaluations.models import Audit, AuditDecision, BundleUpload
 class AuditSerializer(serializers.ModelSerializer):
     """``submission`` and ``sample`` are numbers of submissions; ``decision`` is the newest one, or null.
 
+    ``key_id`` and ``key_trusted`` are those of the newest check.
     ``seed`` is the SHA-256 of ``manifest`` followed by ``nonce``, unless the auditor has chosen it (``seed_chosen``).
     """
 
     agent = serializers.CharField(source="submission.agent.name", read_only=True)
     benchmark = serializers.CharField(source="submission.benchmark.stated_slug", read_only=True)
+    key_id = serializers.CharField(read_only=True)
+    key_trusted = serializers.BooleanField(read_only=True)
     sample = serializers.SerializerMethodField()
     seed_chosen = serializers.BooleanField(read_only=True)
     decision = serializers.SerializerMethodField()
@@ -125,16 +132,33 @@ class BesideSerializer(serializers.Serializer):
     other_bundles = OtherBundleSerializer(many=True)
 
 
+class AuditCheckSerializer(serializers.Serializer):
+    """A check of the bundle: by which auditor, what they knew from elsewhere (null where not recorded), what failed."""
+
+    checked_at = serializers.DateTimeField()
+    checked_by = serializers.CharField(help_text="A pseudonym.")
+    given = serializers.ListField(child=serializers.CharField(), allow_null=True)
+    key_id = serializers.CharField()
+    key_trusted = serializers.BooleanField()
+    failed = ClaimSerializer(many=True)
+
+
 class AuditDetailSerializer(AuditSerializer):
-    """With everything that was checked, what came of the sample (null until it is frozen), and all decisions."""
+    """With what the newest check found, all checks, newest first, what came of the sample (null until it is frozen),
+    and all decisions."""
 
     findings = ClaimSerializer(many=True)
+    checks = serializers.SerializerMethodField()
     result = serializers.SerializerMethodField()
     decisions = AuditDecisionSerializer(many=True)
     beside = serializers.SerializerMethodField()
 
     class Meta(AuditSerializer.Meta):
-        fields = [*AuditSerializer.Meta.fields, "findings", "result", "decisions", "beside"]
+        fields = [*AuditSerializer.Meta.fields, "findings", "checks", "result", "decisions", "beside"]
+
+    @extend_schema_field(AuditCheckSerializer(many=True))
+    def get_checks(self, audit: Audit) -> list[dict[str, Any]]:
+        return [each.as_json() for each in checks_of(audit)]
 
     @extend_schema_field(BesideSerializer)
     def get_beside(self, audit: Audit) -> dict[str, Any]:
@@ -157,6 +181,13 @@ class AuditBundleSerializer(serializers.Serializer):
     )
     anchors = serializers.FileField(required=False, max_length=255, help_text=ANCHORS_HELP)
     chain = serializers.CharField(required=False, allow_blank=True, max_length=LONGEST_CHAIN, help_text=CHAIN_HELP)
+    heads = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=LONGEST_HEADS,
+        error_messages={"max_length": HEADS_TOO_LONG},
+        help_text=HEADS_HELP,
+    )
     tasks = serializers.FileField(required=False, max_length=255, help_text=TASKS_HELP)
 
     def validate_bundle(self, file: Any) -> Any:
@@ -169,7 +200,7 @@ class BundleUploadSerializer(serializers.ModelSerializer):
     """A bundle on its way in; ``done`` of ``total`` files are read.
 
     When it is finished there is the number of its ``audit``, or ``refused`` says why not, with the ``findings`` of
-    what was checked by then; ``audit`` is then the one as which this very bundle is open already, if you read it.
+    what was checked by then. With ``again`` this very bundle was open as that audit already, and was checked again.
     """
 
     stage = serializers.ChoiceField(choices=["waiting", "running", "finished"])
@@ -189,6 +220,7 @@ class BundleUploadSerializer(serializers.ModelSerializer):
             "refused",
             "findings",
             "audit",
+            "again",
         )
 
 
@@ -203,7 +235,7 @@ class AuditSampleSerializer(serializers.Serializer):
 
 
 class Audits(Listing):
-    """The audits that the caller reads, newest first; and opening another bundle."""
+    """The audits that the caller reads, newest first; and opening another bundle, or checking one again."""
 
     serializer_class = AuditSerializer
     parser_classes = [MultiPartParser]
@@ -218,7 +250,10 @@ class Audits(Listing):
         parameters=[OpenApiParameter("Location", str, OpenApiParameter.HEADER, response=[202])],
     )
     def post(self, request: Request) -> Response:
-        """Take a bundle; the answer names the address under which its audit, or the refusal, will be."""
+        """Take a bundle; the answer names the address under which its audit, or the refusal, will be.
+
+        One that is open as an audit that you read is checked again, with what you give now.
+        """
         access.require_creator(request.user)
         sent = AuditBundleSerializer(data=request.data)
         sent.is_valid(raise_exception=True)

@@ -46,7 +46,7 @@ def _open(upload: BundleUpload) -> None:
                 made=partial(_finish, upload),
             )
     except AuditRefused as refused:
-        _finish(upload, refused.audit, str(refused), refused.findings)
+        _finish(upload, refused=str(refused), findings=refused.findings)
     except PermissionDenied as error:
         _finish(upload, refused=str(error))
 
@@ -55,7 +55,8 @@ def _finish(
     upload: BundleUpload, audit: Audit | None = None, refused: str = "", findings: Sequence[Finding] = ()
 ) -> None:
     stated = storable([each.as_json() for each in findings])
-    arrivals.finish(upload, audit=audit, refused=storable(refused), findings=stated, given="")
+    again = audit is not None and audit.checks.count() > 1
+    arrivals.finish(upload, audit=audit, again=again, refused=storable(refused), findings=stated, given="")
 
 
 def forget_old() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from annotation.models import KeyPoint, Person, Submission, Trajectory
 
 BATCH = 500
+LARGEST = 10**9  # within the columns for whole numbers, also for one more; SQLite takes any, until their sum overflows
 
 
 @dataclass(slots=True)
@@ -41,6 +42,15 @@ class Ground:
             return "it is about a task without a trajectory"
         missing = [name for name in pseudonyms if name not in self.people]
         return f"it is by {missing[0]}, who is not among the people" if missing else None
+
+
+def largest(value: Any) -> int:
+    """The largest whole number in a document, but for sizes in bytes; 0 without any."""
+    if isinstance(value, dict):
+        return max((largest(each) for name, each in value.items() if name != "size"), default=0)
+    if isinstance(value, list):
+        return max(map(largest, value), default=0)
+    return value if isinstance(value, int) else 0
 
 
 def when(text: str | None) -> Any:

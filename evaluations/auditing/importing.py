@@ -19,15 +19,18 @@ from django.utils import timezone
 from annotation import access, blinding, ingest, jobs, screenshots
 from annotation.models import Agent, Benchmark, Submission
 from annotation.records import Problem
+from annotation.workflow.configuring import MOST_LABELS
+from annotation.workflow.erasing import lock_account
 from annotation.workflow.ground import Role, join
 from evaluations.auditing.files import Kept, keep_files
-from evaluations.auditing.gathering import Ground, LeftOut, when
+from evaluations.auditing.gathering import LARGEST, Ground, LeftOut, largest, when
 from evaluations.auditing.happened import write_events, write_happenings, write_people
 from evaluations.auditing.judged import write_judged
+from evaluations.auditing.knowing import names_of
 from evaluations.auditing.said import write_adjudications, write_informed, write_labels
 from evaluations.auditing.shown import write_catalogue, write_trajectories
 from evaluations.evidence.single_file import single_file
-from evaluations.models import Audit
+from evaluations.models import Audit, AuditCheck
 from evaluations.signing import with_own_keys
 from evaluations.verifier.canonical import Malformed, parsed
 from evaluations.verifier.checking import Given, Outcome, examined
@@ -43,21 +46,19 @@ from judges.working.ledger import storable
 logger = logging.getLogger(__name__)
 
 NEEDED = ("manifest", "shapes")  # checks without which there is nothing that could be looked at
+COUNTED = ("submission", "catalogue", "labels", "adjudications", "reopenings", "draws", "redactions")
+OPENED = "opened"  # the check of what became rows
 NOTHING = Given()
 Made = Callable[[Audit], None]
 LONGEST_NAME = 12  # digits of the manifest's digest that name what belongs to an audit
 
 
 class AuditRefused(Exception):
-    """The bundle cannot be opened, and nothing of it was kept; ``findings`` say what was checked by then.
+    """The bundle cannot be opened, and nothing of it was kept; ``findings`` say what was checked by then."""
 
-    ``audit`` is the one as which it is open already, where the person reads that.
-    """
-
-    def __init__(self, message: str, findings: Sequence[Finding] = (), audit: Audit | None = None) -> None:
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
         self.findings = list(findings)
-        self.audit = audit
 
     @property
     def problems(self) -> list[Problem]:
@@ -77,6 +78,7 @@ class _Opening:
     bundle: Bundle
     outcome: Outcome
     person: Any
+    given: Given
     file_name: str
     made: Made
 
@@ -115,9 +117,10 @@ def open_bundle(
 ) -> Audit:
     """Make an audit of the bundle at ``path``, a zip or a folder; the person becomes its first auditor.
 
+    A bundle that one of its auditors sends again gets another check, beside the earlier ones; the audit is the same.
     ``given`` is what the person knows from elsewhere; without keys those of this instance are tried. ``made`` is called
-    with the audit in the transaction that makes it: there is no audit if it raises. What is wrong with the bundle is in
-    the audit's findings. Raises AuditRefused for what cannot be opened, and ingest.ImportStopped when
+    with the audit in the transaction that makes it, or the check: there is none if it raises. What is wrong with the
+    bundle is in the audit's findings. Raises AuditRefused for what cannot be opened, and ingest.ImportStopped when
     the disk or the store fails.
     """
     access.require_creator(person)
@@ -128,13 +131,15 @@ def open_bundle(
         if wrong := [each for each in outcome.findings if each.name in NEEDED and each.result is Result.FAIL]:
             raise AuditRefused(f"It fails the check {wrong[0].name}: {wrong[0].says}", outcome.findings)
         with opened(str(path)) as package:
-            return _open(_Opening(package, read_bundle(package), outcome, person, file_name or path.name, made))
+            return _open(_Opening(package, read_bundle(package), outcome, person, given, file_name or path.name, made))
     except (BadKeys, Refused, Shapeless, Malformed) as error:
         raise AuditRefused(str(error)) from error
 
 
 def _open(opening: _Opening) -> Audit:
-    _not_twice(opening)
+    if (open_already := _checked_again(opening)) is not None:
+        return open_already
+    _bounded(opening)
     left_out = LeftOut()
     try:
         kept = keep_files(opening.package, opening.lines, left_out)
@@ -142,26 +147,46 @@ def _open(opening: _Opening) -> Audit:
         raise ingest.stopped(error, "The bundle was not opened, and nothing of it was kept") from error
     try:
         with transaction.atomic():
+            access.require_creator(lock_account(opening.person))
             submission = _write(opening, kept, left_out)
             audit = _audit(opening, submission, left_out)
             opening.made(audit)
             transaction.on_commit(partial(jobs.prepare_pictures.delay, submission.pk), robust=True)
             return audit
     except (IntegrityError, DataError, ValueError, OverflowError) as error:
-        _not_twice(opening)  # somebody else may have opened it meanwhile
+        if (open_already := _checked_again(opening)) is not None:  # it may have been opened meanwhile
+            return open_already
         if isinstance(error, ValueError):  # of the database it is expected; here the mistake may be ours
             logger.exception("The bundle with the manifest %s was refused", opening.manifest)
         says = " ".join(str(error).split())[:300]
         raise AuditRefused(f"The bundle says what no submission can: {says}.", opening.findings) from error
 
 
-def _not_twice(opening: _Opening) -> None:
+@transaction.atomic
+def _checked_again(opening: _Opening) -> Audit | None:
+    """The audit as which this very bundle is open, with another check; None for a new one, refused for strangers."""
     audit = Audit.objects.select_related("submission").filter(manifest=opening.manifest).first()
     if audit is None:
-        return
-    if access.role_in(opening.person, audit.submission) is Role.AUDITOR:
-        raise AuditRefused(f"This very bundle is open here already, as audit {audit.pk}.", opening.findings, audit)
-    raise AuditRefused("This very bundle is open here already.", opening.findings)
+        return None
+    lock_account(opening.person)
+    if access.role_in(opening.person, audit.submission) is not Role.AUDITOR:
+        raise AuditRefused("This very bundle is open here already.", opening.findings)
+    # What became rows then, and what did not, is as it was.
+    _add_check(opening, audit, [each for each in audit.findings if each["name"] == OPENED])
+    opening.made(audit)
+    return audit
+
+
+def _bounded(opening: _Opening) -> None:
+    """Refuse what pages and sums could not bear: SQLite would take it, and PostgreSQL some of it."""
+    required = opening.bundle.submission["required_labels"]
+    if required > MOST_LABELS:
+        says = f"It says that every trajectory needs {required:,} labels; no submission has more than {MOST_LABELS}."
+        raise AuditRefused(says, opening.findings)
+    for name in COUNTED:
+        if (most := largest(getattr(opening.bundle, name))) > LARGEST:
+            says = f"It says {most:,} in what it tells of {name}; no number there may be larger than {LARGEST:,}."
+            raise AuditRefused(says, opening.findings)
 
 
 def _write(opening: _Opening, kept: Kept, left_out: LeftOut) -> Submission:
@@ -208,22 +233,33 @@ def _audit(opening: _Opening, submission: Submission, left_out: LeftOut) -> Audi
     if blinding.labels_again(opening.person, submission):
         raise AuditRefused("You label a sample of this review again: until it is frozen it is not yours to see.")
     join(submission, opening.person, Role.AUDITOR)
-    return Audit.objects.create(
+    audit = Audit.objects.create(
         submission=submission,
         file_name=opening.file_name[:255],
         manifest=opening.manifest,
-        key_id=opening.outcome.key_id,
-        key_trusted=opening.key_trusted,
-        findings=storable([each.as_json() for each in [*opening.findings, _opened_finding(left_out)]]),
         opened_by=opening.person,
         opened_at=timezone.now(),
+    )
+    _add_check(opening, audit, [_opened_finding(left_out).as_json()])
+    return audit
+
+
+def _add_check(opening: _Opening, audit: Audit, of_rows: list[Any]) -> None:
+    AuditCheck.objects.create(
+        audit=audit,
+        checked_by=opening.person,
+        checked_at=timezone.now(),
+        given=names_of(opening.given),
+        key_id=opening.outcome.key_id,
+        key_trusted=opening.key_trusted,
+        findings=storable([*(each.as_json() for each in opening.findings), *of_rows]),
     )
 
 
 def _opened_finding(left_out: LeftOut) -> Finding:
     title = "Everything in the bundle can be looked at here"
     if not left_out.why:
-        return passed("opened", title, "Every record became a row, and every file that came is kept.")
+        return passed(OPENED, title, "Every record became a row, and every file that came is kept.")
     place, problem = next(iter(left_out.why.items()))
     says = f"{len(left_out.why)} could not be opened; the first is {place}: {problem}."
-    return failed("opened", title, says, list(left_out.why))
+    return failed(OPENED, title, says, list(left_out.why))

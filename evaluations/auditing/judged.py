@@ -15,13 +15,12 @@ from typing import Any
 from django.core.validators import slug_re
 from django.utils import timezone
 
-from evaluations.auditing.gathering import BATCH, Ground, when
+from evaluations.auditing.gathering import BATCH, LARGEST, Ground, when
 from evaluations.verifier.documents import Document
 from evaluations.verifier.judgments import judgment_problem
 from evaluations.verifier.rules import imported_run
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 
-LARGEST = 2**31 - 1  # of the columns for whole numbers
 TEXTS = ("name", "scorer", "model", "prompts", "prompts_digest", "stated")
 NOT_OVER = "It was not over when the evidence bundle was made."
 NOT_TOLD = "What it failed of is not in an evidence bundle."

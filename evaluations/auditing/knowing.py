@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TypeVar
 from annotation.limits import too_large
 from annotation.records import Problem
 from annotation.workflow import Incomplete
-from evaluations.verifier.anchors import chain_id, published_lines
+from evaluations.verifier.anchors import chain_id, kept_head, published_lines
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given
 from evaluations.verifier.signature import BadKeys, key_list
@@ -18,12 +18,26 @@ from evaluations.verifier.tasks import task_list
 LONGEST_KEYS = 100_000  # characters
 KEYS_TOO_LONG = f"Keys have at most {LONGEST_KEYS:,} characters."
 LONGEST_CHAIN = 200  # characters: a hash has 64
+LONGEST_HEADS = 20_000  # characters, of some 300 hashes
+HEADS_TOO_LONG = f"Heads have at most {LONGEST_HEADS:,} characters."
 LARGEST_GIVEN = 16 * 1024 * 1024  # bytes of an uploaded file; the command takes more
 ANCHORS_HELP = "Heads of the chain as they were published elsewhere, one JSON object a line."
 CHAIN_HELP = (
     "The hash of its first event, told or anchored before anything was judged: no other chain may be in its place."
 )
+HEADS_HELP = (
+    "Hashes of last events that you kept, one a line: the chain must still have them. They need no signature, since it "
+    "was you who kept them."
+)
 TASKS_HELP = "The benchmark's own task list (JSON): then it is checked that every task has a trajectory."
+
+NAMES = {
+    "keys": "published keys",
+    "anchors": "file of published heads",
+    "heads": "kept heads",
+    "chain": "id of the chain",
+    "tasks": "task list",
+}
 
 Value = TypeVar("Value")
 
@@ -34,7 +48,9 @@ def bundle_too_large(bundle: Any) -> str:
     return says and f"{says} The command import_audit takes any."
 
 
-def known(keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | None = None, chain: str = "") -> Given:
+def known(
+    keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | None = None, chain: str = "", heads: str = ""
+) -> Given:
     """All of it as checks take it; Incomplete names every one that is something else."""
     problems: list[Problem] = []
     given = Given(
@@ -42,6 +58,7 @@ def known(keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | Non
         anchors=_kept(problems, "anchors", lambda: _heads(_text(anchors))) if anchors else None,
         tasks=_kept(problems, "tasks", lambda: task_list(_text(tasks))) if tasks else None,
         chain=_kept(problems, "chain", lambda: chain_id(chain)) if chain.strip() else None,
+        heads=_kept(problems, "heads", lambda: [kept_head(each) for each in heads.split()]) if heads.strip() else None,
     )
     if problems:
         raise Incomplete(problems)
@@ -50,11 +67,23 @@ def known(keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | Non
 
 def as_text(given: Given) -> str:
     """For `given_of`. In ASCII: no database takes every character that JSON can have."""
-    return json.dumps({"keys": given.keys, "anchors": given.anchors, "tasks": given.tasks, "chain": given.chain})
+    return json.dumps({name: getattr(given, name) for name in NAMES})
 
 
 def given_of(text: str) -> Given:
     return Given(**json.loads(text))
+
+
+def names_of(given: Given) -> list[str]:
+    """What of it somebody gave, by the names of the columns of `Given`."""
+    return [name for name in NAMES if getattr(given, name) is not None]
+
+
+def in_words(names: list[str] | None) -> str:
+    """``names`` as `names_of` gives them; None where nobody recorded them."""
+    if names is None:
+        return "not recorded"
+    return ", ".join(NAMES[name] for name in names) or "nothing"
 
 
 def _kept(problems: list[Problem], name: str, read: Callable[[], Value]) -> Value | None:
@@ -63,14 +92,6 @@ def _kept(problems: list[Problem], name: str, read: Callable[[], Value]) -> Valu
     except (BadKeys, Malformed) as error:
         problems.append(Problem(f"{name}_unusable", f"The {NAMES[name]} cannot be read: {error}", name))
         return None
-
-
-NAMES = {
-    "keys": "published keys",
-    "anchors": "file of published heads",
-    "tasks": "task list",
-    "chain": "id of the chain",
-}
 
 
 def _text(file: Any) -> str:

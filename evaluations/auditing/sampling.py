@@ -76,17 +76,27 @@ def _sound(audit: Audit, size: int, tasks: int, seed: str) -> None:
         raise Incomplete([Problem("seed_unusable", SEED_TOO_LONG, "seed")])
     if not seed.isprintable():
         raise Incomplete([Problem("seed_unusable", "A seed is a line of printable characters.", "seed")])
-    _every_picture(audit.submission)
+    _everything_came(audit.submission)
 
 
-def _every_picture(audited: Submission) -> None:
-    """Refuse (Conflict) where steps had a picture that did not come: their label would be another judgement."""
+def _everything_came(audited: Submission) -> None:
+    """Refuse (Conflict) where a picture or another file is not here: a label without it would be another judgement, and
+    no evidence of the sample could hold it. What came covered, and says so, is there."""
+    held = redactions.holding(audited)
     steps = Step.objects.filter(trajectory__submission=audited)
-    missing = steps.filter(withheld__isnull=False, screenshot__isnull=True).count()
-    if missing:
+    files = Attachment.objects.filter(trajectory__submission=audited)
+    columns: Any = steps.filter(withheld__isnull=False).values_list("trajectory", "withheld", "screenshot")
+    told = [(trajectory, stated["sha256"], shown) for trajectory, stated, shown in columns]
+    covered = {(trajectory, sha256) for trajectory, sha256, shown in told if shown is not None and sha256 in held}
+    pictures = sum((trajectory, sha256) not in covered for trajectory, sha256, _ in told)
+    gone = files.filter(withheld=True).values_list("trajectory", "sha256")
+    others = sum(file not in covered for file in gone)  # the original of a covered picture may have come as a file, too
+    lacking = [f"the pictures of {pictures} of {steps.count()} steps"] if pictures else []
+    lacking += [f"{others} of {files.count()} files of trajectories"] if others else []
+    if lacking:
         raise Conflict(
-            f"The pictures of {missing} of {steps.count()} steps did not come with this bundle, so nobody can label "
-            "them again. Ask the submitter for the bundle with its screenshots, and open that."
+            f"Nobody can label this again: {' and '.join(lacking)} did not come with the bundle, or could not be "
+            "opened. Ask the submitter for the bundle with its screenshots, and open that."
         )
 
 

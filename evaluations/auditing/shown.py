@@ -7,7 +7,7 @@ from datetime import datetime
 
 from annotation.models import Attachment, Benchmark, KeyPoint, Screenshot, Step, Task, Trajectory
 from evaluations.auditing.files import Kept
-from evaluations.auditing.gathering import BATCH, Ground, LeftOut, when
+from evaluations.auditing.gathering import BATCH, LARGEST, Ground, LeftOut, largest, when
 from evaluations.verifier.documents import Document
 
 Tasks = dict[tuple[str, int], Task]
@@ -74,6 +74,8 @@ def _problem(line: Document, tasks: Tasks, ground: Ground, positions: set[int]) 
         return "the catalogue has no such version of its task"
     if line["task_id"] in ground.trajectories or line["position"] in positions:
         return "its task, or its place, has another trajectory"
+    if largest(line) > LARGEST:
+        return f"it has a number that is larger than {LARGEST:,}"
     indexes = [step["index"] for step in line["steps"]]
     if sorted(indexes) != list(range(len(indexes))):
         return "its steps are not numbered from 0 on"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -23,6 +23,8 @@ from judges.imports import IMPORTED
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.scorer import KeyPointEvidence, Score, StepEvidence
 from judges.working import holding
+
+JUDGED_AT = START + timedelta(days=30)
 
 
 def judged(
@@ -47,7 +49,7 @@ def judged(
     told = _Told(benchmark, _judge(name, imported=not repetitions), random, accuracy, unscored)
     with transaction.atomic():
         if not repetitions:
-            saved(told.judgment(case, imported=_imported(number)) for number, case in enumerate(cases, 1))
+            saved(told.judgment(case, JUDGED_AT, imported=_imported(number)) for number, case in enumerate(cases, 1))
             return told.judge
         for submission in submissions:
             own = [case for case in cases if case.submission == submission.pk]
@@ -65,7 +67,8 @@ def _imported(row: int) -> dict[str, Any]:
 
 
 def _run(told: _Told, submission: Submission, cases: list[Case], repetitions: int, failed: float) -> JudgeRun:
-    made = START + timedelta(days=30)
+    last = submission.events.order_by("sequence").last()
+    made = max(JUDGED_AT, last.at) if last else JUDGED_AT  # no event is older than the one before it
     run = JudgeRun.objects.create(
         judge=told.judge, submission=submission, repetitions=repetitions, started_at=made, finished_at=made
     )
@@ -78,7 +81,7 @@ def _run(told: _Told, submission: Submission, cases: list[Case], repetitions: in
             row = RunItem(run=run, trajectory_id=key, repetition=number, attempt=1, taken_at=made, **end)
             items.append(row)
     done = [item for item in saved(items) if item.done_at is not None]
-    saved(told.judgment(by_key[item.trajectory_id], item=item, repetition=item.repetition) for item in done)
+    saved(told.judgment(by_key[item.trajectory_id], made, item=item, repetition=item.repetition) for item in done)
     _recorded(run)
     return run
 
@@ -101,7 +104,7 @@ class _Told:
         self.tasks = {row.external_id: row for row in benchmark.tasks.order_by("version")}
         self.agents = {row.name: row for row in Agent.objects.all()}
 
-    def judgment(self, case: Case, **fields: Any) -> Judgment:
+    def judgment(self, case: Case, made_at: datetime, **fields: Any) -> Judgment:
         score = self._score(case)
         tokens = self.random.randint(3_000, 9_000)
         return Judgment(
@@ -119,7 +122,7 @@ class _Told:
             model=self.judge.model,
             tokens=tokens,
             cost=Decimal(tokens) / 1_000_000 if "item" in fields else None,
-            made_at=START + timedelta(days=30),
+            made_at=made_at,
             **fields,
         )
 

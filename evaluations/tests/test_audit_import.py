@@ -314,10 +314,12 @@ def test_keys_that_are_none_are_refused(frozen: Submission, tmp_path: Path) -> N
 def test_a_bundle_is_opened_once(frozen: Submission, tmp_path: Path) -> None:
     path = bundle(frozen, tmp_path)
     open_bundle(path, auditor())
+    auditor("bea")
     before = rows()
 
     with pytest.raises(AuditRefused, match="open here already"):
-        open_bundle(path, auditor())
+        open_bundle(path, auditor("bea"))
+    open_bundle(path, auditor())
 
     assert rows() == before
 

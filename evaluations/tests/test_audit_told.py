@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from annotation import testing
 from evaluations.auditing import sampling
 from evaluations.auditing.importing import open_bundle
-from evaluations.models import Audit
+from evaluations.models import Audit, AuditCheck
 from evaluations.tests.audited import add_people, auditor, client_of, relabel, work
 from evaluations.tests.test_audit_pages import posted, run, text, uploaded
 
@@ -162,11 +164,16 @@ def test_the_report_says_who_labelled_only_when_they_have(amy: Client, audit: Au
 # --- the desk --------------------------------------------------------------------------------------------------------
 
 
+def checked(audit: Audit, findings: list[dict[str, Any]]) -> None:
+    """Again, and found was this."""
+    row = {"checked_by": audit.opened_by, "checked_at": timezone.now(), "key_trusted": False}
+    AuditCheck.objects.create(audit=audit, given=[], findings=findings, **row)
+
+
 def test_checks_are_told_as_on_the_page_of_evidence(amy: Client, audit: Audit) -> None:
     row = audit.submission.trajectories.earliest("pk")
     (first,) = [each for each in audit.findings if each["name"] == "final_verdicts"]
-    first |= {"result": "fail", "places": [row.task.external_id, "MANIFEST.json"]}
-    audit.save(update_fields=["findings"])
+    checked(audit, [first | {"result": "fail", "places": [row.task.external_id, "MANIFEST.json"]}])
 
     page = text(amy.get(reverse("audit", args=[audit.pk])))
     table = page[page.index('<table class="claims">') :]
@@ -180,8 +187,7 @@ def test_checks_are_told_as_on_the_page_of_evidence(amy: Client, audit: Audit) -
 
 
 def test_a_report_on_paper_has_the_places_in_its_text(amy: Client, audit: Audit) -> None:
-    audit.findings[0] |= {"result": "fail", "places": ["labels.jsonl", "events.jsonl"]}
-    audit.save(update_fields=["findings"])
+    checked(audit, [audit.findings[0] | {"result": "fail", "places": ["labels.jsonl", "events.jsonl"]}])
 
     page = pages(amy, audit)[1]
 

@@ -101,13 +101,10 @@ def test_the_same_bundle_again_leads_to_its_audit(amy: Client, arrived: Audit) -
     work()
 
     page = shown(amy, again)
-    assert f"as audit {arrived.pk}." in page
-    assert f'<a href="{reverse("audit", args=[arrived.pk])}">Open audit {arrived.pk}</a>' in page
+    assert "<b>Checked again</b>" in page
+    assert f'<a href="{reverse("audit", args=[arrived.pk])}#checked">' in page
     answer = told(amy, again)
-    assert (answer["audit"], answer["refused"]) == (
-        arrived.pk,
-        f"This very bundle is open here already, as audit {arrived.pk}.",
-    )
+    assert (answer["audit"], answer["again"], answer["refused"]) == (arrived.pk, True, "")
 
 
 def test_the_api_tells_how_far_it_is(amy: Client) -> None:

@@ -25,7 +25,7 @@ from evaluations import jobs, uploads
 from evaluations.auditing import arriving
 from evaluations.auditing.importing import open_bundle
 from evaluations.auditing.knowing import as_text, given_of
-from evaluations.models import Audit, BundleUpload
+from evaluations.models import Audit, AuditCheck, BundleUpload
 from evaluations.tests.audited import auditor
 from evaluations.tests.hand_made_bundle import HandMade
 from evaluations.verifier.checking import Given
@@ -312,14 +312,29 @@ def test_who_may_open_bundles_no_more_opens_none(upload: BundleUpload) -> None:
 # --- the same bundle -------------------------------------------------------------------------------------------------
 
 
-def test_the_same_bundle_again_names_the_audit_to_who_reads_it(data: bytes) -> None:
+def test_the_same_bundle_again_names_the_audit_only_to_who_reads_it(data: bytes) -> None:
     audit = worked(waiting_upload(data)).audit
     assert audit is not None
     again, stranger = worked(waiting_upload(data)), worked(waiting_upload(data, "bea"))
 
-    assert (again.audit, again.refused) == (audit, f"This very bundle is open here already, as audit {audit.pk}.")
-    assert (stranger.audit, stranger.refused) == (None, "This very bundle is open here already.")
-    assert Audit.objects.count() == 1
+    assert (again.audit, again.again, again.refused, again.given) == (audit, True, "", "")
+    assert (stranger.audit, stranger.again, stranger.refused) == (None, False, "This very bundle is open here already.")
+    assert (Audit.objects.count(), AuditCheck.objects.count(), stored()) == (1, 2, [])
+
+
+@pytest.mark.parametrize("meanwhile", [uploads.cancel, falls_silent])
+def test_a_check_whose_upload_is_no_longer_a_workers_is_not_kept(
+    data: bytes, meanwhile: Callable[[BundleUpload], None]
+) -> None:
+    worked(waiting_upload(data))
+    late = arrivals.take(BundleUpload, str(waiting_upload(data).pk))
+    assert late is not None
+    meanwhile(late)
+    arrivals.take(BundleUpload, str(late.pk))
+
+    arriving.open_taken(late)
+
+    assert AuditCheck.objects.count() == 1
 
 
 def test_a_bundle_that_somebody_else_opens_meanwhile_is_open_already(

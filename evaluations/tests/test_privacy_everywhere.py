@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotation import privacy, testing, workflow
 from annotation.models import Person, Submission
 from annotation.references import references
-from evaluations.models import Audit, AuditDecision, BundleUpload
+from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload
 from judges.models import Expectation, Judge, JudgeRun, ModelTerms, PromptSet
 
 pytestmark = pytest.mark.django_db
@@ -22,6 +22,7 @@ People = dict[str, Person]
 # Whose other columns somebody looked at: they tell of the person who is named there, and of nobody else.
 LOOKED_AT = {
     "evaluations.Audit.opened_by",
+    "evaluations.AuditCheck.checked_by",
     "evaluations.AuditDecision.decided_by",
     "evaluations.BundleUpload.uploaded_by",
     "judges.Expectation.written_by",
@@ -51,10 +52,11 @@ def did_everything(person: Person, submission: Submission) -> None:
         submission=opened,
         file_name=f"{word}-audit.zip",
         manifest=f"{version}",
-        findings=[{"places": ["of the bundle"]}],
         opened_by=person,
         opened_at=at,
     )
+    said = {"given": ["keys"], "key_trusted": False, "findings": [{"places": ["of the bundle"]}]}
+    AuditCheck.objects.create(audit=audit, checked_by=person, checked_at=at, **said)
     BundleUpload.objects.create(
         uploaded_by=person, file_name=f"{word}-bundle.zip", findings=[{"places": ["of the bundle"]}]
     )
@@ -92,7 +94,10 @@ def test_rows_say_what_they_are_about_without_numbers_of_rows_and_people(
     assert expectation["task"] == "task_0000"
     assert expectation["written_at"].endswith("+00:00")
     columns = {name for rows in found.values() for row in rows for name in row}
-    assert columns & {"id", "created_by", "loaded_by", "changed_by", "opened_by", "decided_by", "written_by"} == set()
+    assert (
+        columns & {"id", "created_by", "loaded_by", "changed_by", "opened_by", "checked_by", "decided_by", "written_by"}
+        == set()
+    )
 
 
 def test_every_column_that_refers_to_a_person_was_looked_at() -> None:

@@ -19,6 +19,7 @@ from evaluations import audit_tables, uploads
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
 from evaluations.auditing import desk, sampling
 from evaluations.auditing.beside import beside
+from evaluations.auditing.checked import RUNS_IT, checks_of, pseudonyms
 from evaluations.auditing.result import labelled_by, result
 from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
 from evaluations.models import Audit, SigningKey
@@ -145,8 +146,8 @@ def _audit(request: Request, found: Audit, status: int = 200, **forms: Any) -> H
 
 def _shown(found: Audit) -> dict[str, Any]:
     """What page and report have in common."""
-    came = result(found)
-    names = dict(found.submission.memberships.values_list("person_id", "pseudonym"))
+    came, checks = result(found), checks_of(found)
+    names = pseudonyms(found)
     differing = came.differing if came else []
     links = {each.audited: reverse("submission-trajectory", args=[each.audited]) for each in differing}
     decisions = reversed(found.decisions.all())
@@ -155,9 +156,11 @@ def _shown(found: Audit) -> dict[str, Any]:
         "submission": found.submission,
         "trajectories": found.submission.trajectories.count(),
         "sample": found.sample,
-        "decisions": [(each, names.get(each.decided_by_id, "")) for each in decisions],
-        "counts": counted(found.findings),
-        "findings": finding_rows(found.findings, _trajectories(found)),
+        "decisions": [(each, names.get(each.decided_by_id, RUNS_IT)) for each in decisions],
+        "check": checks[0],
+        "earlier": checks[1:],
+        "counts": counted(checks[0].row.findings),
+        "findings": finding_rows(checks[0].row.findings, _trajectories(found)),
         "own_key": found.key_trusted and SigningKey.objects.filter(key_id=found.key_id).exists(),
         "beside": beside(found),
         "labelled_by": labelled_by(found) if came else None,

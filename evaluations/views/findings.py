@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evaluations.verifier.findings import kinds_told
+
+MOST_OF_A_KIND = 200  # that a page lists; claims.json and the API have all
 CHIPS = {"pass": "ok", "fail": "bad", "note": "warn"}
 WORDS = {"pass": ("passed", "passed"), "fail": ("failed", "failed"), "note": ("note", "notes")}
 
@@ -22,17 +25,20 @@ def counted(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
 def finding_rows(findings: Iterable[Mapping[str, Any]], trajectories: Mapping[str, int]) -> list[dict[str, Any]]:
     """A row of each of ``findings`` (`Finding.as_json`); a place that is a task id of ``trajectories`` leads there.
 
-    ``anchor`` is the id of the row in the page: of several with one name the first has it.
+    ``anchor`` is the id of the row in the page: of several with one name the first has it. ``kinds`` are those of
+    a text that tells of several (`told_by_kind`), each with the first that is told of it, and how many ``more``.
     """
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
     for finding in findings:
-        name = finding["name"]
+        name, (sentence, kinds) = finding["name"], kinds_told(finding["says"])
         rows.append(
             {
                 **finding,
                 "anchor": "" if name in seen else f"claim-{name}",
                 "chip": CHIPS[finding["result"]],
+                "says": sentence,
+                "kinds": [(kind, told[:MOST_OF_A_KIND], len(told[MOST_OF_A_KIND:])) for kind, told in kinds],
                 "places": [(place, trajectories.get(place)) for place in finding["places"]],
             }
         )

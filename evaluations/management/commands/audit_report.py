@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from annotation.models.events import instant
 from evaluations import audit_tables
 from evaluations.auditing.beside import beside
+from evaluations.auditing.checked import Checked, checks_of
 from evaluations.auditing.result import result
 from evaluations.management.audits import find_audit, seed_told
 from evaluations.models import Audit
@@ -32,6 +33,8 @@ class Command(BaseCommand):
             return
         self.stdout.write(f"Audit {audit.pk} of {visible(str(audit.submission))}, {visible(audit.file_name)}")
         self.stdout.write(told_as_lines(audit.manifest, _key(audit), _findings(audit)))
+        for check in checks_of(audit)[1:]:
+            self.stdout.write(_earlier(check))
         self._sample(audit)
         for decision in audit.decisions.all():
             self.stdout.write(f"{decision} {instant(decision.decided_at)}: {visible(decision.reason)}")
@@ -58,6 +61,12 @@ def _key(audit: Audit) -> str:
     return f"{audit.key_id}, {known}"
 
 
+def _earlier(check: Checked) -> str:
+    failed = ", ".join(each["name"] for each in check.row.failed) or "none"
+    at = instant(check.row.checked_at)
+    return f"Checked earlier, {at}, by {check.by}, given: {check.given}, key: {check.row.key_id}; failed: {failed}."
+
+
 def _findings(audit: Audit) -> list[Finding]:
     return [
         Finding(each["name"], each["title"], Result(each["result"]), each["says"], tuple(each["places"]))
@@ -76,6 +85,7 @@ def _as_json(audit: Audit) -> dict[str, Any]:
         "key_id": audit.key_id,
         "key_trusted": audit.key_trusted,
         "findings": audit.findings,
+        "checks": [each.as_json() for each in checks_of(audit)],
         "sample": sample and _drawn(audit, sample.pk),
         **beside(audit).as_json(),
         "result": found.as_json() if found else None,

@@ -1,4 +1,4 @@
-"""import_audit BUNDLE.zip --as USERNAME [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--tasks FILE]"""
+"""import_audit BUNDLE --as USERNAME [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH]... [--tasks FILE]"""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from evaluations.verifier import main
 
 
 class Command(BaseCommand):
-    help = "Open somebody's evidence bundle to audit it: checked as a whole, then read-only in the pages, or refused."
+    help = (
+        "Open somebody's evidence bundle to audit it: checked as a whole, then read-only in the pages, or refused. One "
+        "that is open here already, and read by who sends it, is checked again."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
@@ -40,6 +43,7 @@ class Command(BaseCommand):
             raise CommandError(f"The bundle was not opened. {refused}") from refused
         except ImportStopped as error:
             raise CommandError(str(error)) from error
-        failed = [each["name"] for each in audit.findings if each["result"] == "fail"]
+        failed = [each["name"] for each in audit.newest_check.failed]
         says = f"these checks failed: {', '.join(failed)}" if failed else "no check failed"
-        self.stdout.write(f"audit {audit.pk}: submission {audit.submission_id}, {audit.submission}; {says}.")
+        again = "checked again, " if audit.checks.count() > 1 else ""
+        self.stdout.write(f"audit {audit.pk}: {again}submission {audit.submission_id}, {audit.submission}; {says}.")

@@ -1,4 +1,4 @@
-"""verify_evidence BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--tasks FILE] [--json]"""
+"""verify_evidence BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH]... [--tasks FILE] [--json]"""
 
 from __future__ import annotations
 
