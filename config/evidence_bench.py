@@ -3,8 +3,8 @@
 Submissions of 30 and of 300 trajectories with 20 screenshots of 60 kB each, reviewed to the freeze through the verbs,
 on SQLite. Of each a process of its own writes the bundle, another one checks it by the verify.py inside, and a third
 one opens it as an audit. The peaks of the larger case must be those of the smaller one: memory does not grow with the
-screenshots. Nothing fails on that, since times and sizes depend on the machine; what is over the budget is marked. A
-bundle that its own check does not pass is a fault and ends the benchmark.
+screenshots. A peak that does grow is marked, and the exit code is 1 then; seconds and sizes depend on the machine and
+are only told. A bundle that its own check does not pass ends the benchmark.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import io
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,14 +57,19 @@ def picture(number: int) -> bytes:
     return stream.getvalue()
 
 
-def made(data: str, count: int) -> int:
-    """A frozen submission in an empty database; its number."""
+def migrated(data: str) -> None:
+    """An empty database, which every other one begins as: making it takes longer than a small case."""
     _set_up(data)
     from django.core.management import call_command  # noqa: PLC0415 - after the setup
 
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+def made(data: str, count: int) -> int:
+    """A frozen submission in an empty database; its number."""
+    _set_up(data)
     from annotation import ingest, testing, workflow  # noqa: PLC0415
 
-    call_command("migrate", verbosity=0, interactive=False)
     package = Path(data, "package")
     for number in range(count):
         pictures = {f"{step:04d}.png": picture(number * STEPS + step) for step in range(STEPS)}
@@ -106,12 +112,9 @@ def checked(data: str) -> Cost:
 def opened(data: str, path: str) -> Cost:
     """Open it as an audit, on another instance."""
     _set_up(data)
-    from django.core.management import call_command  # noqa: PLC0415
-
     from annotation.models import Person  # noqa: PLC0415
     from evaluations.auditing.importing import open_bundle  # noqa: PLC0415
 
-    call_command("migrate", verbosity=0, interactive=False)
     auditor = Person.objects.create_superuser("amy", "amy@people.example")
     started = time.perf_counter()
     open_bundle(Path(path), auditor)
@@ -146,21 +149,36 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"Evidence bundles with {STEPS} screenshots a trajectory, SQLite: most memory in MB, seconds")  # noqa: T201
     print(f"{'trajectories':>12}{'zip MB':>9}" + "".join(f"{name:>18}" for name in WORKS))  # noqa: T201
     costs = []
-    for count in chosen.trajectories:
-        with tempfile.TemporaryDirectory(prefix="webverdict-evidence-") as folder:
-            there, elsewhere = str(Path(folder, "there")), str(Path(folder, "elsewhere"))
-            pk = apart(made, there, count)
-            bundle = Path(there, BUNDLE)
-            of_one = [apart(written, there, pk), apart(checked, there), apart(opened, elsewhere, str(bundle))]
-            size = bundle.stat().st_size / 1e6
-        costs.append(of_one)
-        line = "".join(f"{cost.peak:>10,.0f}{cost.seconds:>8.1f}" for cost in of_one)
-        print(f"{count:>12,}{size:>9,.0f}{line}", flush=True)  # noqa: T201
-    for name, first, last in zip(WORKS, costs[0], costs[-1], strict=True):
-        growth = last.peak / first.peak
-        verdict = "flat" if growth <= GROWTH else "OVER THE BUDGET"
+    with tempfile.TemporaryDirectory(prefix="webverdict-evidence-") as folder:
+        apart(migrated, str(Path(folder, "empty")))
+        for count in chosen.trajectories:
+            size, of_one = measured(Path(folder), count)
+            costs.append(of_one)
+            line = "".join(f"{cost.peak:>10,.0f}{cost.seconds:>8.1f}" for cost in of_one)
+            print(f"{count:>12,}{size:>9,.0f}{line}", flush=True)  # noqa: T201
+    return grown(costs[0], costs[-1])
+
+
+def measured(folder: Path, count: int) -> tuple[float, list[Cost]]:
+    """The MB of the bundle of a case, and what it cost in the order of `WORKS`; nothing of it stays on the disk."""
+    there, elsewhere = (shutil.copytree(folder / "empty", folder / name) for name in ("there", "elsewhere"))
+    pk, bundle = apart(made, str(there), count), there / BUNDLE
+    costs = [apart(written, str(there), pk), apart(checked, str(there)), apart(opened, str(elsewhere), str(bundle))]
+    size = bundle.stat().st_size / 1e6
+    shutil.rmtree(there)
+    shutil.rmtree(elsewhere)
+    return size, costs
+
+
+def grown(first: list[Cost], last: list[Cost]) -> int:
+    """Say of each of `WORKS` how its peak grows from the first case to the last one; the exit code."""
+    over = False
+    for name, small, large in zip(WORKS, first, last, strict=True):
+        growth = large.peak / small.peak
+        over |= growth > GROWTH
+        verdict = "OVER THE BUDGET" if growth > GROWTH else "flat"
         print(f"{name}: the peak grows {growth:.2f} times, {verdict}")  # noqa: T201
-    return 0
+    return int(over)
 
 
 if __name__ == "__main__":

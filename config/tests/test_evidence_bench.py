@@ -1,0 +1,43 @@
+"""The benchmark of evidence bundles, at its smallest: every row is there, and a peak that grows is an exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+
+from config.evidence_bench import GROWTH, WORKS, Cost, grown
+
+FLAT = [Cost(100, 1.0) for _ in WORKS]
+
+
+def test_it_measures_every_work_of_a_case_and_ends_well_where_no_peak_grows() -> None:
+    """One test of one case, which takes seconds; a peak that grows is another test, since no small case has one."""
+    command = [sys.executable, "-m", "config.evidence_bench", "--trajectories", "1"]
+    environment = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    _title, head, *cases = done.stdout.splitlines()[: -len(WORKS)]
+    assert head.split() == ["trajectories", "zip", "MB", *WORKS]
+    rows = [[float(cell) for cell in case.split()] for case in cases]
+    assert [row[0] for row in rows] == [1]
+    assert {len(row) for row in rows} == {2 + 2 * len(WORKS)}
+    assert all(peak > 10 for row in rows for peak in row[2::2])
+    ends = [line.partition(": the peak grows ") for line in done.stdout.splitlines()[-len(WORKS) :]]
+    assert [name for name, *_ in ends] == list(WORKS)
+    assert [says.endswith(" times, flat") for *_, says in ends] == [True] * len(WORKS)
+
+
+@pytest.mark.parametrize("work", range(len(WORKS)))
+def test_one_peak_that_grows_is_marked_and_is_the_exit_code(work: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert grown(FLAT, FLAT) == 0
+    assert "OVER" not in capsys.readouterr().out
+    last = [Cost(100 * GROWTH + 1, 1.0) if number == work else cost for number, cost in enumerate(FLAT)]
+    assert grown(FLAT, last) == 1
+    marked = [line for line in capsys.readouterr().out.splitlines() if line.endswith("OVER THE BUDGET")]
+    assert marked == [f"{WORKS[work]}: the peak grows 1.21 times, OVER THE BUDGET"]
