@@ -1,10 +1,11 @@
 """What an evidence bundle costs: ``python -m config.evidence_bench``, a part of `make bench`.
 
-Submissions of 30 and of 300 trajectories with 20 screenshots of 60 kB each, reviewed to the freeze through the verbs,
+Submissions of 300 trajectories with 2 and with 20 screenshots of 60 kB each, reviewed to the freeze through the verbs,
 on SQLite. Of each a process of its own writes the bundle, another one checks it by the verify.py inside, and a third
 one opens it as an audit. The peaks of the larger case must be those of the smaller one: memory does not grow with the
-screenshots. A peak that does grow is marked, and the exit code is 1 then; seconds and sizes depend on the machine and
-are only told. A bundle that its own check does not pass ends the benchmark.
+screenshots. The records are held in memory, so it does grow with the trajectories; compare `--trajectories 30`. A peak
+that grows is marked, and the exit code is 1 then; seconds and sizes depend on the machine and are only told. A bundle
+that its own check does not pass ends the benchmark.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from PIL import Image
 
 from config.checks import PROFILE_VARIABLES
 
-CASES = (30, 300)  # trajectories
-STEPS = 20  # of each, with a screenshot
+TRAJECTORIES = 300
+SCREENSHOTS = (2, 20)  # of each trajectory, one a step: the cases
 SIDE = 141  # pixels: 60 kB, since nothing makes noise smaller
 WORKS = ("written", "checked", "opened")
 BUNDLE = "bundle.zip"
@@ -65,15 +66,15 @@ def migrated(data: str) -> None:
     call_command("migrate", verbosity=0, interactive=False)
 
 
-def made(data: str, count: int) -> int:
-    """A frozen submission in an empty database; its number."""
+def made(data: str, count: int, steps: int) -> int:
+    """A frozen submission of ``count`` trajectories in an empty database; its number."""
     _set_up(data)
     from annotation import ingest, testing, workflow  # noqa: PLC0415
 
     package = Path(data, "package")
     for number in range(count):
-        pictures = {f"{step:04d}.png": picture(number * STEPS + step) for step in range(STEPS)}
-        testing.write_trajectory(package, testing.result_v2(number, STEPS), pictures)
+        pictures = {f"{step:04d}.png": picture(number * steps + step) for step in range(steps)}
+        testing.write_trajectory(package, testing.result_v2(number, steps), pictures)
     shops = testing.benchmark(count)
     report, submission = ingest.import_submission(package, benchmark=shops, agent_name="Careful Agent")
     if submission is None:
@@ -144,25 +145,27 @@ def apart(work: Callable[..., Made], *given: Any) -> Made:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m config.evidence_bench", description=__doc__)
-    parser.add_argument("--trajectories", type=int, nargs="+", default=CASES, help="the cases; 30 and 300 without it")
+    parser.add_argument("--trajectories", type=int, default=TRAJECTORIES, help="of every case; 300 without it")
+    parser.add_argument("--screenshots", type=int, nargs="+", default=SCREENSHOTS, help="of a trajectory; 2 and 20")
     chosen = parser.parse_args(arguments)
-    print(f"Evidence bundles with {STEPS} screenshots a trajectory, SQLite: most memory in MB, seconds")  # noqa: T201
-    print(f"{'trajectories':>12}{'zip MB':>9}" + "".join(f"{name:>18}" for name in WORKS))  # noqa: T201
+    count = chosen.trajectories
+    print(f"Evidence bundles of {count:,} trajectories, SQLite: most memory in MB, seconds")  # noqa: T201
+    print(f"{'screenshots':>12}{'zip MB':>9}" + "".join(f"{name:>18}" for name in WORKS))  # noqa: T201
     costs = []
     with tempfile.TemporaryDirectory(prefix="webverdict-evidence-") as folder:
         apart(migrated, str(Path(folder, "empty")))
-        for count in chosen.trajectories:
-            size, of_one = measured(Path(folder), count)
+        for steps in chosen.screenshots:
+            size, of_one = measured(Path(folder), count, steps)
             costs.append(of_one)
             line = "".join(f"{cost.peak:>10,.0f}{cost.seconds:>8.1f}" for cost in of_one)
-            print(f"{count:>12,}{size:>9,.0f}{line}", flush=True)  # noqa: T201
+            print(f"{count * steps:>12,}{size:>9,.0f}{line}", flush=True)  # noqa: T201
     return grown(costs[0], costs[-1])
 
 
-def measured(folder: Path, count: int) -> tuple[float, list[Cost]]:
+def measured(folder: Path, count: int, steps: int) -> tuple[float, list[Cost]]:
     """The MB of the bundle of a case, and what it cost in the order of `WORKS`; nothing of it stays on the disk."""
     there, elsewhere = (shutil.copytree(folder / "empty", folder / name) for name in ("there", "elsewhere"))
-    pk, bundle = apart(made, str(there), count), there / BUNDLE
+    pk, bundle = apart(made, str(there), count, steps), there / BUNDLE
     costs = [apart(written, str(there), pk), apart(checked, str(there)), apart(opened, str(elsewhere), str(bundle))]
     size = bundle.stat().st_size / 1e6
     shutil.rmtree(there)

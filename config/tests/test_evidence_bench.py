@@ -16,16 +16,16 @@ FLAT = [Cost(100, 1.0) for _ in WORKS]
 
 def test_it_measures_every_work_of_a_case_and_ends_well_where_no_peak_grows() -> None:
     """One test of one case, which takes seconds; a peak that grows is another test, since no small case has one."""
-    command = [sys.executable, "-m", "config.evidence_bench", "--trajectories", "1"]
+    command = [sys.executable, "-m", "config.evidence_bench", "--trajectories", "1", "--screenshots", "3"]
     environment = {"PATH": os.environ["PATH"]}
     done = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     _title, head, *cases = done.stdout.splitlines()[: -len(WORKS)]
-    assert head.split() == ["trajectories", "zip", "MB", *WORKS]
+    assert head.split() == ["screenshots", "zip", "MB", *WORKS]
     rows = [[float(cell) for cell in case.split()] for case in cases]
-    assert [row[0] for row in rows] == [1]
+    assert [row[0] for row in rows] == [3]
     assert {len(row) for row in rows} == {2 + 2 * len(WORKS)}
     assert all(peak > 10 for row in rows for peak in row[2::2])
     ends = [line.partition(": the peak grows ") for line in done.stdout.splitlines()[-len(WORKS) :]]

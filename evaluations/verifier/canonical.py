@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 MOST_DIGITS = 30  # of a number: more is no count, time or rate, and Python takes for ever over a million digits
@@ -28,7 +29,20 @@ def digest(value: Any) -> str:
 
 def as_text(value: Any) -> bytes:
     """A JSON document for people, the same bytes for the same value."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True).encode() + b"\n"
+    return "".join(_text_of_value(value)).encode()
+
+
+def text_digest(value: Any) -> str:
+    """SHA-256 of `as_text`, in hex, without all of it in memory."""
+    hashed = hashlib.sha256()
+    for piece in _text_of_value(value):
+        hashed.update(piece.encode())
+    return hashed.hexdigest()
+
+
+def _text_of_value(value: Any) -> Iterator[str]:
+    yield from json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True).iterencode(value)
+    yield "\n"
 
 
 def parsed(text: str) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from evaluations.verifier.canonical import as_text
+import hashlib
+
+from evaluations.verifier.canonical import as_text, text_digest
 from evaluations.verifier.crate import Listed, crate
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, failed, noted, passed
@@ -41,7 +43,7 @@ def companions_finding(package: Package, bundle: Bundle, digests: dict[str, str]
         some = f"{', '.join(other[:3])}{' and others' if len(other) > 3 else ''}"
         says = f"{some} not among the schemas of this format, or missing: they are the same ones in every version."
         return failed("companions", COMPANIONS_TITLE, says, other)
-    wrong = [name for name in present if package.read(name) != made[name]]
+    wrong = [name for name in present if digests[name] != made[name]]
     if not wrong:
         says = f"All {len(present)} files are as they are made here, byte for byte."
         return passed("companions", COMPANIONS_TITLE, says)
@@ -58,11 +60,14 @@ def _left_out(present: list[str]) -> list[str]:
     return found if any(name.startswith("schemas/") for name in present) else [*found, "schemas/"]
 
 
-def _companions_made(package: Package, bundle: Bundle, digests: dict[str, str]) -> dict[str, bytes]:
+def _companions_made(package: Package, bundle: Bundle, digests: dict[str, str]) -> dict[str, str]:
+    """The SHA-256 that each should have, by name."""
     names = [name for name in package.names() if name not in (MANIFEST, SIGNATURE, CRATE)]
     listed: list[Listed] = [(name, digests[name], package.size(name)) for name in names]
     paths = {*names, CRATE, MANIFEST, SIGNATURE}
-    return {README: readme(bundle.submission, paths), CRATE: as_text(crate(bundle, listed)), **schema_files()}
+    made = {README: readme(bundle.submission, paths), **schema_files()}
+    found = {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
+    return found | {CRATE: text_digest(crate(bundle, listed))}
 
 
 # --- the program -----------------------------------------------------------------------------------------------------
