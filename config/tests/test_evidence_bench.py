@@ -9,9 +9,10 @@ import sys
 import pytest
 from django.conf import settings
 
-from config.evidence_bench import GROWTH, WORKS, Cost, grown
+from config.evidence_bench import SHARE, WORKS, Case, Cost, grown
 
 FLAT = [Cost(100, 1.0) for _ in WORKS]
+ADDED = 300  # MB
 
 
 def test_it_measures_every_work_of_a_case_and_ends_well_where_no_peak_grows() -> None:
@@ -28,16 +29,21 @@ def test_it_measures_every_work_of_a_case_and_ends_well_where_no_peak_grows() ->
     assert [row[0] for row in rows] == [3]
     assert {len(row) for row in rows} == {2 + 2 * len(WORKS)}
     assert all(peak > 10 for row in rows for peak in row[2::2])
-    ends = [line.partition(": the peak grows ") for line in done.stdout.splitlines()[-len(WORKS) :]]
+    ends = [
+        line.partition(": the peak grows by 0 MB while the bundle grows by 0 MB, ")
+        for line in done.stdout.splitlines()[-len(WORKS) :]
+    ]
     assert [name for name, *_ in ends] == list(WORKS)
-    assert [says.endswith(" times, flat") for *_, says in ends] == [True] * len(WORKS)
+    assert [says for *_, says in ends] == ["flat"] * len(WORKS)
 
 
 @pytest.mark.parametrize("work", range(len(WORKS)))
 def test_one_peak_that_grows_is_marked_and_is_the_exit_code(work: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert grown(FLAT, FLAT) == 0
+    first = Case(40, FLAT)
+    assert grown(first, Case(40 + ADDED, FLAT)) == 0
     assert "OVER" not in capsys.readouterr().out
-    last = [Cost(100 * GROWTH + 1, 1.0) if number == work else cost for number, cost in enumerate(FLAT)]
-    assert grown(FLAT, last) == 1
+    too_much = Cost(100 + SHARE * ADDED + 1, 1.0)
+    last = [too_much if number == work else cost for number, cost in enumerate(FLAT)]
+    assert grown(first, Case(40 + ADDED, last)) == 1
     marked = [line for line in capsys.readouterr().out.splitlines() if line.endswith("OVER THE BUDGET")]
-    assert marked == [f"{WORKS[work]}: the peak grows 1.21 times, OVER THE BUDGET"]
+    assert marked == [f"{WORKS[work]}: the peak grows by 16 MB while the bundle grows by 300 MB, OVER THE BUDGET"]
