@@ -184,7 +184,8 @@ def _first_of(between: str, told: list[str]) -> Html:
 
 def _exceptions_section(bundle: Bundle) -> str:
     parts = "\n".join(_exceptions(bundle))
-    return f"<h2>Exceptions</h2>\n{parts or '<p>None were recorded.</p>'}"
+    none = "<p>Nothing was. What else is out of the ordinary stands above, with the claim on exceptions.</p>"
+    return f"<h2>Decided again, given back, reported, covered</h2>\n{parts or none}"
 
 
 def _exceptions(bundle: Bundle) -> Iterator[str]:
