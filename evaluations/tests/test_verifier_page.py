@@ -102,7 +102,8 @@ def test_it_has_all_sections_in_their_order(bundle: Bundle):
     headings = [line.removeprefix("<h2>").partition("</h2>")[0] for line in page.splitlines() if "<h2>" in line]
     assert headings == [
         "Outcome", "Claims", "Agreement of the annotators", "Adjudications and spot checks", "People",
-        "Judges beside people", "Decided again, given back, reported, covered", "How to check it", "What it cannot prove", "All trajectories",
+        "Judges beside people", "Decided again, given back, reported, covered", "How to check it",
+        "What it cannot prove", "All trajectories",
     ]  # fmt: skip
 
 
