@@ -4,25 +4,12 @@ import pytest
 from django.urls import reverse
 
 from annotation import access, testing, workflow
-from annotation.models import (
-    Membership,
-    Submission,
-    Trajectory,
-)
-from annotation.models.states import final_verdict, with_state
-from annotation.tests.test_workflow import form_of
+from annotation.models import Membership, Submission
+from annotation.tests.test_workflow import first, form_of
 from annotation.workflow import Conflict, Incomplete
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role
-
-
-def first(submission):
-    return Trajectory.objects.filter(submission=submission).first()
-
-
-def final(submission, task_id):
-    return final_verdict(with_state(submission.trajectories.filter(task__external_id=task_id)).get())
 
 
 # --- annotators ----------------------------------------------------------------------------------------------------

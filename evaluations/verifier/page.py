@@ -22,7 +22,6 @@ from evaluations.verifier.page_parts import (
     list_shown,
     moment_shown,
     percent_shown,
-    plural,
     shown,
     table_shown,
     verdict_kind,
@@ -32,6 +31,7 @@ from evaluations.verifier.page_style import PAGE_STYLE
 from evaluations.verifier.page_trajectories import trajectories_section
 from evaluations.verifier.readme import CHECK_COMMAND
 from evaluations.verifier.rules import NOT_PROVED, PROVED
+from evaluations.verifier.wrongs import counted
 
 MOST_LISTED = 200  # exceptions of a kind, and places of a claim; all of them are in the bundle
 WITHOUT_RESOURCES = "default-src 'none'; style-src 'unsafe-inline'"
@@ -231,7 +231,7 @@ def _checking_section(bundle: Bundle) -> str:
     where = (
         "The pictures themselves are not in the bundle, only what they hash to."
         if pictures == "digests"
-        else f"The bundle has {plural(_pictures_of(bundle), 'picture', 'pictures')}."
+        else f"The bundle has {counted(_pictures_of(bundle), 'picture')}."
     )
     return f"""<h2>How to check it</h2>
 <p>With Python 3.10 or newer and nothing else, offline, in the folder of the bundle (<code>README.md</code> says

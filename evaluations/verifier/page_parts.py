@@ -102,10 +102,6 @@ def verdict_shown(verdict: Any) -> Html:
     return Html(f'<span class="key {verdict_kind(verdict)}"><span>{VERDICT_NAMES[verdict]}</span></span>')
 
 
-def plural(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
-
-
 def table_shown(
     headings: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Sequence[int] = (), kind: str = "wide"
 ) -> Html:
