@@ -127,7 +127,7 @@ def open_bundle(
     try:
         # Against the verify.py of this version: a bundle of another one may be worded otherwise.
         outcome = examined(str(path), replace(given, program=single_file().encode()), progress)
-        outcome.findings = with_own_keys(outcome)
+        outcome.findings = with_own_keys(outcome, given)
         if wrong := [each for each in outcome.findings if each.name in NEEDED and each.result is Result.FAIL]:
             raise AuditRefused(f"It fails the check {wrong[0].name}: {wrong[0].says}", outcome.findings)
         with opened(str(path)) as package:

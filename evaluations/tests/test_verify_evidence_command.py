@@ -99,6 +99,14 @@ def test_a_key_that_was_retired_with_the_last_event_may_have_signed_it(
     assert "after the last event" in verified(path)["signature"]["says"]
 
 
+def test_what_given_keys_leave_open_is_not_settled_by_those_of_this_instance(bundle: Signed, tmp_path: Path) -> None:
+    path, keys = bundle(), signing.published()
+    keys["keys"][0]["retired_at"] = "long ago"
+    (tmp_path / "keys.json").write_text(json.dumps(keys))
+
+    assert verified(path, keys=str(tmp_path / "keys.json"))["signature"]["result"] == "note"
+
+
 def test_an_audit_does_not_trust_what_a_retired_key_of_this_instance_signed_later(
     bundle: Signed, entries: dict[str, bytes], tmp_path: Path, settings: Any
 ) -> None:

@@ -33,7 +33,7 @@ class Command(BaseCommand):
             if as_json:
                 self.stdout.write(main.refusal(refused, as_json=True))
             raise CommandError(main.refusal(refused)) from refused
-        outcome.findings = with_own_keys(outcome)
+        outcome.findings = with_own_keys(outcome, given)
         self.stdout.write(main.as_json(outcome) if as_json else main.table(outcome))
         if not outcome.good:
             failed = [finding.name for finding in outcome.findings if finding.result is Result.FAIL]
