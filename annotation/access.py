@@ -128,6 +128,12 @@ def require_creator(person: Any) -> None:
         raise PermissionDenied("Only maintainers of the instance may upload submissions.")
 
 
+def require_superuser(person: Any) -> None:
+    """Raise Http404 for everybody but the operators of the instance."""
+    if not (person.is_active and person.is_superuser):
+        raise Http404("No such page.")
+
+
 def upload_for(person: Any, pk: Any) -> Upload:
     """An upload with its report, for the person who uploaded it and for superusers."""
     uploads = Upload.objects.select_related("benchmark", "submission")

@@ -7,6 +7,7 @@ from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
 from annotation.models import Agent, Benchmark, Person
+from annotation.models.people import PasswordWay
 
 
 class Kept(admin.ModelAdmin):
@@ -18,7 +19,15 @@ class Kept(admin.ModelAdmin):
 
 @admin.register(Person)
 class PersonAdmin(Kept, UserAdmin):
-    """People are deactivated, never deleted."""
+    """People are deactivated, never deleted. A password that is set here is recorded with who set it."""
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        person = super().get_object(request, object_id, from_field)
+        if person is not None:
+            own = person.pk == request.user.pk
+            person.password_way = PasswordWay.OWN if own else PasswordWay.ADMINISTRATION
+            person.password_actor = request.user
+        return person
 
 
 admin.site.register([Benchmark, Agent], Kept)

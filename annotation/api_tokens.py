@@ -8,15 +8,17 @@ from typing import Any
 from django.utils import timezone
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import authentication, exceptions
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from annotation.models import ApiToken
+from annotation.models.people import Scope
 
 LAST_USED_GRAIN = timedelta(minutes=1)  # a busy script would otherwise write a row with every request
 
 
 class TokenAuthentication(authentication.BaseAuthentication):
-    """A token that is known, not revoked, and belongs to an active person."""
+    """A token that is known, not revoked or expired, and belongs to an active person."""
 
     keyword = "Bearer"
 
@@ -25,9 +27,9 @@ class TokenAuthentication(authentication.BaseAuthentication):
         if scheme.lower() != self.keyword.lower():
             return None
         token = ApiToken.objects.select_related("person").filter(digest=ApiToken.digest_of(value.strip())).first()
-        if token is None or token.revoked_at is not None or not token.person.is_active:
+        if token is None or not token.is_usable or not token.person.is_active:
             raise exceptions.AuthenticationFailed(
-                "This token is unknown or revoked; make a new one on your account page."
+                "This token is unknown, revoked or expired. Create a new one on your account page."
             )
         now = timezone.now()
         if token.last_used_at is None or now - token.last_used_at > LAST_USED_GRAIN:
@@ -38,6 +40,21 @@ class TokenAuthentication(authentication.BaseAuthentication):
         return self.keyword
 
 
+class ScopePermission(BasePermission):
+    """Refuse a token where the view does not declare, in ``scopes``, a scope for the method that the token includes.
+
+    A method without a declared scope is refused to every token. A person in a browser is not limited.
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        token, method = request.auth, "GET" if request.method == "HEAD" else str(request.method)
+        if not isinstance(token, ApiToken) or method not in view.allowed_methods:  # the latter is answered with 405
+            return True
+        needed = Scope.READ if method == "OPTIONS" else getattr(view, "scopes", {}).get(method)
+        self.message = f"This token has the scope {token.scope}. This needs a token with the scope {needed}."
+        return needed is not None and token.allows(needed)
+
+
 class TokenScheme(OpenApiAuthenticationExtension):
     """How the schema describes the tokens."""
 
@@ -45,4 +62,5 @@ class TokenScheme(OpenApiAuthenticationExtension):
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer"}
+        described = "A token of the account page. Each operation names the scope that it needs in x-token-scope."
+        return {"type": "http", "scheme": "bearer", "description": described}

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from django.core.files.storage import default_storage
 from django.db import DatabaseError, Error, InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
 
-from annotation import ingest, screenshots
+from annotation import clock, ingest, screenshots
 from annotation.formats import scratch
+from annotation.formats.printable import file_name
 from annotation.models.arrivals import Arrival
 
 logger = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ def receive(arrival: Arrival, file: Any, send: Callable[[str], Any]) -> None:
         raise ingest.stopped(error, f"The {arrival.thing} could not be stored") from error
     try:
         with transaction.atomic():
+            arrival.heartbeat_at = clock.now()
             arrival.save(force_insert=True)
             # Robust: a message that could not be sent is logged, and the person still gets their page.
             transaction.on_commit(lambda: send(str(arrival.pk)), robust=True)
@@ -79,15 +80,17 @@ def receive(arrival: Arrival, file: Any, send: Callable[[str], Any]) -> None:
 
 def waiting(model: type[Arrival]) -> list[str]:
     """What has no message or has lost its worker."""
-    now = timezone.now()
-    unsent = Q(started_at__isnull=True, created_at__lt=now - ON_ITS_WAY)
+    now = clock.now()
+    sent_at_latest = now - ON_ITS_WAY
+    late = Q(heartbeat_at__lt=sent_at_latest) | Q(heartbeat_at__isnull=True, created_at__lt=sent_at_latest)
+    unsent = Q(started_at__isnull=True) & late
     found = model._default_manager.filter(OPEN, unsent | _silent(now))
     return [str(pk) for pk in found.order_by("created_at").values_list("pk", flat=True)]
 
 
 def take(model: type[Arrived], pk: str) -> Arrived | None:
     """The row, for exactly one of those who ask; None while another worker is at it, and when it is finished."""
-    now = timezone.now()
+    now = clock.now()
     free = model._default_manager.filter(OPEN, Q(started_at__isnull=True) | _silent(now), pk=pk)
     if not free.update(started_at=now, heartbeat_at=now, tries=F("tries") + 1):
         return None
@@ -147,7 +150,7 @@ def _died(arrival: Arrival) -> str:
 
 def finish(arrival: Arrival, **outcome: Any) -> None:
     """Write down what came of it, in the caller's transaction if there is one; raises Lost when it is not theirs."""
-    if not _mine(arrival).update(finished_at=timezone.now(), **outcome):
+    if not _mine(arrival).update(finished_at=clock.now(), **outcome):
         raise Lost
 
 
@@ -159,7 +162,7 @@ def as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
         yield path
         return
     with scratch.folder(arrival.thing) as folder:
-        copy = folder / f"{arrival.thing}{suffix}"
+        copy = folder / file_name(arrival.file_name, suffix)
         with default_storage.open(arrival.stored_as) as source, copy.open("wb") as target:
             target.writelines(source.chunks())
         yield copy
@@ -183,7 +186,7 @@ def progress(arrival: Arrival) -> Callable[[int, int], None]:
         if now - said < OFTEN and (done < total or (done, total) == last):
             return
         said, last = now, (done, total)
-        if not _mine(arrival).update(done=done, total=total, heartbeat_at=timezone.now()):
+        if not _mine(arrival).update(done=done, total=total, heartbeat_at=clock.now()):
             raise Lost
 
     return tell
@@ -197,7 +200,7 @@ def _beating(arrival: Arrival) -> Iterator[None]:
     def beat() -> None:
         while not ended.wait(BEAT):
             with suppress(Error):  # what is really wrong with the database is noticed by who works
-                _mine(arrival).update(heartbeat_at=timezone.now())
+                _mine(arrival).update(heartbeat_at=clock.now())
             connection.close()
 
     thread = threading.Thread(target=beat, name=f"{arrival.thing}-heartbeat", daemon=True)
@@ -222,7 +225,7 @@ def delete_file(name: str) -> None:
 
 def forget_files(model: type[Arrival]) -> None:
     """Delete files of the model's folder that belong to nothing that waits."""
-    now = timezone.now()
+    now = clock.now()
     try:
         present = default_storage.listdir(model.folder)[1]
     except FileNotFoundError:  # a local store before its first file

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.db import transaction
 from django.db.models import Q
@@ -14,25 +16,38 @@ from django.utils import timezone
 from annotation.formats import mind2web_rows, scratch
 from annotation.formats.documents import FormatError
 from annotation.formats.labels_csv import read_labels
-from annotation.formats.printable import printable
+from annotation.formats.printable import file_name, printable
 from annotation.formats.tasks import nearest, read_tasks
 from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Task
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
 
 LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
-LONGEST_FILE_NAME = 60  # characters: of four bytes each at most, and a folder takes names of 255
+BATCH = 500  # rows written at once
+LONGEST_KEY_POINT = 500  # characters
 MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 
 
 def import_tasks(data: bytes, name: str, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
-    """Load a task list. A changed task becomes a new version; the benchmark is made when it is new."""
+    """Load a task list that is in memory, as `import_task_list`."""
+    return import_task_list(io.BytesIO(data), name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
+
+
+def import_task_list(source: BinaryIO, name: str, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
+    """Load a task list of any length: all of it or nothing. In memory are the task ids and one batch.
+
+    A changed task becomes a new version; the benchmark is made when it is new.
+    """
     report = ImportReport()
-    records, problems = read_tasks(data, name)
-    if problems:
-        report.reject("", *problems)
-        return report
+    problems: list[Problem] = []
+    records = read_tasks(source, name, problems)
     with transaction.atomic():
-        _write_tasks(records, benchmark_slug, benchmark_name, report)
+        # All problems are listed; behind the first one nothing more is written.
+        good = (record for record in records if not problems)
+        _write_tasks(good, benchmark_slug, benchmark_name, report)
+        if problems:
+            transaction.set_rollback(True)
+            report = ImportReport()
+            report.reject("", *problems)
     return report
 
 
@@ -55,15 +70,15 @@ def import_task_rows(path: Path, *, benchmark_slug: str, benchmark_name: str = "
 
 
 def import_task_file(file: Any, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
-    """Load an uploaded file of tasks: a task list, or rows of Multimodal-Mind2Web, which are not read into memory."""
+    """Load an uploaded file of tasks: a task list, or rows of Multimodal-Mind2Web; neither is read whole."""
     with scratch.folder("tasks") as folder:
-        kept = folder / printable(printable(Path(file.name).name), LONGEST_FILE_NAME)  # messages say it
+        kept = folder / file_name(file.name, printable(Path(file.name).suffix, 12))
         with kept.open("wb") as stream:
             stream.writelines(file.chunks())
         if mind2web_rows.is_rows(kept):
             return import_task_rows(kept, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
-    file.seek(0)
-    return import_tasks(file.read(), file.name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
+        with kept.open("rb") as stream:
+            return import_task_list(stream, file.name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
 
 
 def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_name: str, report: ImportReport) -> None:
@@ -71,41 +86,74 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
         slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
     )
     _lock(benchmark.pk)
-    begun = timezone.now()
-    latest = {t.external_id: t for t in Task.objects.filter(benchmark=benchmark).order_by("version")}
-    for record in records:
-        task = _version(benchmark, record, latest.get(record.task_id), report)
-        _add_key_points(task, record.key_points, begun)
-        report.accepted.append(record.task_id)
+    begun, waiting = timezone.now(), iter(records)
+    while batch := list(islice(waiting, BATCH)):
+        _write_batch(benchmark, batch, begun, report)
     # Nobody saw them before now: a label that was made meanwhile did not have to speak about them.
     of_these, ended = KeyPoint.objects.filter(task__benchmark=benchmark), timezone.now()
     of_these.filter(accepted_at=begun).update(accepted_at=ended)
     of_these.filter(retired_at=begun).update(retired_at=ended)
 
 
-def _lock(benchmark: int) -> None:
-    """So that what a freeze takes as the catalogue is all that was there then: times are taken behind this lock."""
-    Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark)
+def _write_batch(benchmark: Benchmark, batch: list[TaskRecord], begun: datetime, report: ImportReport) -> None:
+    """Write tasks of different ids: new versions in bulk, and the key points that known versions lack."""
+    known = Task.objects.filter(benchmark=benchmark, external_id__in=[record.task_id for record in batch])
+    latest = {task.external_id: task for task in known.order_by("version")}
+    unchanged = [record for record in batch if _is_unchanged(latest.get(record.task_id), record)]
+    same = {record.task_id for record in unchanged}
+    changed = [record for record in batch if record.task_id not in same]
+    tasks = Task.objects.bulk_create(_next_version(benchmark, record, latest, report) for record in changed)
+    KeyPoint.objects.bulk_create(
+        (
+            KeyPoint(task=task, position=position, text=text, accepted_at=begun)
+            for task, record in zip(tasks, changed, strict=True)
+            for position, text in enumerate(_key_point_texts(record.key_points))
+        ),
+        batch_size=BATCH,
+    )
+    _complete_key_points([record for record in unchanged if record.key_points], latest, begun)
+    report.accepted += [record.task_id for record in batch]
 
 
-def _version(benchmark: Benchmark, record: TaskRecord, latest: Task | None, report: ImportReport) -> Task:
-    fields = {
+def _complete_key_points(records: list[TaskRecord], latest: dict[str, Task], begun: datetime) -> None:
+    """Add the key points that the latest versions of the tasks lack."""
+    stated = KeyPoint.objects.filter(task__in=[latest[record.task_id] for record in records])
+    current = stated.filter(accepted_at__isnull=False, retired_at__isnull=True).values_list("task", "text")
+    present = set(current)
+    for record in records:
+        task = latest[record.task_id]
+        if any((task.pk, text) not in present for text in _key_point_texts(record.key_points)):
+            _add_key_points(task, record.key_points, begun)
+
+
+def _fields(record: TaskRecord) -> dict[str, Any]:
+    return {
         "text": record.text,
         "website": record.website,
         "reference_length": record.reference_length,
         "level": record.level,
     }
-    if latest is not None and all(getattr(latest, name) == value for name, value in fields.items()):
-        return latest
-    if latest is not None:
-        message = f"The task has changed and became version {latest.version + 1}; earlier labels keep the old text."
+
+
+def _is_unchanged(latest: Task | None, record: TaskRecord) -> bool:
+    return latest is not None and all(getattr(latest, name) == value for name, value in _fields(record).items())
+
+
+def _next_version(benchmark: Benchmark, record: TaskRecord, latest: dict[str, Task], report: ImportReport) -> Task:
+    version = latest[record.task_id].version + 1 if record.task_id in latest else 1
+    if version > 1:
+        message = f"The task has changed and became version {version}; earlier labels keep the old text."
         report.warn(record.task_id, Problem("task_changed", message))
-    return Task.objects.create(
-        benchmark=benchmark,
-        external_id=record.task_id,
-        version=latest.version + 1 if latest else 1,
-        **fields,
-    )
+    return Task(benchmark=benchmark, external_id=record.task_id, version=version, **_fields(record))
+
+
+def _key_point_texts(texts: Iterable[str]) -> list[str]:
+    return [text for text in dict.fromkeys(each.strip()[:LONGEST_KEY_POINT] for each in texts) if text]
+
+
+def _lock(benchmark: int) -> None:
+    """So that what a freeze takes as the catalogue is all that was there then: times are taken behind this lock."""
+    Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark)
 
 
 def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPoint]:
@@ -119,7 +167,7 @@ def _add_key_points(task: Task, texts: tuple[str, ...] | list[str], now: datetim
     Task.objects.select_for_update(no_key=True).get(pk=task.pk)
     current = task.key_points.filter(retired_at__isnull=True)
     known = set(current.filter(accepted_at__isnull=False).values_list("text", flat=True))
-    fresh = [text for text in dict.fromkeys(t.strip()[:500] for t in texts) if text and text not in known]
+    fresh = [text for text in _key_point_texts(texts) if text not in known]
     current.filter(accepted_at__isnull=True, text__in=fresh).update(retired_at=now)
     position = task.key_points.count()
     return KeyPoint.objects.bulk_create(
@@ -201,6 +249,7 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
             fresh.append(_label_row(record, benchmark, task, agent, len(known) + len(fresh)))
     ImportedLabel.objects.bulk_create(fresh, batch_size=500)
     report.accepted = list(dict.fromkeys(report.accepted))
+    report.rows = len(records)
 
 
 def _hints(records: list[ImportedLabelRecord], tasks: dict[str, Task]) -> dict[str, str]:

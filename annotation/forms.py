@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.text import slugify
 
 from annotation.catalogue import LARGEST_LABEL_FILE
-from annotation.limits import too_large
+from annotation.limits import task_file_too_large, too_large
 from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person, Submission
 from annotation.protocol import (
     CAUSES,
@@ -273,6 +273,11 @@ class ProposalForm(forms.Form):
     text = forms.CharField(label="Key point", max_length=500)
 
 
+def check_task_file(file: Any) -> None:
+    if says := task_file_too_large(file):
+        raise ValidationError(says)
+
+
 class UploadForm(forms.Form):
     """A package for an existing benchmark, or for a new one whose task file comes along."""
 
@@ -285,6 +290,7 @@ class UploadForm(forms.Form):
     benchmark = forms.ModelChoiceField(Benchmark.objects.order_by("name"), required=False, empty_label="Choose…")
     tasks = forms.FileField(
         label="Tasks of a new benchmark",
+        validators=[check_task_file],
         required=False,
         help_text="Only when the benchmark is not in the list: a JSON list of objects with task_id and confirmed_task, "
         "that of WebArena-Verified, or the same rows (.parquet, .jsonl, .jsonl.gz). Answers need the JSON list: they "
@@ -319,6 +325,7 @@ class TasksForm(forms.Form):
     name = forms.CharField(label="Benchmark", max_length=64, help_text="An existing name adds to that benchmark.")
     tasks = forms.FileField(
         label="Task file",
+        validators=[check_task_file],
         help_text="A JSON list of objects with task_id and confirmed_task, that of WebArena-Verified, or rows of "
         "Multimodal-Mind2Web (.parquet, .jsonl, .jsonl.gz), of which the tasks are taken.",
     )
@@ -374,18 +381,6 @@ class InvitationForm(forms.Form):
     def invite(self) -> Person:
         """An account with an unusable password."""
         return Person.objects.create_user(self.cleaned_data["username"], self.cleaned_data["email"])
-
-
-class TokenForm(forms.Form):
-    name = forms.CharField(label="What it is for", max_length=100)
-
-
-class PhraseForm(forms.Form):
-    """A wording for a person's own use; blanks at its ends are theirs to add."""
-
-    text = forms.CharField(
-        label="New phrase", max_length=500, error_messages={"required": "Select or write the words first."}
-    )
 
 
 class MatrixForm(forms.Form):

@@ -24,13 +24,16 @@ from annotation.formats import foreign, har
 from annotation.formats.archive import Package, PackageError, open_package
 from annotation.formats.documents import FormatError
 from annotation.formats.online_mind2web import Reading as Found
-from annotation.formats.online_mind2web import read_trajectories
-from annotation.formats.tasks import nearest
-from annotation.formats.trajectory_folder import SCREENSHOTS, is_image
+from annotation.formats.online_mind2web import find_folders, read_trajectories
+from annotation.formats.printable import listing
+from annotation.formats.trajectory_folder import SCREENSHOTS, is_image, media_type_of
 from annotation.models import Agent, Attachment, Benchmark, Screenshot, Step, Submission, Task, Trajectory
 from annotation.models.events import append, digest
 from annotation.models.trajectories import seed_hash
+from annotation.outages import Outage, find_outage
 from annotation.records import AttachmentKind, AttachmentRecord, ImportReport, Problem, StepRecord, TrajectoryRecord
+from annotation.saving import saving
+from annotation.task_versions import TaskVersions, find_mixed_versions
 from annotation.workflow import found
 from annotation.workflow.erasing import lock_account
 
@@ -41,13 +44,17 @@ Progress = Callable[[int, int], None]
 
 
 class ImportStopped(Exception):
-    """The import could not be finished for a reason outside the package (disk full, store gone); nothing was kept."""
+    """The import could not be finished for a reason outside the package (``outage``); nothing was saved."""
+
+    outage: Outage = Outage.STORE
 
 
 def stopped(error: Exception, what: str = "The import stopped and kept nothing") -> ImportStopped:
     """One of `screenshots.STORE_ERRORS` in one line."""
     says = getattr(error, "strerror", None) or " ".join(str(error).split())
-    return ImportStopped(f"{what}: {says.rstrip('.')}.")
+    found = ImportStopped(f"{what}: {says.rstrip('.')}.")
+    found.outage = find_outage(error) or Outage.STORE
+    return found
 
 
 @dataclass(slots=True)
@@ -162,9 +169,11 @@ def _import(paths: list[Path], wishes: Wishes, report: ImportReport) -> list[Sub
             readings = [Reading(opened.enter_context(open_package(path))) for path in paths]
             _check_all(readings, wishes, report)
             good = [reading for reading in readings if reading.checked]
+            passed = [c.record.task_id for reading in good for c in reading.checked]
             if report.rejected and not wishes.keep_valid:
+                report.valid = passed
                 return []
-            report.accepted = [c.record.task_id for reading in good for c in reading.checked]
+            report.accepted = passed
             return _take(good, wishes, report) if good and not wishes.dry_run else []
     except PackageError as error:
         return _refused(report, error.problem)
@@ -186,24 +195,29 @@ def _refused(report: ImportReport, problem: Problem) -> list[Submission]:
 
 def _check_all(readings: list[Reading], wishes: Wishes, report: ImportReport) -> None:
     """Fills in what of each package can be taken; what cannot goes into the report."""
-    catalogue = Catalogue(wishes.benchmark)
-    total = sum(name.endswith("result.json") for reading in readings for name in reading.package.names())
+    tasks = TaskVersions(wishes.benchmark)
+    total = sum(len(find_folders(reading.package)[0]) for reading in readings)
     done = 0
     for reading in readings:
         for one in read_trajectories(reading.package):
-            checked = _check(reading.package, catalogue, one, report)
+            checked = _check(reading.package, tasks, one, report)
             if checked is not None:
                 reading.checked.append(checked)
-            done += 1
-            wishes.progress(min(done, total), total)
+            done += one[0] != PACKAGE
+            wishes.progress(done, total)
+        mixed = find_mixed_versions(checked.record for checked in reading.checked)
+        for task_id, problem in mixed:
+            report.reject(task_id, problem)
+        refused = {task_id for task_id, _ in mixed}
+        reading.checked = [checked for checked in reading.checked if checked.record.task_id not in refused]
 
 
-def _check(package: Package, catalogue: Catalogue, found: Found, report: ImportReport) -> Checked | None:
+def _check(package: Package, tasks: TaskVersions, found: Found, report: ImportReport) -> Checked | None:
     task_id, record, found_problems, warnings = found
     problems, checked = list(found_problems), None
     report.warn(task_id, *warnings)
     if record is not None:
-        checked = _check_one(package, catalogue, record, problems)
+        checked = _check_one(package, tasks, record, problems)
         report.warn(task_id, *(checked.warnings if checked else []))
     if problems:
         report.reject(task_id, *problems)
@@ -214,13 +228,13 @@ def _check(package: Package, catalogue: Catalogue, found: Found, report: ImportR
 
 
 def _check_one(
-    package: Package, catalogue: Catalogue, record: TrajectoryRecord, problems: list[Problem]
+    package: Package, tasks: TaskVersions, record: TrajectoryRecord, problems: list[Problem]
 ) -> Checked | None:
-    task, problem, warnings = catalogue.match(record)
-    if problem:
-        problems.append(problem)
+    task, found_problems, warnings = tasks.match(record)
+    problems.extend(found_problems)
     images, image_problems = _check_images(package, record)
     problems.extend(image_problems)
+    warnings += _check_image_names(record, images)
     if task is None:
         return None
     if not record.task_text:  # answers come without it
@@ -255,6 +269,17 @@ def _check_images(
         except PackageError as error:
             problems[name] = error.problem
     return images, list(problems.values())
+
+
+def _check_image_names(record: TrajectoryRecord, images: dict[str, screenshots.ImageFacts]) -> list[Problem]:
+    """Return a warning when the suffix of a name states another type than the content has."""
+    differing = [
+        f"{name} is {facts.media_type}" for name, facts in images.items() if media_type_of(name) != facts.media_type
+    ]
+    if not differing:
+        return []
+    says = f"The type in the name is not that of the content: {listing(differing)}."
+    return [Problem("screenshot_type_differs", says, _image_path(record, differing[0].partition(" is ")[0]))]
 
 
 def _image_path(record: TrajectoryRecord, name: str) -> str:
@@ -293,37 +318,10 @@ def _read_attachment(package: Package, record: TrajectoryRecord, attachment: Att
             shutil.copyfileobj(stream, stored)
 
 
-class Catalogue:
-    """The task versions of a benchmark, to match trajectories against."""
-
-    def __init__(self, benchmark: Benchmark) -> None:
-        self.versions: dict[str, list[Task]] = {}
-        for task in Task.objects.filter(benchmark=benchmark).order_by("-version"):
-            self.versions.setdefault(task.external_id, []).append(task)
-
-    def match(self, record: TrajectoryRecord) -> tuple[Task | None, Problem | None, list[Problem]]:
-        """The version that was judged: the one with the same text, else the latest, with a warning."""
-        versions = self.versions.get(record.task_id)
-        where = f"{record.folder}/result.json: task_id"
-        if versions is None:
-            return None, self.unknown(record.task_id, where), []
-        if not record.task_text:
-            return versions[0], None, []
-        for task in versions:
-            if task.text.split() == record.task_text.split():
-                return task, None, []
-        message = f'The task text differs. Benchmark: "{versions[0].text}" Submission: "{record.task_text}"'
-        return versions[0], None, [Problem("task_text_differs", message, f"{record.folder}/result.json: task")]
-
-    def unknown(self, task_id: str, where: str) -> Problem:
-        near = nearest(task_id, self.versions)
-        hint = f"; the nearest known id is {near}" if near else "; import the benchmark's tasks first"
-        return Problem("task_unknown", f"task_id {task_id} is not a task of the benchmark{hint}.", where)
-
-
 # --- second pass: take ---------------------------------------------------------------------------------------------
 
 
+@saving()
 def _take(readings: list[Reading], wishes: Wishes, report: ImportReport) -> list[Submission]:
     """The submissions of all packages, those that were there already among them."""
     known = [_already_there(wishes, reading) for reading in readings]

@@ -8,11 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from celery import shared_task
+from django.conf import settings
 
-from annotation import arrivals, changes, ingest, screenshots, sign_ins, workflow
+from annotation import arrivals, chain_checks, changes, ingest, screenshots, sign_ins, store_checks, workflow
 from annotation.models import Screenshot, Submission, Upload
 from annotation.records import ImportReport, Problem
 
+CHECK_SECONDS = 30.0  # of the check of the store in one job
 SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are told by it
 
 
@@ -58,7 +60,8 @@ def prepare_pictures(submission_id: int) -> None:
     """Make the pictures of a new submission, and compare neighbours, before anybody waits for them."""
     shown = Screenshot.objects.filter(steps__trajectory__submission=submission_id).distinct()
     for screenshot in shown.order_by("pk").iterator():
-        screenshots.prepare(screenshot)
+        with suppress(screenshots.DamagedFile):  # its page says so
+            screenshots.prepare(screenshot)
     changes.make(submission_id)
 
 
@@ -83,6 +86,18 @@ def prune_images() -> None:
         screenshots.prune(timedelta(days=1))
     finally:
         arrivals.forget_files(Upload)
+
+
+@shared_task
+def check_store() -> None:
+    """Every few minutes, a part of the weekly pass over all stored files: a worker does other work in between."""
+    store_checks.proceed_weekly(settings.STORE_CHECK_BYTES_PER_SECOND, CHECK_SECONDS)
+
+
+@shared_task
+def check_chains() -> None:
+    """Every few minutes, verify long chains that were never checked in full, or a day ago."""
+    chain_checks.check_due(CHECK_SECONDS)
 
 
 @shared_task

@@ -12,3 +12,9 @@ def too_large(file: Any, limit: int | None = None) -> str:
     unless given; empty for any other."""
     most = settings.WEBVERDICT_MAX_UPLOAD_BYTES if limit is None else limit
     return f"The file has {file.size:,} bytes; at most {most:,} are accepted." if file.size > most else ""
+
+
+def task_file_too_large(file: Any) -> str:
+    """As `too_large`, for a task list, or rows of which the tasks are taken: 256 MiB unless the setting differs."""
+    says = too_large(file, settings.WEBVERDICT_MAX_UPLOAD_BYTES // 16)
+    return says and f"{says} The command import_tasks reads larger ones."

@@ -36,6 +36,7 @@ from annotation.models import (
 from annotation.models.events import instant
 from annotation.references import references, referring
 from annotation.workflow.facts import adjudication_facts, label_facts
+from annotation.workflow.passwords import changes_by_others
 
 FORMAT = "webverdict-person-1"
 
@@ -66,6 +67,8 @@ SAID_HERE = frozenset(
     ]
 )
 JSON = (str, int, float, bool, list, dict, type(None))  # what JSON has a word for
+SESSION_FIELDS = ("device", "signed_in_at", "used_at")
+TOKEN_FIELDS = ("name", "scope", "created_at", "lifetime_days", "last_used_at", "revoked_at")
 OF_MACHINES = frozenset(["estimate", "findings", "stopped"])  # columns that the program filled in, of what it found
 
 
@@ -95,7 +98,7 @@ def data_of(person: Person) -> dict[str, Any]:
         "proposed_key_points": _proposals(person),
         "redactions": _redactions(person),
         "phrases": _rows(access.phrases_of(person), "text", "made_at"),
-        "tokens": _rows(access.tokens_of(person), "name", "created_at", "last_used_at", "revoked_at"),
+        "tokens": _rows(access.tokens_of(person), *TOKEN_FIELDS),
         "uploads": _rows(
             Upload.objects.filter(uploaded_by=person), "agent_name", "file_name", "created_at", "finished_at"
         ),
@@ -265,9 +268,14 @@ def _acts(person: Person) -> list[Entry]:
 
 
 def _sign_ins(person: Person) -> Entry:
-    ends = [row.expire_date for row in sign_ins.sessions_of(person)]
+    rows = sign_ins.sessions_of(person)
+    held = [row.get_decoded() for row in rows]
     return {
-        "signed_in_until": instant(max(ends, default=None)),
+        "signed_in_until": instant(max((row.expire_date for row in rows), default=None)),
+        "sessions": [{name: each[name] for name in SESSION_FIELDS} for each in held if "device" in each],
+        "password_set_by_others": [
+            {"at": instant(event.at), "way": event.payload["way"]} for event in changes_by_others(person.pk)
+        ],
         "failed": [
             {"at": instant(row.attempt_time), "address": row.ip_address, "browser": row.user_agent}
             for row in sign_ins.attempts_of(person).order_by("attempt_time")

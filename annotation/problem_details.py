@@ -5,6 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.template.defaultfilters import filesizeformat
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -16,11 +19,16 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Refused(Exception):
-    """What was sent cannot be taken (400), or what is asked for is not ready (409); ``problems`` say why."""
+    """What was sent cannot be taken (400), or what is asked for is not ready (409); ``problems`` say why.
 
-    def __init__(self, detail: str, problems: list[Problem], code: int = status.HTTP_400_BAD_REQUEST) -> None:
+    ``retry_after`` (seconds, 0 for none) is when the same request may succeed.
+    """
+
+    def __init__(
+        self, detail: str, problems: list[Problem], code: int = status.HTTP_400_BAD_REQUEST, retry_after: int = 0
+    ) -> None:
         super().__init__(detail)
-        self.problems, self.code = problems, code
+        self.problems, self.code, self.retry_after = problems, code, retry_after
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -30,7 +38,15 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, Incomplete):
         return problem(status.HTTP_400_BAD_REQUEST, str(error), [p.as_json() for p in error.problems])
     if isinstance(error, Refused):
-        return problem(error.code, str(error), [p.as_json() for p in error.problems])
+        refusal = problem(error.code, str(error), [p.as_json() for p in error.problems])
+        if error.retry_after:
+            refusal["Retry-After"] = str(error.retry_after)
+        return refusal
+    if isinstance(error, RequestDataTooBig):
+        most = filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE).replace("\xa0", " ")
+        return problem(413, f"A request without files has at most {most}. Send less at once, or send it as a file.")
+    if isinstance(error, SuspiciousOperation):
+        return problem(status.HTTP_400_BAD_REQUEST, "The request could not be read. Check its fields and its size.")
     if isinstance(error, RecursionError):  # of the JSON parser, which says so in no other way
         return problem(status.HTTP_400_BAD_REQUEST, "What was sent is nested too deeply.")
     response = exception_handler(error, context)

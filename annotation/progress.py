@@ -13,11 +13,13 @@ from typing import Any
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Activity, Adjudication, Assignment, Label, Submission, Trajectory
 from annotation.models.states import FINAL, State, with_state
 
 AT_WORK = timedelta(minutes=10)  # the desk reports every 20 seconds; reading a long page may take minutes
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
+LEAST_MEASURED = 1 / 6  # hours; a rate over less is a wild number
 OPENED = "opened, undecided"  # beside the states: an adjudicator has it
 SLOT_STATES = ("open", "held", "filled", "expired")
 
@@ -101,7 +103,7 @@ def narrowed(
 
 
 def _lease(slot: str) -> Q:
-    now = timezone.now()
+    now = clock.now()
     return {
         "held": Q(lease_expires_at__gt=now),
         "filled": Q(lease_expires_at__isnull=True),
@@ -118,25 +120,36 @@ class AtWork:
 
     pseudonym: str
     trajectory: Trajectory
-    since: datetime
+    since: datetime | None
     last_at: datetime
 
 
 def at_work(submission: Submission, names: dict[int, str]) -> list[AtWork]:
-    """Who gave a sign of work in the last `AT_WORK` on what they still hold, the latest first; each person once."""
-    recent = Activity.objects.filter(trajectory__submission=submission, last_at__gte=timezone.now() - AT_WORK)
-    activities = list(recent.select_related("trajectory__task").order_by("-last_at"))
-    on = Q(trajectory__in={activity.trajectory_id for activity in activities})
-    held = Assignment.objects.filter(on, lease_expires_at__isnull=False)
-    opened = Adjudication.objects.filter(on, decided_at__isnull=True)
+    """Who gave a sign of work in the last `AT_WORK`, the latest first; each person once.
+
+    A label or a decision is one, too: somebody whose last one was just submitted holds nothing.
+    """
+    begin = clock.now() - AT_WORK
+    active = Activity.objects.filter(trajectory__submission=submission, last_at__gte=begin)
+    labels = Label.objects.filter(assignment__trajectory__submission=submission, created_at__gte=begin)
+    decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__gte=begin)
+    signs: list[Any] = [  # (when, person, trajectory)
+        *active.values_list("last_at", "person", "trajectory"),
+        *labels.values_list("created_at", "assignment__annotator", "assignment__trajectory"),
+        *decided.values_list("decided_at", "adjudicator", "trajectory"),
+    ]
+    latest: dict[int, tuple[datetime, int]] = {}
+    for at, person, trajectory in sorted(signs, reverse=True):
+        if person in names:
+            latest.setdefault(person, (at, trajectory))
+    shown = Trajectory.objects.select_related("task").in_bulk({trajectory for _, trajectory in latest.values()})
+    held = Assignment.objects.filter(trajectory__in=shown, lease_expires_at__isnull=False)
+    opened = Adjudication.objects.filter(trajectory__in=shown, decided_at__isnull=True)
     since = {(t, person): at for t, person, at in held.values_list("trajectory", "annotator", "claimed_at")}
     since |= {(t, person): at for t, person, at in opened.values_list("trajectory", "adjudicator", "opened_at")}
-    latest: dict[int, Activity] = {}
-    for activity in activities:
-        if (activity.trajectory_id, activity.person_id) in since and activity.person_id in names:
-            latest.setdefault(activity.person_id, activity)
     return [
-        AtWork(names[person], a.trajectory, since[a.trajectory_id, person], a.last_at) for person, a in latest.items()
+        AtWork(names[person], shown[trajectory], since.get((trajectory, person)), at)
+        for person, (at, trajectory) in latest.items()
     ]
 
 
@@ -154,7 +167,7 @@ class Speed:
     """Labels that came in, in all and in the last day and week.
 
     ``day_rate`` and ``week_rate`` are labels per hour of wall time, counted from the first claim on and over one hour
-    at least; ``active_rate`` per hour of measured activity of the last week, None where nothing was measured.
+    at least; ``active_rate`` per hour of measured activity of the last week, None below `LEAST_MEASURED`.
     """
 
     pseudonym: str
@@ -212,7 +225,7 @@ def _speed(pseudonym: str, row: Mapping[str, Any], began: datetime, now: datetim
         day_rate=row["day"] / _hours(min(DAY, now - began)),
         week_rate=row["week"] / _hours(min(WEEK, now - began)),
         active_hours=hours,
-        active_rate=row["timed"] / hours if hours else None,
+        active_rate=row["timed"] / hours if hours >= LEAST_MEASURED else None,
     )
 
 

@@ -258,6 +258,8 @@ PATHS: tuple[Term, ...] = (
     Term("not_comparable", "Not comparable", "I could not do the task, or the site has changed since."),
 )
 
+NOT_COMPARABLE = "not_comparable"  # of `PATHS`: the annotator could not do the task, so there are no steps to count
+
 FAILURE_TYPE_CODES = frozenset(term.code for term in FAILURE_TYPES)
 CAUSE_CODES = frozenset(term.code for term in CAUSES)
 DECIDING_CODES = frozenset(term.code for term in DECIDING)
@@ -319,7 +321,8 @@ def is_blank(text: str) -> bool:
 
 def _missing_attempt(content: LabelContent) -> list[Problem]:
     attempt, problems = content.attempt or AttemptContent(), []
-    if attempt.steps is None and content.verdict is not Verdict.NOT_EXECUTABLE:
+    could_do_it = content.verdict is not Verdict.NOT_EXECUTABLE and attempt.path != NOT_COMPARABLE
+    if attempt.steps is None and could_do_it:
         problems.append(Problem("attempt_steps_missing", "Say how many steps you needed yourself.", "attempt_steps"))
     if is_blank(attempt.notes):
         problems.append(Problem("attempt_notes_missing", "Note the way you did the task.", "attempt_notes"))

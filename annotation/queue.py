@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from heapq import nsmallest
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet, TextChoices
 from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Assignment, Label, Release, Submission, Trajectory
 from annotation.models.states import TO_ADJUDICATE, State, with_waiting
 from annotation.records import Verdict
 
 PRESSED_TWICE = timedelta(seconds=3)
+MOST_CHOICES = 50  # others who open trajectories at the same moment may be as many
 
 
 def candidates(person: Any, submission: Submission) -> QuerySet[Trajectory]:
@@ -56,7 +59,7 @@ def held_by(person: Any, submission: Submission) -> Assignment | None:
 def all_held_by(person: Any, submission: Submission) -> QuerySet[Assignment]:
     """Assignments of the person with a running lease and no label, the oldest first."""
     held = Assignment.objects.filter(
-        annotator=person, trajectory__submission=submission, lease_expires_at__gt=timezone.now()
+        annotator=person, trajectory__submission=submission, lease_expires_at__gt=clock.now()
     )
     return held.select_related("trajectory").order_by("claimed_at", "pk")
 
@@ -115,29 +118,52 @@ def to_adjudicate(submission: Submission) -> list[Any]:
 
     Opened ones are among them, until they are decided; see `with_waiting` for the other columns.
     """
-    waiting = list(
-        with_waiting(submission.trajectories.select_related("task")).filter(
-            state__in=[state.value for state in TO_ADJUDICATE]
-        )
-    )
+    waiting = list(_waiting(submission.trajectories.select_related("task")))
     for trajectory in waiting:
         trajectory.kind, trajectory.since = kind_of(trajectory), since(trajectory)
     return sorted(waiting, key=lambda t: (HARDEST_FIRST.index(t.kind), t.since, t.position))
 
 
-def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> list[Any]:
+class _Waiting(NamedTuple):
+    """The columns of `with_waiting` that the order depends on, with the names that `kind_of` and `since` expect."""
+
+    pk: int
+    position: int
+    state: str
+    highest: int | None
+    different: int | None
+    labelled_at: Any
+    flagged_at: Any
+    drawn_at: Any
+    reopened_at: Any
+    opened_by: int | None
+    opened_at: Any
+
+
+def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> list[Trajectory]:
     """What an adjudicator may be given next, best first, of ``kind`` if that is given; somebody may open it by then.
 
+    At most `MOST_CHOICES`: narrow rows of all that waits are streamed, and only the chosen trajectories are loaded.
     First what nobody has opened, then what they have opened themselves, and last what others hold: whose time has run
     out can be taken over. What they opened this very moment comes before all, so that a button pressed twice opens one.
     """
     just_now = timezone.now() - PRESSED_TWICE
 
-    def turn(trajectory: Any) -> int:
-        if trajectory.opened_by == person.pk:
-            return 0 if trajectory.opened_at > just_now else 2
-        return 1 if trajectory.opened_by is None else 3
+    def turn(row: _Waiting) -> int:
+        if row.opened_by == person.pk:
+            return 0 if row.opened_at > just_now else 2
+        return 1 if row.opened_by is None else 3
 
-    waiting = to_adjudicate(submission)
-    # The sort is stable: within a turn it stays hardest first.
-    return sorted((t for t in waiting if turn(t) == 0 or not kind or t.kind == kind), key=turn)
+    def place(row: _Waiting) -> tuple[Any, ...]:
+        found = kind_of(row)
+        return turn(row), HARDEST_FIRST.index(found) if found else 0, since(row), row.position
+
+    rows = _waiting(submission.trajectories.all()).values_list(*_Waiting._fields).iterator(chunk_size=2000)
+    waiting = (row for row in map(_Waiting._make, rows) if not kind or kind_of(row) == kind or turn(row) == 0)
+    chosen = [row.pk for row in nsmallest(MOST_CHOICES, waiting, key=place)]
+    loaded = submission.trajectories.select_related("task").in_bulk(chosen)
+    return [loaded[pk] for pk in chosen if pk in loaded]
+
+
+def _waiting(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
+    return with_waiting(trajectories).filter(state__in=[state.value for state in TO_ADJUDICATE])

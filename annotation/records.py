@@ -185,11 +185,17 @@ class LabelContent:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import took, what it refused and why; the same object is shown on the page and written as JSON."""
+    """What an import took, what it refused and why; the same object is shown on the page and written as JSON.
+
+    ``valid`` lists what passed every check and was left out only because something else was rejected. ``rows`` counts
+    labels, of which a task has several.
+    """
 
     accepted: list[str] = field(default_factory=list)
+    valid: list[str] = field(default_factory=list)
     rejected: dict[str, list[Problem]] = field(default_factory=dict)
     warnings: list[tuple[str, Problem]] = field(default_factory=list)
+    rows: int = 0
 
     def reject(self, task_id: str, *problems: Problem) -> None:
         self.rejected.setdefault(task_id, []).extend(problems)
@@ -198,7 +204,7 @@ class ImportReport:
         self.warnings.extend((task_id, problem) for problem in problems)
 
     def as_json(self) -> dict[str, list[object]]:
-        return {
+        found: dict[str, list[object]] = {
             "accepted": list(self.accepted),
             "rejected": [
                 {"task_id": task_id, "problems": [p.as_json() for p in problems]}
@@ -206,3 +212,4 @@ class ImportReport:
             ],
             "warnings": [{"task_id": task_id, **problem.as_json()} for task_id, problem in self.warnings],
         }
+        return found | {"valid": list(self.valid)} if self.valid else found

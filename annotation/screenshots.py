@@ -7,8 +7,9 @@ import hashlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.utils import timezone
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 from s3transfer.exceptions import RetriesExceededError
 
 from annotation.models import Attachment, Redaction, Screenshot
@@ -32,12 +33,17 @@ FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 RENEWED_AFTER = timedelta(hours=6)  # well below the day that `prune` leaves to an import
 WEBP_MAX_SIDE = 16_383  # a limit of the WebP format
 LFS_POINTER = b"version https://git-lfs"
+CHUNK = 1 << 20  # bytes of a stored file in memory while its digest is computed
+SEAL = 32  # bytes of SHA-256 behind a cached rendition, over what is before them
 WRITING = ".writing-"  # begins the names of local files that do not have all of their bytes yet
 
 # What a store raises when it is full or gone. The errors of S3 have no common ancestor, and are no OSError.
 STORE_ERRORS = (OSError, BotoCoreError, ClientError, Boto3Error, RetriesExceededError)
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+
+# Digests of what was saved so far, in a block of `saving.saving`.
+saved: ContextVar[set[str] | None] = ContextVar("saved", default=None)
 
 Decode = Callable[[], Image.Image]  # so that several pictures can be made from one decoding
 
@@ -53,6 +59,8 @@ class Rendition(StrEnum):
 WIDTHS = {Rendition.THUMBNAIL: 240, Rendition.DISPLAY: 1600}
 TILE = (200, 108)  # of a sheet: twice what the strip shows, for screens with small pixels
 SHEET_STEPS = 20
+PLACEHOLDER = (960, 600)  # pixels of what is shown in place of a damaged screenshot
+DAMAGED = "This screenshot is damaged.\nThe stored file is not\nthe one that was imported."
 JUDGE_BOX = (2048, 8000)  # no endpoint uses more pixels a side; what is larger is scaled to fit
 JUDGE_QUALITY = 75  # Pillow's default, which the published judges were given
 THUMBNAIL_HEIGHT = 180  # thumbnails show the top of a tall page
@@ -64,6 +72,14 @@ class ScreenshotError(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.problem = Problem(code, message)
+
+
+class DamagedFile(OSError):
+    """A stored original whose bytes have another SHA-256 than its name; one of `STORE_ERRORS`."""
+
+    def __init__(self, sha256: str) -> None:
+        super().__init__(f"the stored file {sha256[:12]} is damaged: its bytes have another SHA-256 than its name")
+        self.sha256 = sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +96,18 @@ class ImageFacts:
 class AtomicFileSystemStorage(FileSystemStorage):
     """Local storage in which a file has all of its bytes or does not exist, whatever is killed in between."""
 
+    def get_available_name(self, name: str, max_length: int | None = None) -> str:
+        """Return ``name``: of two imports that save one original at once, none writes it under another name."""
+        return name
+
     def _save(self, name: str, content: File) -> str:
         target = Path(self.path(name))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=WRITING)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=WRITING)  # mode 0600
         try:
             with os.fdopen(handle, "wb") as stream:
                 for chunk in content.chunks():
                     stream.write(chunk)
-            Path(temporary).chmod(0o644)
             Path(temporary).replace(target)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -124,7 +143,7 @@ def _decode(data: bytes) -> Image.Image:
     except Exception as error:  # a decoder fed with hostile bytes may raise nearly anything
         raise ScreenshotError(
             "screenshot_not_an_image",
-            "cannot be decoded as PNG, JPEG or WebP; is it complete, and an image at all?",
+            "cannot be decoded as PNG, JPEG or WebP: it is incomplete, or no image",
         ) from error
     return image
 
@@ -145,7 +164,7 @@ def store(data: bytes, facts: ImageFacts) -> Screenshot:
 
 
 def keep_bytes(sha256: str, data: bytes) -> None:
-    """Write ``data`` under its digest unless it is there already; an old file is made young again.
+    """Write ``data`` under its digest unless it is there undamaged; an old file is made young again.
 
     What a stopped import has left is as old as that import: `prune` would take it from under the next one.
     """
@@ -159,9 +178,19 @@ def keep_file(sha256: str, file: IO[bytes]) -> None:
 
 def _keep(sha256: str, content: File) -> None:
     name = _original_name(sha256)
+    if (digests := saved.get()) is not None:
+        digests.add(sha256)  # before it is written: a write that fails may have reached an object store
     if not default_storage.exists(name):
         default_storage.save(name, content)
-    elif default_storage.get_modified_time(name) < timezone.now() - RENEWED_AFTER:
+        return
+    try:
+        check_original(sha256)
+    except DamagedFile:
+        default_storage.delete(name)
+        default_storage.save(name, content)
+        Screenshot.objects.filter(sha256=sha256).update(damaged_at=None)
+        return
+    if default_storage.get_modified_time(name) < timezone.now() - RENEWED_AFTER:
         _renew(name, content)
 
 
@@ -173,14 +202,50 @@ def _renew(name: str, content: File) -> None:
 
 
 def original(sha256: str) -> bytes:
-    """The original bytes, for evidence and re-export; never served to a browser as they are."""
+    """The original bytes, for evidence and re-export; never served to a browser as they are.
+
+    Raises DamagedFile where they are not what their name says.
+    """
     with default_storage.open(_original_name(sha256)) as stream:
-        return bytes(stream.read())
+        data = bytes(stream.read())
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise DamagedFile(sha256)
+    return data
 
 
 def open_original(sha256: str) -> BinaryIO:
-    """A stream of the original bytes; large attachments are not read as a whole."""
+    """A stream of the original bytes, which are verified first; DamagedFile where they are damaged."""
+    stream = open_unverified(sha256)
+    try:
+        if _digest(stream)[0] != sha256:
+            raise DamagedFile(sha256)
+        stream.seek(0)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def open_unverified(sha256: str) -> BinaryIO:
+    """A stream of the stored bytes, for callers that compute their digest themselves."""
     return cast(BinaryIO, default_storage.open(_original_name(sha256), "rb"))
+
+
+def check_original(sha256: str) -> int:
+    """Read a stored original in chunks and return its size in bytes; DamagedFile where it has another digest."""
+    with open_unverified(sha256) as stream:
+        found, size = _digest(stream)
+    if found != sha256:
+        raise DamagedFile(sha256)
+    return size
+
+
+def _digest(stream: BinaryIO) -> tuple[str, int]:
+    hashed, size = hashlib.sha256(), 0
+    while chunk := stream.read(CHUNK):
+        hashed.update(chunk)
+        size += len(chunk)
+    return hashed.hexdigest(), size
 
 
 def rendition(screenshot: Screenshot, kind: Rendition, decode: Decode | None = None) -> tuple[bytes, str]:
@@ -219,28 +284,56 @@ def prepare(screenshot: Screenshot) -> None:
 
 
 def _kept(name: str, make: Callable[[], bytes]) -> bytes:
-    """What the store has under a name, made and stored when it has nothing."""
+    """The cached rendition of this name; made and stored where there is none, or where it is damaged.
+
+    What an earlier version has cached has no seal: it may be damaged unnoticed, so it is made again.
+    """
     if default_storage.exists(name):
         with default_storage.open(name) as stream:
-            return bytes(stream.read())
-    data = make()
-    default_storage.save(name, ContentFile(data))
+            sealed = bytes(stream.read())
+        if hashlib.sha256(sealed[:-SEAL]).digest() == sealed[-SEAL:]:
+            return sealed[:-SEAL]
+        data = make()
+        default_storage.delete(name)
+    else:
+        data = make()
+    default_storage.save(name, ContentFile(data + hashlib.sha256(data).digest()))
     return data
 
 
 def decoded(sha256: str) -> Image.Image:
-    """Every pixel of the original, as RGB; raises one of `STORE_ERRORS` when the store has lost it."""
+    """Every pixel of the original, as RGB; raises one of `STORE_ERRORS` when the store has lost or damaged it."""
     return _as_rgb(_decode(original(sha256)))
 
 
-def sheet(shown: Sequence[Screenshot | None]) -> bytes:
+def sheet(shown: Sequence[Screenshot | None]) -> tuple[bytes, list[str]]:
     """The thumbnails of neighbouring steps below one another in one WebP, `TILE` each: one request instead of twenty.
 
-    What has no picture stays empty; at most `SHEET_STEPS`. Raises FileNotFoundError when the store has lost one: a
-    sheet with a hole would be kept for ever, and the picture may come back.
+    With it the digests of damaged screenshots: their tiles say so, and such a sheet is not cached, because the file
+    may be restored. A step without a screenshot stays empty; at most `SHEET_STEPS`. Raises FileNotFoundError when the
+    store has lost one.
     """
     key = hashlib.sha256(" ".join(s.sha256 if s else "-" for s in shown).encode()).hexdigest()
-    return _kept(f"renditions/sheet/{key[:2]}/{key}", lambda: _sheet(shown))
+    try:
+        return _kept(f"renditions/sheet/{key[:2]}/{key}", lambda: _sheet(shown, _tile)), []
+    except DamagedFile:
+        damaged: list[str] = []
+        return _sheet(shown, functools.partial(_tile_if_intact, damaged)), damaged
+
+
+def placeholder(text: str, size: tuple[int, int] = PLACEHOLDER) -> Image.Image:
+    """A picture that says why there is none."""
+    image = Image.new("RGB", size, "#e4e4e4")
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((0, 0, size[0] - 1, size[1] - 1), outline="#8b0000", width=max(2, size[0] // 100))
+    font = ImageFont.load_default(size[0] / 20)
+    draw.multiline_text((size[0] / 2, size[1] / 2), text, fill="#8b0000", font=font, anchor="mm", align="center")
+    return image
+
+
+def damaged_picture() -> bytes:
+    """A PNG for browsers in place of a damaged screenshot."""
+    return _encode(placeholder(DAMAGED), "PNG")
 
 
 def covered(sha256: str, boxes: Sequence[Sequence[int]]) -> bytes:
@@ -260,11 +353,11 @@ def covered(sha256: str, boxes: Sequence[Sequence[int]]) -> bytes:
     return stream.getvalue()
 
 
-def _sheet(shown: Sequence[Screenshot | None]) -> bytes:
+def _sheet(shown: Sequence[Screenshot | None], tile: Callable[[Screenshot], Image.Image]) -> bytes:
     paper = Image.new("RGB", (TILE[0], TILE[1] * max(len(shown), 1)), "white")
     for row, screenshot in enumerate(shown):
         if screenshot is not None:
-            paper.paste(_tile(screenshot), (0, row * TILE[1]))
+            paper.paste(tile(screenshot), (0, row * TILE[1]))
     return _encode(paper, "WEBP")
 
 
@@ -275,12 +368,16 @@ def _tile(screenshot: Screenshot) -> Image.Image:
     return whole.crop((0, 0, TILE[0], TILE[1])) if whole.height > TILE[1] else whole
 
 
-def attachment_bytes(attachment: Attachment) -> bytes:
-    return original(attachment.sha256)
+def _tile_if_intact(damaged: list[str], screenshot: Screenshot) -> Image.Image:
+    try:
+        return _tile(screenshot)
+    except DamagedFile:
+        damaged.append(screenshot.sha256)
+        return placeholder("damaged", TILE)
 
 
 def prune(older_than: timedelta) -> int:
-    """Delete originals that no row names, as a stopped import leaves them; returns how many. With them goes what a
+    """Delete originals that no row names, as a killed import leaves them; returns how many. With them goes what a
     killed process has not written to its end, anywhere in a local store.
 
     ``older_than`` protects an import that is writing its files at this moment and has no rows yet.
@@ -294,6 +391,13 @@ def prune(older_than: timedelta) -> int:
                 default_storage.delete(name)
                 deleted += 1
     return deleted
+
+
+def delete_unnamed(digests: Iterable[str]) -> None:
+    """Delete originals that no row names, whatever their age; only safe as `saving` calls it."""
+    for sha256 in digests:
+        if not _named(sha256):
+            default_storage.delete(_original_name(sha256))
 
 
 def _forget_unfinished(before: datetime) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from annotation.models import Person
 
 KEPT = timedelta(days=1)  # of failed sign-ins, which lock for minutes
+USE_GRAIN = timedelta(minutes=10)  # each note is a write of the session
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+# In this order: most browsers also name those that they are like.
+BROWSERS = [("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari")]
+SYSTEMS = [("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows")]
+SYSTEMS += [("Mac OS", "macOS"), ("Linux", "Linux")]
 RECORDS = (AccessAttempt, AccessFailureLog, AccessLog)  # the settings let only the first of them be written
 
 
@@ -23,7 +32,60 @@ def attempts_of(person: Person, model: Any = AccessAttempt) -> QuerySet:
     return model.objects.filter(typed | Q(username__iexact=person.email) if person.email else typed)
 
 
-def sessions_of(person: Person) -> list[Session]:
+@dataclass(frozen=True)
+class ListedSession:
+    """A session as its person sees it; without times and device where it began before these were recorded."""
+
+    device: str
+    signed_in_at: datetime | None
+    used_at: datetime | None
+    is_this: bool
+
+
+class UseOfSessions:
+    """Middleware that notes when a session was last used, at most every `USE_GRAIN`."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        used_at = _time(request.session.get("used_at")) if request.session.accessed else None
+        if used_at is not None and timezone.now() - used_at > USE_GRAIN:
+            request.session["used_at"] = timezone.now().isoformat()
+        return response
+
+
+def describe_session(request: HttpRequest) -> None:
+    """Note in a new session with what it began, and when."""
+    request.session["device"] = device_of(request.META.get("HTTP_USER_AGENT", ""))
+    request.session["signed_in_at"] = request.session["used_at"] = timezone.now().isoformat()
+
+
+def device_of(user_agent: str) -> str:
+    """Return browser and system, as far as the header tells: "Firefox on Linux"."""
+    browser = next((name for mark, name in BROWSERS if mark in user_agent), "Unknown browser")
+    system = next((name for mark, name in SYSTEMS if mark in user_agent), "unknown system")
+    return f"{browser} on {system}"
+
+
+def listed_sessions(request: HttpRequest) -> list[ListedSession]:
+    """Return the sessions of who asks, the one used last first; those that ended are left out."""
+    listed = []
+    for row in sessions_of(request.user):
+        if row.expire_date > timezone.now():
+            held = row.get_decoded()
+            times = _time(held.get("signed_in_at")), _time(held.get("used_at"))
+            device = str(held.get("device", "Unknown device"))
+            listed.append(ListedSession(device, *times, row.session_key == request.session.session_key))
+    return sorted(listed, key=lambda each: (each.is_this, each.used_at or LONG_AGO), reverse=True)
+
+
+def _time(value: str | None) -> datetime | None:
+    return datetime.fromisoformat(value) if value else None
+
+
+def sessions_of(person: Any) -> list[Session]:
     """Their sessions; who signed in is inside of what a session holds, so all are read."""
     key = str(person.pk)
     return [row for row in Session.objects.iterator() if row.get_decoded().get("_auth_user_id") == key]

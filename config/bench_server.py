@@ -85,7 +85,7 @@ def served(port: int, make: Callable[[Path], Made]) -> Iterator[tuple[str, Made]
         children: list[Child] = []
         try:
             embedded.start_children(children, Path(folder), port)
-            embedded.wait_until(lambda: embedded.answers(port), children)
+            embedded.wait_until(lambda: embedded.answers(port), children, children[0])
             yield f"http://{embedded.HOST}:{port}", made
         finally:
             stop(children)

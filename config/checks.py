@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -35,7 +36,8 @@ WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
 class Step:
     """A program of the environment's bin folder, or of Python when it starts with `-m` or a .py file.
 
-    ``python`` is that of another environment, where the step belongs to one.
+    ``python`` is that of another environment, where the step belongs to one. ``of_machine``: the program is installed
+    on the machine and not in the environment.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Step:
     environment: dict[str, str] = field(default_factory=dict)
     needs_servers: bool = False
     python: Path | None = None
+    of_machine: bool = False
 
 
 @dataclass
@@ -65,6 +68,11 @@ STEPS = [
     ),
     Step("Dockerfile", ["hadolint", "Dockerfile"]),
     Step("compose file", ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml"]),
+    Step(
+        "JavaScript",
+        ["node", "--test", *sorted(str(file) for file in BASE_DIR.glob("*/tests/javascript/*.test.mjs"))],
+        of_machine=True,
+    ),
     Step("tests on SQLite", TESTS),
     Step(
         "tests on PostgreSQL",
@@ -130,6 +138,8 @@ def _run(step: Step, data: Path) -> Outcome:
 
 
 def _command(step: Step) -> list[str]:
+    if step.of_machine:
+        return step.command
     if step.command[0] == "-m" or step.command[0].endswith(".py"):
         return [str(step.python or sys.executable), *step.command]
     return [str(Path(sysconfig.get_path("scripts"), step.command[0])), *step.command[1:]]
@@ -152,6 +162,8 @@ def _missing(step: Step) -> str:
     """Why a step cannot be run here, "" where it can."""
     if step.python and not step.python.exists():
         return "the extra is not installed: config/install.sh parity does it"
+    if step.of_machine and not shutil.which(step.command[0]):
+        return f"{step.command[0]} is not installed: apt-get install nodejs, 18 or newer, does it on Debian and Ubuntu"
     return _servers_missing() if step.needs_servers else ""
 
 

@@ -1,4 +1,6 @@
-"""Whose address a request came from, for the limit on failed sign-ins."""
+"""The address that a request came from, and the one by which wrong passwords are limited."""
+
+import ipaddress
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -14,3 +16,15 @@ def client_address(request: HttpRequest) -> str:
     seen = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
     proxies = settings.BEHIND_PROXY
     return seen[-proxies] if proxies and len(seen) >= proxies else peer
+
+
+def limited_address(request: HttpRequest) -> str:
+    """Return the client address, of IPv6 its network of 64 bits: one customer has all addresses of such a network."""
+    address = client_address(request)
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # a socket of the machine has none
+        return address
+    if parsed.version == 4 or parsed.ipv4_mapped:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)

@@ -37,7 +37,8 @@ from config.processes import (
 
 MINIMUM_PYTHON = (3, 11)
 MINIMUM_DISK = 1024**3  # bytes
-START_LIMIT = 60.0  # seconds until the web server must answer
+STALL_LIMIT = 60.0  # seconds in which a starting server uses no processor time and logs nothing
+REPORT_INTERVAL = 10.0  # seconds between two lines about what is awaited
 HOST = "127.0.0.1"
 
 
@@ -165,7 +166,7 @@ def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn
     try:
         with step("Web server and workers"):
             start_children(children, data, port)
-            wait_until(lambda: answers(port), children)
+            wait_until(lambda: answers(port), children, children[0])
             start_judge_worker(children, data)
         welcome(port, time.monotonic() - started)
         while True:
@@ -182,7 +183,10 @@ def start_children(children: list[Child], data: Path, port: int) -> None:
     module = [sys.executable, "-m"]
     web = [*module, "gunicorn", "config.wsgi", "--bind", f"{HOST}:{port}", "--workers", "2"]
     web += ["--worker-class", "gthread", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
-    web += ["--worker-tmp-dir", str(data / "tmp"), "--access-logfile", "-"]
+    # Loaded before the fork: gunicorn kills a worker that loads the application for longer than its time-out of 30 s.
+    web.append("--preload")
+    web += ["--limit-request-line", "8190"]  # bytes; the application refuses long addresses in its own way
+    web += ["--worker-tmp-dir", str(data / "tmp")]
     children.append(Child("The web server", web, data / "log" / "web.log", environment))
     children.append(Child("The worker", worker("webverdict"), data / "log" / "worker.log", environment))
     # On its own, not inside the worker, where nobody would notice its death.
@@ -219,13 +223,27 @@ def answers(port: int) -> bool:
         return False
 
 
-def wait_until(condition: Callable[[], bool], children: list[Child]) -> None:
-    deadline = time.monotonic() + START_LIMIT
+def wait_until(condition: Callable[[], bool], children: list[Child], awaited: Child) -> None:
+    """Wait as long as all children live and ``awaited`` makes progress: a busy machine may need minutes."""
+    started = reported = progressed = time.monotonic()
+    progress = awaited.progress()
     while not condition():
         check_alive(children)
-        if time.monotonic() > deadline:
-            raise CannotRun(f"The web server did not answer in {START_LIMIT:.0f} s: see {children[0].log}")
+        now = time.monotonic()
+        if (latest := awaited.progress()) != progress:
+            progress, progressed = latest, now
+        if progress is not None and now - progressed > STALL_LIMIT:
+            raise CannotRun(
+                f"{awaited.name} does not answer and has done nothing for {STALL_LIMIT:.0f} s. "
+                f"The end of {awaited.log}:\n{awaited.last_lines()}"
+            )
+        if now - reported > REPORT_INTERVAL:
+            reported = now
+            waited = f"{awaited.name} is starting: {now - started:.0f} s so far. Its log is {awaited.log}"
+            print(f"\n  {waited}", end="", flush=True)  # noqa: T201
         time.sleep(0.1)
+    if reported > started:
+        print(f"\n{'':<24}", end="", flush=True)  # noqa: T201
 
 
 def welcome(port: int, seconds: float) -> None:

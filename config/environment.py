@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import stat
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +15,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
+
+# Somebody waits for every answer of a web server: it gives up on other servers sooner than a worker does.
+IN_WEB_SERVER = "config.wsgi" in sys.modules
 
 
 def text(name: str, default: str = "") -> str:
@@ -69,6 +75,22 @@ def endpoints(name: str) -> dict[str, str]:
             raise ImproperlyConfigured(f"{name} has {key!r} twice.")
         found[key] = address
     return found
+
+
+def make_private(folder: Path) -> None:
+    """Create the folder of the data, and close it and what lies directly in it to other users of the machine.
+
+    Whatever is deeper cannot be reached then. A folder of somebody else, or one that all share, stays as it is.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state = folder.stat()
+    if state.st_uid != os.geteuid() or state.st_mode & stat.S_ISVTX:
+        return
+    for path in [folder, *folder.iterdir()]:
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # a journal that has gone; another's file
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode) and mode & 0o077:
+                path.chmod(mode & 0o700)
 
 
 def secret_key(given: str, file: str, *, kept_in: Path | None) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
@@ -45,7 +47,7 @@ def check_database() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     finally:
-        connection.close()  # it belongs to the thread of the check, which ends here
+        connection.close()  # nobody else uses the one of this thread
 
 
 def check_broker() -> None:
@@ -72,19 +74,38 @@ CHECKS: dict[str, Callable[[], None]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of one part under way, and when it started by the monotonic clock."""
+
+    future: Future[None]
+    started: float
+
+
+_pool = ThreadPoolExecutor(len(CHECKS), thread_name_prefix="readyz")
+_lock = threading.Lock()
+_checks: dict[str, Check] = {}
+
+
 def _ready() -> JsonResponse:
-    pool = ThreadPoolExecutor(len(CHECKS), thread_name_prefix="readyz")
-    started = time.monotonic()
-    pending = {name: pool.submit(check) for name, check in CHECKS.items()}
-    parts = {name: _outcome(name, check, started) for name, check in pending.items()}
-    pool.shutdown(wait=False)  # a check that hangs has a time limit of its own in the client that it waits for
+    checks = {name: _start_or_join(name) for name in CHECKS}
+    parts = {name: _outcome(name, check) for name, check in checks.items()}
     ready = all(outcome == "ok" for outcome in parts.values())
     return JsonResponse({"status": "ready" if ready else "not ready", "parts": parts}, status=200 if ready else 503)
 
 
-def _outcome(name: str, check: Future[None], started: float) -> str:
+def _start_or_join(name: str) -> Check:
+    """Start a check unless one is under way: probes of a part that hangs share one thread, and do not wait again."""
+    with _lock:
+        check = _checks.get(name)
+        if check is None or check.future.done():
+            check = _checks[name] = Check(_pool.submit(CHECKS[name]), time.monotonic())
+        return check
+
+
+def _outcome(name: str, check: Check) -> str:
     try:
-        check.result(timeout=max(0.0, started + TIME_LIMIT - time.monotonic()))
+        check.future.result(timeout=max(0.0, check.started + TIME_LIMIT - time.monotonic()))
     except TimeoutError:
         log.warning("readyz: %s did not answer within %.0f s", name, TIME_LIMIT)
         return "no answer in time"

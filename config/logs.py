@@ -1,10 +1,18 @@
 """How a log record is written."""
 
 import logging
+from contextvars import ContextVar
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class OneLineFormatter(logging.Formatter):
-    """One record, one line: a traceback's line ends become ` | `, so that a record cannot forge another one."""
+    """One record, one line: line ends become ` | `, and control characters are escaped, so that none can be forged.
+
+    ``{request}`` is the id of the request that a record belongs to.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        return super().format(record).replace("\r", "").replace("\n", " | ")
+        record.request = f" request={number}" if (number := request_id.get()) else ""
+        line = " | ".join(super().format(record).splitlines())
+        return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)

@@ -50,6 +50,18 @@ class Child:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
+    def progress(self) -> tuple[int, int] | None:
+        """Return the processor time of the group, in clock ticks, and the size of the log; None outside of Linux."""
+        if sys.platform != "linux":
+            return None
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # a process that has ended meanwhile
+                fields = stat.read_text().rpartition(")")[2].split()
+                if int(fields[2]) == self.process.pid:
+                    ticks += int(fields[11]) + int(fields[12])
+        return ticks, self.log.stat().st_size
+
     def last_lines(self, count: int = 15) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
@@ -124,6 +136,9 @@ def die_with(parent: int, *, ours: bool = True) -> Callable[[], None]:
             if os.getppid() != parent:
                 os._exit(1)
         if ours:
+            # Before exec a Python handler only notes the signal, and exec drops the note: the child would live on.
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     return arrange

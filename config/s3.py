@@ -6,13 +6,33 @@ from typing import Any
 
 from botocore.config import Config
 
-BACKEND = "storages.backends.s3.S3Storage"
+BACKEND = "config.store.Store"
+
+# Botocore waits another second for the permission to send a body, and up to a second before it tries again.
+IMPATIENT = Config(connect_timeout=2, read_timeout=2, retries={"mode": "standard", "max_attempts": 2})
+PATIENT = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "max_attempts": 3})
 
 
 def s3_options(
-    *, bucket: str, endpoint_url: str = "", access_key: str = "", secret_key: str = "", region: str = ""
+    *,
+    bucket: str,
+    endpoint_url: str = "",
+    access_key: str = "",
+    secret_key: str = "",
+    region: str = "",
+    in_web_server: bool = False,
 ) -> dict[str, Any]:
-    """The OPTIONS of `BACKEND`; empty means not set. A store that is gone is noticed after at most three tries."""
+    """Return the OPTIONS of `BACKEND`; empty means not set.
+
+    A web server gives up on a store that hangs within 7 seconds, since somebody waits. A worker takes up to a minute.
+    """
+    common = Config(
+        signature_version="s3v4",
+        # Another store than Amazon's seldom has a host name for each bucket, or its newer checksums.
+        s3={"addressing_style": "path" if endpoint_url else "auto"},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
     return {
         "bucket_name": bucket,
         "endpoint_url": endpoint_url or None,
@@ -22,14 +42,7 @@ def s3_options(
         "default_acl": None,  # the bucket's own rule: private
         "file_overwrite": True,  # a name is the hash of its content: writing it twice writes the same bytes
         "querystring_auth": True,
-        "client_config": Config(
-            connect_timeout=5,
-            read_timeout=60,
-            retries={"mode": "standard", "max_attempts": 3},
-            signature_version="s3v4",
-            # Another store than Amazon's seldom has a host name for each bucket, or its newer checksums.
-            s3={"addressing_style": "path" if endpoint_url else "auto"},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
+        "max_memory_size": 16 * 1024**2,  # bytes of a file that is read; what is larger is on the disk
+        "impatient": in_web_server,
+        "client_config": (IMPATIENT if in_web_server else PATIENT).merge(common),
     }

@@ -11,11 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from config import environment, s3
+from annotation.formats import scratch
+from config import database, environment, s3
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -29,8 +29,10 @@ PRODUCTION = bool(DATABASE_URL)
 SECURE = PRODUCTION and not environment.flag("INSECURE_HTTP")
 BEHIND_PROXY = environment.number("BEHIND_PROXY", 0)
 
+DATABASE_FILE = DATA / "webverdict.sqlite3"
 if not PRODUCTION:
-    DATA.mkdir(parents=True, exist_ok=True)
+    environment.make_private(DATA)
+    DATABASE_FILE.touch(mode=0o600)  # SQLite gives its journals the mode of the database
 
 DEBUG = False
 SECRET_KEY = environment.secret_key(
@@ -49,7 +51,7 @@ CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
 # --- Application ---------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "annotation.apps.OperatorAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -67,13 +69,16 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "config.health.HealthMiddleware",  # first: a probe comes by address, without HTTPS and without our host name
+    "config.access_log.AccessLog",
+    "config.health.HealthMiddleware",  # early: probes come by address, without HTTPS or our host name
     "django.middleware.security.SecurityMiddleware",
+    "annotation.views.failures.LongAddresses",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "config.authentication.AuthenticationMiddleware",
+    "annotation.sign_ins.UseOfSessions",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -108,12 +113,12 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 DATABASES: dict[str, Any]
 if PRODUCTION:
-    DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
+    DATABASES = {"default": database.settings_from(DATABASE_URL, in_web_server=environment.IN_WEB_SERVER)}
 else:
     DATABASES = {
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
-            "NAME": DATA / "webverdict.sqlite3",
+            "NAME": DATABASE_FILE,
             "OPTIONS": {
                 # A transaction that reads and then writes fails at once under DEFERRED when another one wrote.
                 "transaction_mode": "IMMEDIATE",
@@ -134,6 +139,7 @@ if REDIS_URL:
             "BACKEND": "django.core.cache.backends.redis.RedisCache",
             "LOCATION": REDIS_URL,
             "KEY_PREFIX": "webverdict",
+            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1, "retry": None},  # seconds
         }
     }
 else:
@@ -160,14 +166,20 @@ if S3_BUCKET:
             access_key=environment.text("S3_ACCESS_KEY"),
             secret_key=environment.text("S3_SECRET_KEY"),
             region=environment.text("S3_REGION"),
+            in_web_server=environment.IN_WEB_SERVER,
         ),
     }
 
 # The largest submission, or evidence bundle, that pages and the API accept.
 WEBVERDICT_MAX_UPLOAD_BYTES = environment.number("WEBVERDICT_MAX_UPLOAD_BYTES", 4 * 1024**3)
+FILE_UPLOAD_TEMP_DIR = scratch.ProcessFolder()
+FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o600, 0o700
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2_621_440  # bytes; anything larger streams to a temporary file
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2  # bytes of a request without its files
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+
+# How fast stored files are read to compare them with their digests; 0 for no limit.
+STORE_CHECK_BYTES_PER_SECOND = environment.number("STORE_CHECK_BYTES_PER_SECOND", 50_000_000)
 
 # --- People --------------------------------------------------------------------------------------------------
 
@@ -180,7 +192,7 @@ AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "annotation.workflow.passwords.PersonalPassword"},
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
         "OPTIONS": {"min_length": 10},
@@ -189,22 +201,28 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-# The pair is locked: a stranger's failures lock neither the person elsewhere nor the others behind one address.
+# Few failures lock a pair of name and address; many lock a name or an address, except for browsers that the person
+# has used before. So a stranger's failures lock out neither the person nor the others behind one address.
+AXES_HANDLER = "annotation.guessing.Limits"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_CALLABLE = "annotation.views.account.locked_out"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # what is refused checks no password, so it does not count
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = True  # who signed in when, and from where, is of no use here: failed attempts are enough
-AXES_CLIENT_IP_CALLABLE = "config.client_address.client_address"
+AXES_CLIENT_IP_CALLABLE = "config.client_address.limited_address"
+# Failures are stored with the fields of their form, without these.
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password1", "new_password2"]
 
 # --- Security ------------------------------------------------------------------------------------------------
 
 SECURE_SSL_REDIRECT = SECURE
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
-SECURE_HSTS_PRELOAD = SECURE
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and environment.flag("HSTS_INCLUDE_SUBDOMAINS")
+SECURE_HSTS_PRELOAD = SECURE and environment.flag("HSTS_PRELOAD")
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # both are about other sites of the domain too
 SESSION_COOKIE_SECURE = SECURE
 CSRF_COOKIE_SECURE = SECURE
 CSRF_COOKIE_HTTPONLY = True
@@ -236,7 +254,10 @@ REST_FRAMEWORK = {
         "annotation.api_tokens.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "annotation.api_tokens.ScopePermission",
+    ],
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.PageNumberPagination",
     "PAGE_SIZE": 50,
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -268,7 +289,9 @@ if REDIS_URL:
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
         "global_keyprefix": "webverdict:",
-        "socket_connect_timeout": 1,  # seconds
+        # Seconds. A request tries twice to send a message, within two seconds; see CELERY_TASK_PUBLISH_RETRY_POLICY.
+        "socket_connect_timeout": 0.9 if environment.IN_WEB_SERVER else 5,
+        "socket_timeout": 0.9 if environment.IN_WEB_SERVER else 10,
     }
 else:
     CELERY_BROKER_URL = "filesystem://localhost//"
@@ -299,6 +322,8 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "resume-bundles": {"task": "evaluations.jobs.resume_bundles", "schedule": 60.0},
     "forget-bundles": {"task": "evaluations.jobs.forget_bundles", "schedule": 86_400.0},
     "prune-images": {"task": "annotation.jobs.prune_images", "schedule": 86_400.0},
+    "check-chains": {"task": "annotation.jobs.check_chains", "schedule": 300.0},
+    "check-store": {"task": "annotation.jobs.check_store", "schedule": 300.0},
     "forget-sign-ins": {"task": "annotation.jobs.forget_sign_ins", "schedule": 86_400.0},
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
@@ -319,7 +344,7 @@ LOGGING = {
     "formatters": {
         "line": {
             "()": "config.logs.OneLineFormatter",
-            "format": "{asctime} {levelname} {name}: {message}",
+            "format": "{asctime} {levelname} {name}{request}: {message}",
             "style": "{",
         },
     },

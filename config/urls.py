@@ -1,8 +1,10 @@
 """Every address of the application. /healthz and /readyz are answered earlier, by `config.health`."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from evaluations.api import Nowhere
 
 urlpatterns = [
     path("", include("annotation.urls")),
@@ -13,5 +15,11 @@ urlpatterns = [
     path("api/v1/", include("evaluations.api_urls")),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
+    re_path(r"^api/(?P<rest>.*)$", Nowhere.as_view(), name="api-elsewhere"),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "annotation.views.failures.bad_request"
+handler403 = "annotation.views.failures.forbidden"
+handler404 = "annotation.views.failures.not_found"
+handler500 = "annotation.views.failures.server_error"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 from math import ceil, floor
 
 from annotation.forms import VERDICT_NAMES
@@ -15,6 +16,7 @@ from evaluations.agreement import (
     Agreement,
     Annotator,
     Group,
+    Informed,
     Pair,
     groups,
     people,
@@ -80,7 +82,8 @@ def tables(agreement: Agreement) -> list[Table]:
     found = [overall(agreement), first_against_second(agreement), outcomes(agreement)]
     found += [by_group(kind, agreement.groups.get(kind, []), agreement.rules) for kind in GROUPS]
     found += [pairs(agreement), annotators(agreement.annotators, reviewed=agreement.adjudications is not None)]
-    return [*found, confusion(agreement.annotators), adjudications(agreement.adjudications)]
+    found += [confusion(agreement.annotators), adjudications(agreement.adjudications)]
+    return [*found, informed(agreement.informed), informed_reasons(agreement.informed)]
 
 
 def figures(table: Table) -> list[tuple[Column, Cell]]:
@@ -336,3 +339,55 @@ def _plural(count: int) -> str:
 
 def _about(value: float) -> str:
     return "less than 1" if 0 < value < 0.5 else f"about {value:.0f}"
+
+
+# --- opinions after seeing judgments ---------------------------------------------------------------------------------
+
+
+JUDGES = {
+    "all": "all",
+    "agree": "agree with the label",
+    "disagree": "disagree with the label",
+    "divided": "disagree among themselves",
+    "no verdict": "give no verdict",
+}
+
+
+def informed(found: Informed | None) -> Table:
+    """All labels whose annotator was shown judgments, then by how the judges relate to the label; one row each."""
+    moves = list(permutations(VERDICT_NAMES, 2))
+    columns = (
+        Column("Judges"),
+        Column("Shown", "count", "Labels whose annotator was shown judgments after submitting the label."),
+        Column("Kept", "count", "The annotator kept the verdict of the label."),
+        Column("Changed", "rate", "The annotator gave another verdict, of those who decided."),
+        *(Column(f"{VERDICT_NAMES[a]} to {VERDICT_NAMES[b].lower()}", "count") for a, b in moves),
+    )
+    rows: list[list[Value]] = [
+        [JUDGES[group.judges], group.shown, group.kept, group.changed, *(group.table[a][b] for a, b in moves)]
+        for group in (found.groups if found else [])
+    ]
+    note = (
+        "Annotators see judgments only after their blind label is locked. Their opinions change no label, no final "
+        "verdict and no other figure. Intervals keep the opinions on one task together."
+    )
+    return Table("informed", "Opinions after seeing judgments", columns, rows, note=note)
+
+
+def informed_reasons(found: Informed | None) -> Table:
+    """One row for each changed opinion, and for each kept one that has a reason."""
+    columns = tuple(map(Column, ("Task", "Agent", "Annotator", "Blind label", "Judges", "Opinion", "Reason")))
+    rows: list[list[Value]] = [
+        [
+            each.task_id,
+            each.agent,
+            each.annotator,
+            VERDICT_NAMES[each.blind].lower(),
+            ", ".join(VERDICT_NAMES[verdict].lower() for verdict in each.judges) or "no verdict",
+            "kept" if each.informed is each.blind else VERDICT_NAMES[each.informed].lower(),
+            each.reason,
+        ]
+        for each in (found.opinions if found else [])
+        if each.reason or each.informed is not each.blind
+    ]
+    return Table("informed-reasons", "Reasons for keeping or changing a verdict", columns, rows)

@@ -21,6 +21,7 @@ from annotation.models import (
     Benchmark,
     Flag,
     ImportedLabel,
+    InformedRevision,
     Membership,
     Reopening,
     SpotCheck,
@@ -47,6 +48,18 @@ class Rules(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class InformedOpinion:
+    """An annotator's opinion of their own label after seeing judgments; it counts in no figure of blind labels.
+
+    ``judges`` are the verdicts that were shown, without unscored judgments. ``verdict`` is None until they decide.
+    """
+
+    judges: tuple[Verdict, ...]
+    verdict: Verdict | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """One annotator's blind label. ``annotator`` is a pseudonym, or the name in the file of an imported label.
 
@@ -57,6 +70,7 @@ class Said:
     verdict: Verdict
     failure_types: tuple[str, ...] = ()
     seconds: int | None = None
+    informed: InformedOpinion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +277,29 @@ def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[in
         .filter(assignment__trajectory__submission__in=submissions)
         .annotate(further=Cast("further_failure_types", TextField()))
         .order_by("assignment__trajectory_id", "assignment__slot")
-        .values_list(*of_slot, "verdict", "failure_type", "further", "active_seconds")
+        .values_list(*of_slot, "verdict", "failure_type", "further", "active_seconds", "pk")
     )
+    opinions = _load_opinions(submissions)
     found: dict[int, list[Said]] = defaultdict(list)
-    for trajectory, submission, person, verdict, main, further, seconds in rows:
+    for trajectory, submission, person, verdict, main, further, seconds, pk in rows:
         types = (main, *(() if further == _NOTHING else json.loads(further))) if main else ()
-        found[trajectory].append(Said(people[submission, person], _VERDICTS[verdict], types, seconds))
+        said = Said(people[submission, person], _VERDICTS[verdict], types, seconds, opinions.get(pk))
+        found[trajectory].append(said)
     return found
+
+
+def _load_opinions(submissions: list[Submission]) -> dict[int, InformedOpinion]:
+    """Return the informed opinions by the label's primary key. A label is not revised once judgments were shown."""
+    rows = InformedRevision.objects.filter(label__assignment__trajectory__submission__in=submissions)
+    return {
+        label: InformedOpinion(
+            # An audited bundle can have anything there.
+            tuple(Verdict(said) for each in judgments if (said := each.get("verdict")) in list(Verdict)),
+            None if verdict is None else _VERDICTS[verdict],
+            reason,
+        )
+        for label, judgments, verdict, reason in rows.values_list("label", "judgments", "verdict", "reason")
+    }
 
 
 def _decisions(adjudications: QuerySet[Adjudication]) -> dict[int, list[Any]]:

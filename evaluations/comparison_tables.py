@@ -65,6 +65,7 @@ def tables(comparison: Comparison) -> list[Table]:
         calibration(comparison),
         costs(comparison),
         flips(comparison),
+        *([not_stated(comparison)] if comparison.status_not_stated else []),
         differences(comparison.differences),
     ]
 
@@ -213,10 +214,17 @@ def costs(comparison: Comparison) -> Table:
 def flips(comparison: Comparison) -> Table:
     columns = [Column("Judge"), FLIPS]
     note = "Of the cases that were judged more than once in the newest run."
-    return Table("flips", "Repetitions", columns, [[comparison.judge, comparison.flips]], note)
+    return Table("flips", "Repetitions", columns, [[comparison.judge, comparison.flips.rate]], note)
 
 
-FLIPS = Column("Flips", "rate", "Cases whose repetitions do not all say the same.")
+def not_stated(comparison: Comparison) -> Table:
+    row: list[Value] = [comparison.judge, comparison.status_not_stated]
+    note = "The published rules of this judge give a verdict to every reply, also to one that states none."
+    return Table("status-not-stated", "Status not stated", [Column("Judge"), NOT_STATED], [row], note)
+
+
+NOT_STATED = Column("Status not stated", "count", "Decided cases with a verdict that the judge's reply does not state.")
+FLIPS = Column("Flips", "rate", "How often two repetitions on the same case say different things.")
 
 
 def differences(found: Iterable[Difference]) -> Table:
@@ -272,13 +280,13 @@ def versus(found: Sequence[Versus]) -> Table:
         Column("Second alone", "count"),
         Column("Neither", "count"),
         Column("Difference", "points", "Agreement of the first minus that of the second."),
-        Column("p", "number", "McNemar's test: how likely so uneven a split is by chance, if both are equally good."),
+        Column("p", "number", "How likely so uneven a split is by chance, if both are equally good."),
         Column("Test"),
         Column("Say the same", "rate"),
     ]
     note = (
-        "The p values take the cases as independent, also those of one task that several agents attempted, and are not "
-        "corrected for the number of pairs; with several agents the intervals, drawn by task, are the safer guide. "
+        "p is McNemar's where no task counts twice (exact or chi-square). Where several agents attempted a task, whole "
+        "tasks are swapped between the two judges instead. p values are not corrected for the number of pairs. "
         f"At most {MOST_JUDGES} judges, those with the highest agreement, are set against each other."
     )
     return Table("versus", "Judge against judge", columns, [*map(_versus, found)], note)
@@ -317,6 +325,7 @@ def judges(found: Sequence[Judging], people: Sequence[Row] = ()) -> Table:
         FLIPS,
         under_rules(TAU, rules),
         *COSTS,
+        NOT_STATED,
     ]
     rows = [_judging(each, row, mean) for each in found for row, mean in _by_rule(each.comparison)]
     rows += [_people(row) for row in people]
@@ -426,8 +435,14 @@ def verdict_name(verdict: Verdict | None) -> str:
 
 def _versus(each: Versus) -> list[Value]:
     cells: list[Value] = [each.n, each.both, each.first_only, each.second_only, each.neither]
-    test = "" if each.p.value is None else "exact" if each.exact else "chi-square"
+    test = "" if each.p.value is None else _test(each)
     return [each.first, each.second, LABEL_2[each.human_label_2], *cells, each.difference, each.p, test, each.same]
+
+
+def _test(each: Versus) -> str:
+    if each.by_task:
+        return "tasks swapped, exact" if each.exact else f"tasks swapped {each.permutations:,} times"
+    return "exact" if each.exact else "chi-square"
 
 
 def _standing(each: Standing, levels: Sequence[str]) -> list[Value]:
@@ -445,13 +460,15 @@ def _by_rule(comparison: Comparison) -> list[tuple[Row, Average]]:
 
 def _judging(each: Judging, row: Row, mean: Average) -> list[Value]:
     said, rule, agreement, *rest = _row(row, each.name)
-    beside: list[Value] = [each.covered(row.human_label_2), each.comparison.flips, each.tau[row.human_label_2]]
-    return [said, rule, agreement, mean.values["agreement"], *rest, *beside, *_costs(each.comparison.costs)]
+    beside: list[Value] = [each.covered(row.human_label_2), each.comparison.flips.rate, each.tau[row.human_label_2]]
+    costs = _costs(each.comparison.costs)
+    not_stated = each.comparison.status_not_stated
+    return [said, rule, agreement, mean.values["agreement"], *rest, *beside, *costs, not_stated]
 
 
 def _people(row: Row) -> list[Value]:
     said, rule, agreement, *rest = _row(row, CEILING)
-    return [said, rule, agreement, NOTHING, *rest, NOTHING, NOTHING, NOTHING, *(NOTHING for _ in COSTS)]
+    return [said, rule, agreement, NOTHING, *rest, NOTHING, NOTHING, NOTHING, *(NOTHING for _ in COSTS), NOTHING]
 
 
 def _by_agent(each: Judging, mean: Average, agents: Sequence[str]) -> list[Value]:

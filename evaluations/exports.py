@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from annotation import screenshots
+from annotation import screenshots, store_checks
 from annotation.formats.tasks import base_task_id
 from annotation.models import Submission, Task
 from annotation.models.states import FINAL, State, with_state
@@ -91,7 +91,7 @@ class Export:
         return file_name(self.submission, self.format, MEDIA_TYPES[self.format][1], partial=self.partial)
 
     def chunks(self) -> Iterator[bytes]:
-        """The file piece by piece; never more than one trajectory is in memory."""
+        """The file in pieces. Only a batch of trajectories is in memory, except for human-label, a list of verdicts."""
         if self.format is ExportFormat.HUMAN_LABEL:
             return exports_labels.human_label(self.submission, self.missing)
         if self.format is ExportFormat.LABELS:
@@ -117,16 +117,21 @@ def missing_for_export(submission: Submission) -> list[Problem]:
     if submission.required_labels < MINIMUM_LABELS:
         message = f"The submission asks for {submission.required_labels} labels; the protocol for {MINIMUM_LABELS}."
         problems.append(Problem("too_few_labels_required", message))
-    trajectories = list(with_state(submission.trajectories.select_related("task")).order_by("position"))
-    problems += [p for t in trajectories if (p := _unfinished(t, submission.required_labels)) is not None]
-    problems += _not_covered(submission, {t.task.external_id for t in trajectories})
+    columns = ("state", "adjudicating", "label_count", "task__external_id")
+    trajectories = with_state(submission.trajectories.order_by("position")).values_list(*columns, named=True)
+    present = set()
+    for trajectory in trajectories.iterator():
+        present.add(trajectory.task__external_id)
+        if (problem := _unfinished(trajectory, submission.required_labels)) is not None:
+            problems.append(problem)
+    problems += _not_covered(submission, present)
     if submission.frozen_at is None:
         problems.append(Problem("not_frozen", "The submission is not frozen: its labels could still change."))
     return problems
 
 
 def _unfinished(trajectory: Any, required: int) -> Problem | None:
-    state, task_id = State(trajectory.state), trajectory.task.external_id
+    state, task_id = State(trajectory.state), trajectory.task__external_id
     if trajectory.adjudicating:
         return Problem("adjudication_open", f"{task_id}: an adjudicator has opened it and not decided.", task_id)
     if state in FINAL:
@@ -148,13 +153,22 @@ def _not_covered(submission: Submission, present: set[str]) -> list[Problem]:
     ]
 
 
-def prepare(submission: Submission, export_format: ExportFormat, *, partial: bool = False) -> Export:
-    """The export, or ExportRefused with every reason. ``partial`` takes what there is, and names what is missing."""
+def prepare(
+    submission: Submission, export_format: ExportFormat, *, partial: bool = False, check_files: bool = False
+) -> Export:
+    """The export, or ExportRefused with every reason. ``partial`` takes what there is, and names what is missing.
+
+    Stored files that the export contains are read and compared with their digests; with ``check_files`` those of the
+    submission are also read for the other formats, which then warn of damaged ones.
+    """
     missing = missing_for_export(submission)
     warnings: list[Problem] = []
     if export_format is ExportFormat.TRAJECTORIES_V2:
         unconvertible, warnings = exports_v2.survey(submission)
         missing += unconvertible
+        missing += store_checks.check_submission(submission, exports_v2.stored_digests(submission))
+    elif check_files:
+        warnings = store_checks.check_submission(submission)
     if missing and not partial:
         raise ExportRefused(missing)
     return Export(submission, export_format, tuple(missing), tuple(warnings))

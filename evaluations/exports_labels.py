@@ -5,19 +5,61 @@ Their JSON Schemas are schemas/human-label.schema.json and schemas/labels.schema
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import QuerySet
 
-from annotation.models import Adjudication, Flag, InformedRevision, Label, Report, Submission, Trajectory
+from annotation.models import (
+    Adjudication,
+    AdjudicationFinding,
+    Flag,
+    KeyPointFinding,
+    Label,
+    Report,
+    Submission,
+    Trajectory,
+)
 from annotation.models.states import FINAL, final_verdict, with_state
 from annotation.records import Problem
 
 FORMAT = "webverdict-labels-v1"
-AT_ONCE = 50  # trajectories in memory with their labels
+AT_ONCE = 500  # trajectories in memory with their labels
+DECISION_COLUMNS = (
+    "pk",
+    "revision",
+    "revision_reason",
+    "verdict",
+    "failure_step",
+    "failure_type",
+    "further_failure_types",
+    "cause",
+    "reasoning",
+    "exception_reason",
+    "evidence_missing",
+    "active_seconds",
+    "steps_seen",
+)
+LABEL_COLUMNS = (
+    *DECISION_COLUMNS,
+    "created_at",
+    "assignment__annotator",
+    "assignment__slot",
+    *(f"attempt__{name}" for name in ("pk", "steps", "notes", "link", "path")),
+    *(f"informed__{name}" for name in ("judgments", "shown_at", "verdict", "reason", "decided_at")),
+)
+ADJUDICATION_COLUMNS = (*DECISION_COLUMNS, "adjudicator", "blind", "criterion", "opened_at", "decided_at")
+FINDING_COLUMNS = ("key_point__text", "finding", "step")
+REPORT_COLUMNS = ("reporter", "kind", "note", "reported_at", "settled_at", "answer")
+
+encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+Rows = dict[int, list[Any]]  # named tuples of a query, by a key
 
 
 def human_label(submission: Submission, missing: Sequence[Problem]) -> Iterator[bytes]:
@@ -27,13 +69,14 @@ def human_label(submission: Submission, missing: Sequence[Problem]) -> Iterator[
     has no place for it.
     """
     key = f"{submission.agent.name}_human_label"
+    columns = ("state", "decided", "lowest", "task__external_id", "task__text")
     labels = [
         {
-            "task_id": trajectory.task.external_id,
-            "confirmed_task": trajectory.task.text,
+            "task_id": trajectory.task__external_id,
+            "confirmed_task": trajectory.task__text,
             key: str(int(verdict)),
         }
-        for trajectory in _final(submission).select_related("task")
+        for trajectory in _final(submission).values_list(*columns, named=True).iterator()
         if (verdict := final_verdict(trajectory)) is not None
     ]
     document = {"partial": True, "missing": _as_json(missing), "labels": labels} if missing else labels
@@ -42,42 +85,86 @@ def human_label(submission: Submission, missing: Sequence[Problem]) -> Iterator[
 
 def label_lines(submission: Submission, missing: Sequence[Problem]) -> Iterator[bytes]:
     """A header, then for every trajectory with a final verdict its labels, flags, reports and adjudications with all
-    revisions, and what annotators said after seeing judges (informed). People are pseudonyms, times are UTC."""
+    revisions, and what annotators said after seeing judges (informed). People are pseudonyms, times are UTC.
+
+    Each batch of trajectories takes six queries for its rows, whatever they hold.
+    """
     people = dict(submission.memberships.values_list("person_id", "pseudonym"))
     yield _line(_header(submission, missing))
-    for trajectory in _with_decisions(_final(submission)).iterator(chunk_size=AT_ONCE):
-        task_id = {"task_id": trajectory.task.external_id}
-        labels = [label for assignment in trajectory.assignments.all() for label in assignment.labels.all()]
-        labels.sort(key=lambda label: (label.assignment.slot, label.revision))
+    columns = ("pk", "task__external_id", "task__version", "task__text")
+    trajectories = _final(submission).values_list(*columns, named=True).iterator(chunk_size=AT_ONCE)
+    while batch := list(islice(trajectories, AT_ONCE)):
+        yield b"".join(_batch_lines(batch, people))
+
+
+def _batch_lines(trajectories: Sequence[Any], people: dict[int, str]) -> Iterator[bytes]:
+    records = _load_records([trajectory.pk for trajectory in trajectories])
+    for trajectory in trajectories:
+        task = {"task_id": trajectory.task__external_id}
+        version = {"task_version": trajectory.task__version, "task_digest": text_digest(trajectory.task__text)}
+        labels = records.labels[trajectory.pk]
         for label in labels:
-            yield _line({"type": "label"} | task_id | _label(label, people))
+            findings = records.label_findings[label.pk]
+            yield _line({"type": "label"} | task | _label(label, findings, people) | version)
         for label in labels:
-            if (informed := getattr(label, "informed", None)) is not None:
-                yield _line({"type": "informed"} | task_id | _informed(informed, people))
-        for flag in trajectory.flags.all():
-            yield _line({"type": "flag"} | task_id | _flag(flag, people))
-        for report in trajectory.reports.all():
-            yield _line({"type": "report"} | task_id | _report(report, people))
-        for adjudication in trajectory.adjudications.all():
-            yield _line({"type": "adjudication"} | task_id | _adjudication(adjudication, people))
+            if label.informed__shown_at is not None:
+                yield _line({"type": "informed"} | task | _informed(label, people) | version)
+        for flag in records.flags[trajectory.pk]:
+            yield _line({"type": "flag"} | task | _flag(flag, people) | version)
+        for report in records.reports[trajectory.pk]:
+            yield _line({"type": "report"} | task | _report(report, people) | version)
+        for adjudication in records.adjudications[trajectory.pk]:
+            findings = records.adjudication_findings[adjudication.pk]
+            yield _line({"type": "adjudication"} | task | _adjudication(adjudication, findings, people) | version)
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Rows of some trajectories, each in the order of the file: by trajectory, and findings by their decision."""
+
+    labels: Rows
+    label_findings: Rows
+    flags: Rows
+    reports: Rows
+    adjudications: Rows
+    adjudication_findings: Rows
+
+
+def _load_records(trajectories: Sequence[int]) -> _Records:
+    labels = Label.objects.filter(assignment__trajectory__in=trajectories).order_by("assignment__slot", "revision")
+    label_findings = KeyPointFinding.objects.filter(label__assignment__trajectory__in=trajectories)
+    flags = Flag.objects.filter(trajectory__in=trajectories).order_by("flagged_at", "pk")
+    reports = Report.objects.filter(trajectory__in=trajectories).order_by("reported_at", "pk")
+    adjudications = Adjudication.objects.filter(trajectory__in=trajectories, decided_at__isnull=False)
+    adjudication_findings = AdjudicationFinding.objects.filter(
+        adjudication__trajectory__in=trajectories, adjudication__decided_at__isnull=False
+    )
+    return _Records(
+        labels=_load_grouped(labels, "assignment__trajectory", *LABEL_COLUMNS),
+        label_findings=_load_grouped(label_findings, "label", *FINDING_COLUMNS),
+        flags=_load_grouped(flags, "trajectory", "annotator", "note", "flagged_at"),
+        reports=_load_grouped(reports, "trajectory", *REPORT_COLUMNS),
+        adjudications=_load_grouped(adjudications.order_by("revision"), "trajectory", *ADJUDICATION_COLUMNS),
+        adjudication_findings=_load_grouped(adjudication_findings, "adjudication", *FINDING_COLUMNS),
+    )
+
+
+def _load_grouped(rows: QuerySet[Any], key: str, *columns: str) -> Rows:
+    """Named tuples of the columns instead of model instances, by the value of ``key``."""
+    grouped: Rows = defaultdict(list)
+    for row in rows.values_list(key, *columns, named=True):
+        grouped[row[0]].append(row)
+    return grouped
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of a task's text in UTF-8, which tells versions apart without the text."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _final(submission: Submission) -> QuerySet[Any]:
     final = [state.value for state in FINAL]
     return with_state(Trajectory.objects.filter(submission=submission)).filter(state__in=final).order_by("position")
-
-
-def _with_decisions(trajectories: QuerySet[Any]) -> QuerySet[Any]:
-    decided = Adjudication.objects.filter(decided_at__isnull=False).order_by("revision")
-    return trajectories.select_related("task").prefetch_related(
-        "assignments__labels__findings__key_point",
-        "assignments__labels__attempt",
-        "assignments__labels__informed",
-        Prefetch("flags", Flag.objects.order_by("flagged_at", "pk")),
-        Prefetch("reports", Report.objects.order_by("reported_at", "pk")),
-        Prefetch("adjudications", decided),
-        "adjudications__findings__key_point",
-    )
 
 
 def _header(submission: Submission, missing: Sequence[Problem]) -> dict[str, Any]:
@@ -97,50 +184,51 @@ def _header(submission: Submission, missing: Sequence[Problem]) -> dict[str, Any
     }
 
 
-def _label(label: Label, people: dict[int, str]) -> dict[str, Any]:
+def _label(label: Any, findings: Sequence[Any], people: dict[int, str]) -> dict[str, Any]:
     return {
-        "annotator": people[label.assignment.annotator_id],
-        "slot": label.assignment.slot,
-        **_decision(label),
+        "annotator": people[label.assignment__annotator],
+        "slot": label.assignment__slot,
+        **_decision(label, findings),
         "attempt": _attempt(label),
         "created_at": _time(label.created_at),
     }
 
 
-def _informed(informed: InformedRevision, people: dict[int, str]) -> dict[str, Any]:
+def _informed(label: Any, people: dict[int, str]) -> dict[str, Any]:
     """It follows a blind label and replaces nothing; nulls where the annotator looked and has not decided."""
-    label, decided = informed.label, informed.decided_at is not None
+    decided = label.informed__decided_at is not None
+    names = ("judge", "fingerprint", "verdict")
     return {
-        "annotator": people[label.assignment.annotator_id],
-        "slot": label.assignment.slot,
+        "annotator": people[label.assignment__annotator],
+        "slot": label.assignment__slot,
         "follows_revision": label.revision,
-        "judgments": [{name: one[name] for name in ("judge", "fingerprint", "verdict")} for one in informed.judgments],
-        "shown_at": _time(informed.shown_at),
-        "verdict": informed.verdict,
-        "changed": informed.changed if decided else None,
-        "reason": informed.reason or None,
-        "decided_at": _time(informed.decided_at),
+        "judgments": [{name: judgment[name] for name in names} for judgment in label.informed__judgments],
+        "shown_at": _time(label.informed__shown_at),
+        "verdict": label.informed__verdict,
+        "changed": label.informed__verdict != label.verdict if decided else None,
+        "reason": label.informed__reason or None,
+        "decided_at": _time(label.informed__decided_at),
     }
 
 
-def _adjudication(adjudication: Adjudication, people: dict[int, str]) -> dict[str, Any]:
+def _adjudication(adjudication: Any, findings: Sequence[Any], people: dict[int, str]) -> dict[str, Any]:
     return {
-        "adjudicator": people[adjudication.adjudicator_id],
+        "adjudicator": people[adjudication.adjudicator],
         "blind": adjudication.blind,
         "criterion": adjudication.criterion or None,
-        **_decision(adjudication),
+        **_decision(adjudication, findings),
         "opened_at": _time(adjudication.opened_at),
         "decided_at": _time(adjudication.decided_at),
     }
 
 
-def _flag(flag: Flag, people: dict[int, str]) -> dict[str, Any]:
-    return {"annotator": people[flag.annotator_id], "note": flag.note, "flagged_at": _time(flag.flagged_at)}
+def _flag(flag: Any, people: dict[int, str]) -> dict[str, Any]:
+    return {"annotator": people[flag.annotator], "note": flag.note, "flagged_at": _time(flag.flagged_at)}
 
 
-def _report(report: Report, people: dict[int, str]) -> dict[str, Any]:
+def _report(report: Any, people: dict[int, str]) -> dict[str, Any]:
     return {
-        "reporter": people[report.reporter_id],
+        "reporter": people[report.reporter],
         "kind": report.kind,
         "note": report.note,
         "reported_at": _time(report.reported_at),
@@ -149,15 +237,19 @@ def _report(report: Report, people: dict[int, str]) -> dict[str, Any]:
     }
 
 
-def _attempt(label: Label) -> dict[str, Any] | None:
+def _attempt(label: Any) -> dict[str, Any] | None:
     """Only version 2 of the protocol asks for one; ``steps`` is null where the annotator could not do the task."""
-    attempt = getattr(label, "attempt", None)
-    if attempt is None:
+    if label.attempt__pk is None:
         return None
-    return {"steps": attempt.steps, "notes": attempt.notes, "link": attempt.link or None, "path": attempt.path}
+    return {
+        "steps": label.attempt__steps,
+        "notes": label.attempt__notes,
+        "link": label.attempt__link or None,
+        "path": label.attempt__path,
+    }
 
 
-def _decision(decision: Label | Adjudication) -> dict[str, Any]:
+def _decision(decision: Any, findings: Sequence[Any]) -> dict[str, Any]:
     """What both have in common; null is "does not apply", and "not measured" for active_seconds and steps_seen."""
     return {
         "revision": decision.revision,
@@ -170,8 +262,8 @@ def _decision(decision: Label | Adjudication) -> dict[str, Any]:
         "reasoning": decision.reasoning,
         "exception_reason": decision.exception_reason or None,
         "findings": [
-            {"key_point": finding.key_point.text, "finding": finding.finding, "step": finding.step}
-            for finding in decision.findings.all()
+            {"key_point": finding.key_point__text, "finding": finding.finding, "step": finding.step}
+            for finding in findings
         ],
         "evidence_missing": decision.evidence_missing,
         "active_seconds": decision.active_seconds,
@@ -188,4 +280,4 @@ def _as_json(missing: Sequence[Problem]) -> list[dict[str, str]]:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return encode_json(value).encode() + b"\n"

@@ -25,7 +25,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotation import redactions, screenshots
+from annotation import redactions, screenshots, store_checks
 from annotation.formats.actions import is_completion
 from annotation.formats.online_mind2web_v2 import read_v2
 from annotation.formats.printable import printable
@@ -101,14 +101,23 @@ def _extension(screenshot: Screenshot | None, covered: Collection[str]) -> str:
     return EXTENSIONS[screenshot.media_type] if screenshot and screenshot.sha256 not in covered else "png"
 
 
+def stored_digests(submission: Submission) -> set[str]:
+    """The digests of the stored files that the package holds."""
+    covered = redactions.shown(submission)
+    shown = Screenshot.objects.filter(steps__trajectory__submission=submission).distinct()
+    return {covered.get(sha256, sha256) for sha256 in shown.values_list("sha256", flat=True).iterator()}
+
+
 def members(submission: Submission, missing: Sequence[Problem]) -> Iterator[tuple[str, bytes]]:
-    """Every file of the package with its path; unconvertible trajectories are left out of a partial one."""
+    """Every file of the package with its path; unconvertible trajectories are left out of a partial one, and those of
+    which a screenshot is damaged or lost."""
+    unreadable = {problem.where for problem in missing if problem.code in store_checks.CODES}
     if missing:
         yield PARTIAL, _json({"partial": True, "missing": [problem.as_json() for problem in missing]})
     covered = redactions.shown(submission)
     for trajectory in _trajectories(submission).iterator(chunk_size=AT_ONCE):
         document, problems, _ = convert(trajectory, covered)
-        if problems:
+        if problems or trajectory.task.external_id in unreadable:
             continue
         folder, steps = trajectory.task.external_id, list(trajectory.steps.all())
         yield f"{folder}/{RESULT}", _json(document)

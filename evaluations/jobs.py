@@ -5,8 +5,10 @@ from __future__ import annotations
 from celery import shared_task
 
 from annotation import arrivals
+from annotation.models import Submission
 from evaluations import anchoring
 from evaluations.auditing import arriving
+from evaluations.evidence import standing
 from evaluations.models import BundleUpload
 
 
@@ -14,6 +16,14 @@ from evaluations.models import BundleUpload
 def publish_anchors() -> None:
     """Publish the heads of chains that have changed; what fails is kept with its reason, and tried the next time."""
     anchoring.publish()
+
+
+@shared_task
+def compute_standing(submission_id: int) -> None:
+    """Compute the claims of a large submission for its evidence page."""
+    submission = Submission.objects.select_related("agent", "benchmark").filter(pk=submission_id).first()
+    if submission is not None:
+        standing.compute(submission)
 
 
 @shared_task

@@ -86,7 +86,7 @@ class Audit(models.Model):
     opened_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     opened_at = models.DateTimeField()
     seed = models.CharField(max_length=64, blank=True)
-    nonce = models.CharField(max_length=64, blank=True)
+    nonce = models.CharField(max_length=64, blank=True, default="", db_default="")
     size = models.PositiveIntegerField(null=True, blank=True)
     drawn_at = models.DateTimeField(null=True, blank=True)
 
@@ -173,7 +173,7 @@ class BundleUpload(Arrival):
     refused = models.TextField(blank=True)
     findings = models.JSONField(default=list, blank=True)
     audit = models.ForeignKey(Audit, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
-    again = models.BooleanField(default=False)
+    again = models.BooleanField(default=False, db_default=False)
 
 
 class AuditDecision(models.Model):
@@ -199,3 +199,21 @@ class AuditDecision(models.Model):
 
     def __str__(self) -> str:
         return self.get_outcome_display()
+
+
+class Standing(models.Model):
+    """The claims of a large submission, and the texts of it that name somebody, as a job computed them.
+
+    ``key`` is the SHA-256 of what they depend on, the head of the chain above all; see `evaluations.evidence.standing`.
+    ``requested_at`` is when the job was last asked for, ``computed_at`` null before it has ended for the first time.
+    """
+
+    submission = models.OneToOneField(Submission, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=64, blank=True)
+    claims = models.JSONField(default=list)
+    named = models.JSONField(default=list)
+    requested_at = models.DateTimeField()
+    computed_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.submission_id} at {self.computed_at}"

@@ -200,7 +200,7 @@ def judging(found: Judges) -> Table:
         *COSTS,
     )
     rows: list[list[Value]] = [
-        [each.name, each.covered(Label2.NOT_SUCCESS), each.comparison.flips, *costs(each.comparison).rows[0][1:]]
+        [each.name, each.covered(Label2.NOT_SUCCESS), each.comparison.flips.rate, *costs(each.comparison).rows[0][1:]]
         for each in found.judges
     ]
     return Table("judging", "Coverage, steadiness and cost of judges", columns, rows)

@@ -26,7 +26,7 @@ from judges import (
     prompt_sets,
     scorers,  # noqa: F401 - fills the registry
 )
-from judges.llm import Generation
+from judges.llm import ADDED, Generation
 from judges.models import Judge, ModelTerms
 from judges.prompt_sets import storable
 from judges.scorer import REGISTRY, Kind, ParameterError, Prompts, Scorer, parameters_from
@@ -297,8 +297,14 @@ def _checked(**given: Any) -> dict[str, Any]:
         "prompts": prompts.name,
         "prompts_digest": prompts.digest,
         "parameters": asdict(parameters),
-        "generation": asdict(generation),
+        "generation": _without_defaults(asdict(generation)),
     }
+
+
+def _without_defaults(generation: dict[str, Any]) -> dict[str, Any]:
+    """Without fields that were added later and have their default: they would change the fingerprint of old judges."""
+    usual = asdict(Generation())
+    return {name: value for name, value in generation.items() if name not in ADDED or value != usual[name]}
 
 
 def _texts(given: Mapping[str, Any]) -> list[Problem]:

@@ -31,7 +31,10 @@ MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 
 @dataclass(slots=True)
 class Imported:
-    """What came of a file. ``judges`` counts its judgments by the judge's name; ``known`` were there already."""
+    """What came of a file. ``judges`` counts its judgments by the judge's name; ``known`` were there already.
+
+    ``linked`` have got a trajectory by this import, among the new ones and among the known ones.
+    """
 
     report: ImportReport = field(default_factory=ImportReport)
     judges: dict[str, int] = field(default_factory=dict)
@@ -153,6 +156,7 @@ class _Import:
         known = self._known(judges)
         places = _Places(self.benchmark, self.records)
         fresh: list[Judgment] = []
+        late: list[tuple[int, Judgment]] = []  # known, and not linked yet
         for record in self.records:
             judge, task = judges[record.model], tasks[record.task_id]
             self.outcome.judges[judge.name] = self.outcome.judges.get(judge.name, 0) + 1
@@ -163,13 +167,17 @@ class _Import:
             else:
                 self.report.accepted.append(record.task_id)
                 self.outcome.known += earlier is not None
+                row = self._row(record, judge, task, agents[record.agent], places, content)
                 if earlier is None:
-                    fresh.append(self._row(record, judge, task, agents[record.agent], places, content))
-        self.outcome.new, self.outcome.linked = len(fresh), sum(row.trajectory is not None for row in fresh)
+                    fresh.append(row)
+                elif earlier["trajectory"] is None:
+                    late.append((earlier["pk"], row))
+        self.outcome.new, linked = len(fresh), sum(row.trajectory is not None for row in fresh)
         if not self.report.rejected:
             Judgment.objects.bulk_create(fresh, batch_size=100)
+            self.outcome.linked = linked + sum(_link(pk, row) for pk, row in late)
         self.report.accepted = list(dict.fromkeys(self.report.accepted))
-        self._say_unlinked(len(fresh) - self.outcome.linked)
+        self._say_unlinked(len(fresh) + len(late) - self.outcome.linked)
 
     def _agents(self) -> dict[str, Agent]:
         names = list(dict.fromkeys(record.agent for record in self.records))
@@ -185,11 +193,12 @@ class _Import:
         """What these judges have said of the benchmark, whatever version of the task it was said of."""
         rows = Judgment.objects.filter(
             judge__in=judges.values(), item__isnull=True, task__benchmark=self.benchmark
-        ).values_list("judge", "task__external_id", "agent__name", "verdict", "imported__digest", "imported__file")
-        return {
-            (judge, task, agent): {"verdict": verdict, "digest": content, "file": file}
-            for judge, task, agent, verdict, content, file in rows
-        }
+        ).values_list(
+            "judge", "task__external_id", "agent__name",
+            "pk", "trajectory", "verdict", "imported__digest", "imported__file",
+        )  # fmt: skip
+        names = ("pk", "trajectory", "verdict", "digest", "file")
+        return {(judge, task, agent): dict(zip(names, rest, strict=True)) for judge, task, agent, *rest in rows}
 
     def _row(
         self, record: JudgmentRecord, judge: Judge, task: Task, agent: Agent, places: _Places, content: str
@@ -211,6 +220,7 @@ class _Import:
             response=score.response,
             model=record.model,
             tokens=record.tokens,
+            status_not_stated=score.status_not_stated,
             imported={
                 **self.source,
                 "row": record.row,
@@ -223,8 +233,17 @@ class _Import:
 
     def _say_unlinked(self, number: int) -> None:
         if number:
-            says = f"{number} of the judgments have no trajectory here, or several; they count in comparisons only."
+            says = f"{number} of the judgments have no trajectory here, or several; they count in comparisons only. "
+            says += "Import the file again when their trajectories are here."
             self.report.warn("", Problem("not_linked", says))
+
+
+def _link(pk: int, row: Judgment) -> bool:
+    """Link a judgment that is here to its trajectory, as ``row`` has it; whether it has one."""
+    if row.trajectory is None:
+        return False
+    found = Judgment.objects.filter(pk=pk, item=None, trajectory=None)
+    return bool(found.update(trajectory=row.trajectory, task=row.task, evidence=row.evidence))
 
 
 class _Places:

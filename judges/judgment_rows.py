@@ -77,6 +77,7 @@ def read_row(row: dict[str, Any], number: int, agent: str) -> JudgmentRecord:
     number_given = fields.number("score")
     if fields.problems:
         raise Refused(fields.problems)
+    odd = webjudge and verdict == Verdict.FAILURE and not STATUS.search(response)
     score = Score(
         verdict=verdict,
         unscored=unscored,
@@ -86,8 +87,8 @@ def read_row(row: dict[str, Any], number: int, agent: str) -> JudgmentRecord:
         steps=steps,
         response=response,
         notes=fields.notes,
+        status_not_stated=odd,
     )
-    odd = webjudge and verdict == Verdict.FAILURE and not STATUS.search(response)
     return JudgmentRecord(
         row=number,
         agent=who,

@@ -24,6 +24,10 @@ annotation_triggers.APPEND_ONLY |= {
 }
 
 
+# An imported judgment may be linked to its trajectory once that is here; its steps are then numbered as there.
+annotation_triggers.FILLED_ONCE["judges_judgment"] = ("trajectory_id", "task_id", "evidence")
+
+
 class Expectation(models.Model):
     """What a trajectory of a task is held against by a judge: network checks, or a rubric, as YAML.
 
@@ -124,7 +128,7 @@ class Judge(models.Model):
     came_with = models.ForeignKey(
         Submission, on_delete=models.PROTECT, null=True, blank=True, related_name="bundled_judges"
     )
-    stated = models.CharField(max_length=64, blank=True)
+    stated = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     objects: models.Manager[Judge] = models.Manager()  # first: the one that Django takes by itself, which hides nothing
     own = OwnJudges()
@@ -211,7 +215,8 @@ class JudgeRun(models.Model):
     ``selection`` is what was chosen, as it was asked for; the items say what came of it. A ``test`` run tries a judge
     on a trajectory and counts nowhere. A ``fresh`` run uses no reply of an earlier one. ``max_cost`` in US dollars;
     ``estimate`` is what was foreseen (`runs.Plan`). ``stopped`` says why a run waits that nobody paused.
-    ``called_at`` is when workers were last called, whether the message arrived or not.
+    ``called_at`` is when workers were last called, whether the message arrived or not. ``retried_at`` is when the run
+    tried failed items again by itself, which it does once, when nothing else is left to do.
     """
 
     judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="runs")
@@ -232,6 +237,7 @@ class JudgeRun(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     stopped = models.CharField(max_length=500, blank=True)
     called_at = models.DateTimeField(null=True, blank=True)
+    retried_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -263,6 +269,7 @@ class RunItem(models.Model):
 
     Waiting: no ``taken_at``. Taken: ``worker`` is at it, or lost where ``heartbeat_at`` is old. Done: ``done_at``, and
     there is a judgment. Failed: ``failed_at`` with the ``error`` of the last attempt; a retry makes it wait again.
+    ``passing``: the error may be gone later, so that the run tries the item again by itself.
     """
 
     run = models.ForeignKey(JudgeRun, on_delete=models.CASCADE, related_name="items")
@@ -275,6 +282,7 @@ class RunItem(models.Model):
     done_at = models.DateTimeField(null=True, blank=True)
     failed_at = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
+    passing = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ["pk"]
@@ -299,12 +307,13 @@ class RunItem(models.Model):
 
 
 class Judgment(models.Model):
-    """What a judge said of one trajectory; never changed.
+    """What a judge said of one trajectory; never changed, but that an imported one may be linked to its trajectory.
 
     Without a usable reply the ``verdict`` is null and ``unscored`` says why. ``evidence`` is `scorer.Score.evidence`
     as JSON. ``item`` is null for judgments that were made elsewhere: those name task and agent, and the trajectory
     where there is one; ``imported`` keeps everything else that their file carried. ``tokens`` and ``cost`` (US
     dollars; null when a price was unknown) count what the calls of this judgment were worth, cache hits included.
+    ``status_not_stated`` marks a verdict that upstream's rules give to a reply that states none.
     """
 
     judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="judgments")
@@ -326,6 +335,7 @@ class Judgment(models.Model):
     tokens = models.PositiveIntegerField(null=True, blank=True)
     cost = models.DecimalField(max_digits=14, decimal_places=8, null=True, blank=True)
     imported = models.JSONField(null=True, blank=True)
+    status_not_stated = models.BooleanField(default=False, db_default=False)
     made_at = models.DateTimeField()
 
     class Meta:
@@ -355,10 +365,11 @@ class Judgment(models.Model):
 class ModelCall(models.Model):
     """One call of a model for a run item: the trace, and the cache of replies.
 
-    ``key`` is the SHA-256 of the request body with images by digest; ``sample`` tells repetitions of the same call
-    apart. ``request`` and ``reply`` (the raw body) are null where ``hit_of`` names the call that paid for them, and
-    after pruning. A call without a reply has an ``error``. Times in milliseconds, ``cost`` in US dollars. ``number``
-    counts the calls of an attempt, so that a row whose commit was in doubt can be written again.
+    ``key`` is the SHA-256 of the endpoint and the request body with images by digest, of the body alone in rows from
+    before endpoints were part of it; ``sample`` tells repetitions of the same call apart. ``request`` and ``reply``
+    (the raw body) are null where ``hit_of`` names the call that paid for them, and after pruning. A call without a
+    reply has an ``error``. Times in milliseconds, ``cost`` in US dollars. ``number`` counts the calls of an attempt,
+    so that a row whose commit was in doubt can be written again.
     """
 
     item = models.ForeignKey(RunItem, on_delete=models.CASCADE, db_index=False, related_name="calls")
@@ -397,6 +408,19 @@ class ModelCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.stage} call {self.pk}"
+
+
+class EndpointAddress(models.Model):
+    """The address that an endpoint of the settings had when replies were first stored by endpoint.
+
+    Replies that are older were given by the endpoint of their judge, and count for this address of it only.
+    """
+
+    name = models.CharField(max_length=40, unique=True)
+    address = models.TextField()
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.address}"
 
 
 class RateWindow(models.Model):

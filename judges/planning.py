@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.db.models.functions import Length
 
 from annotation.models import Attachment, Submission, Trajectory
@@ -17,9 +18,9 @@ from annotation.models.states import State, with_state
 from annotation.records import AttachmentKind
 from annotation.workflow import Conflict
 from judges import defining
-from judges.llm import NotConfigured, Usage
+from judges.llm import Generation, NotConfigured, Usage, is_reasoning
 from judges.models import Expectation, Judge, JudgeRun, Judgment, ModelCall, ModelTerms
-from judges.scorer import REGISTRY, Prompts, Subject
+from judges.scorer import REGISTRY, Prompts, Subject, parameters_from
 from judges.scorers.rubric import scripts
 from judges.working.ledger import price
 from judges.working.subjects import subjects_of
@@ -44,7 +45,11 @@ class RunRefused(Conflict):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a run would do. Tokens are estimates; ``cost`` in US dollars, None without prices; ``seconds`` of work
-    of one worker. ``already_judged`` trajectories have a judgment of this judge."""
+    of one worker. ``already_judged`` trajectories have a judgment of this judge.
+
+    Calls, tokens and cost are those of a model that answers at once, without thoughts and in the form that is asked
+    for. Those called ``..._high`` are of one that thinks, where it may, and gives every answer in another form first.
+    """
 
     trajectories: int
     repetitions: int
@@ -55,10 +60,15 @@ class Plan:
     cost: Decimal | None
     seconds: float
     already_judged: int
+    calls_high: int
+    prompt_tokens_high: int
+    completion_tokens_high: int
+    cost_high: Decimal | None
 
     def as_json(self) -> dict[str, Any]:
         """As it is stored with the run."""
-        return asdict(self) | {"cost": None if self.cost is None else str(self.cost)}
+        costs = {"cost": self.cost, "cost_high": self.cost_high}
+        return asdict(self) | {name: None if cost is None else str(cost) for name, cost in costs.items()}
 
 
 # --- which -----------------------------------------------------------------------------------------------------------
@@ -206,24 +216,42 @@ def plan_of(judge: Judge, submission: Submission, chosen: list[Trajectory], repe
             "run: choose fewer, or make several runs."
         )
     pks = [trajectory.pk for trajectory in chosen]
-    calls, pictures, prompt, completion = (n * repetitions for n in _foreseen(judge, pks))
+    low, high = _foreseen(judge, pks, repetitions)
     judged = {row["trajectory"] for row in _judged(judge.pk, submission).distinct()}
     terms = ModelTerms.objects.filter(endpoint=judge.endpoint, model=judge.model).first()
     return Plan(
         trajectories=len(chosen),
         repetitions=repetitions,
-        calls=calls,
-        pictures=pictures,
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        cost=_cost(terms, prompt, completion) if defining.asks(judge) else Decimal(0),
-        seconds=_seconds(judge, calls),
+        calls=low.calls,
+        pictures=low.pictures,
+        prompt_tokens=low.prompt,
+        completion_tokens=low.completion,
+        cost=_cost(terms, low) if defining.asks(judge) else Decimal(0),
+        seconds=_seconds(judge, low.calls),
         already_judged=len(judged.intersection(pks)),
+        calls_high=high.calls,
+        prompt_tokens_high=high.prompt,
+        completion_tokens_high=high.completion,
+        cost_high=_cost(terms, high) if defining.asks(judge) else Decimal(0),
     )
 
 
-def _foreseen(judge: Judge, pks: list[int]) -> tuple[int, int, int, int]:
-    """Calls, pictures, prompt tokens and completion tokens of judging these trajectories once."""
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """What judging takes; ``prompt`` and ``completion`` are tokens."""
+
+    calls: int
+    pictures: int
+    prompt: int
+    completion: int
+
+    def asked_twice(self) -> _Effort:
+        """The same with each answer asked for once more, when the model is shown the question and the first reply."""
+        return _Effort(self.calls * 2, self.pictures * 2, self.prompt * 2 + self.calls * TOKENS_PER_REPLY, 0)
+
+
+def _foreseen(judge: Judge, pks: list[int], repetitions: int) -> tuple[_Effort, _Effort]:
+    """The least and the most that judging these trajectories takes."""
     try:
         kind, parameters, _ = defining.built(judge)
         prompts = defining.prompts_of(judge)
@@ -235,8 +263,25 @@ def _foreseen(judge: Judge, pks: list[int]) -> tuple[int, int, int, int]:
         calls += len(foreseen)
         pictures += sum(number for _, number in foreseen)
         prompt += _prompt_tokens(prompts, subject, foreseen)
-    thoughts = TOKENS_PER_THOUGHT if judge.generation.get("dialect") == "reasoning" else 0
-    return calls, pictures, prompt, calls * (TOKENS_PER_REPLY + thoughts)
+    once = _Effort(calls, pictures, prompt, calls * TOKENS_PER_REPLY)
+    low = _Effort(*(number * repetitions for number in astuple(once)))
+    # In upstream's mode no form is asked for, so no answer is asked for again.
+    most = low if getattr(parameters, "mode", "") == "upstream" else low.asked_twice()
+    thoughts = TOKENS_PER_THOUGHT if _may_think(judge) else 0
+    return low, replace(most, completion=most.calls * (TOKENS_PER_REPLY + thoughts))
+
+
+def _may_think(judge: Judge) -> bool:
+    generation = parameters_from(Generation, judge.generation)
+    return generation.reasoning_effort != "none" and (
+        is_reasoning(judge.model, generation) or (generation.reasoning == "auto" and _has_thought(judge))
+    )
+
+
+def _has_thought(judge: Judge) -> bool:
+    """Whether recent replies of the judge's model had thoughts."""
+    recent = _recent_calls(judge).values_list("reasoning_tokens", flat=True)[:RECENT_CALLS]
+    return any(recent)
 
 
 def _prompt_tokens(prompts: Prompts, subject: Subject, foreseen: list[tuple[str, int]]) -> int:
@@ -258,11 +303,11 @@ def _longest_form(prompts: Prompts, stage: str) -> int:
     return max(plain, sum(sizes.values()) - plain)
 
 
-def _cost(terms: ModelTerms | None, prompt: int, completion: int) -> Decimal | None:
+def _cost(terms: ModelTerms | None, effort: _Effort) -> Decimal | None:
     each = price(terms, Usage(prompt=1_000_000, completion=0)), price(terms, Usage(prompt=0, completion=1_000_000))
     if each[0] is None or each[1] is None:
         return None
-    return ((prompt * each[0] + completion * each[1]) / 1_000_000).quantize(Decimal("1e-4"))
+    return ((effort.prompt * each[0] + effort.completion * each[1]) / 1_000_000).quantize(Decimal("1e-4"))
 
 
 def _seconds(judge: Judge, calls: int) -> float:
@@ -273,9 +318,14 @@ def _seconds(judge: Judge, calls: int) -> float:
 
 def _latency(judge: Judge) -> float:
     """The median of recent calls of the judge's model, in seconds."""
+    recent = _recent_calls(judge).values_list("latency", flat=True)[:RECENT_CALLS]
+    known = [latency for latency in recent if latency is not None]
+    return statistics.median(known) / 1000 if known else USUAL_LATENCY
+
+
+def _recent_calls(judge: Judge) -> QuerySet[ModelCall]:
+    """Calls of the judge's model in its last runs, the newest first."""
     same = JudgeRun.objects.filter(judge__model=judge.model, judge__endpoint=judge.endpoint, started_at__isnull=False)
     runs = list(same.order_by("-pk").values_list("pk", flat=True)[:RECENT_RUNS])
     calls = ModelCall.objects.filter(item__run__in=runs, hit=False, latency__isnull=False, error="")
-    recent = calls.order_by("-pk").values_list("latency", flat=True)[:RECENT_CALLS]
-    known = [latency for latency in recent if latency is not None]
-    return statistics.median(known) / 1000 if known else USUAL_LATENCY
+    return calls.order_by("-pk")

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
-from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Trajectory
 from annotation.records import Verdict
 from judges.models import JudgeRun, Judgment, ModelCall, RunItem
@@ -25,14 +25,19 @@ SHOWN = {
     "failure": Q(judgment__verdict=Verdict.FAILURE),
     "not executable": Q(judgment__verdict=Verdict.NOT_EXECUTABLE),
     "unscored": Q(judgment__isnull=False, judgment__verdict__isnull=True),
+    "status not stated": Q(judgment__status_not_stated=True),
     "failed": Q(failed_at__isnull=False),
-    "waiting": WAITING,
+    "waiting": WAITING & Q(run__cancelled_at=None),
+    "not judged": WAITING & Q(run__cancelled_at__isnull=False),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What came of one repetition: ``judgment``, or ``state`` (waiting, at work, failed) with its ``error``."""
+    """What came of one repetition: ``judgment``, or ``state`` (waiting, at work, failed) with its ``error``.
+
+    What a cancelled run did not come to is "not judged".
+    """
 
     state: str
     judgment: Judgment | None = None
@@ -88,7 +93,7 @@ def rows(run: JudgeRun, trajectory_pks: Sequence[int]) -> list[Row]:
     cells: dict[int, dict[int, Cell]] = {}
     items = RunItem.objects.filter(run=run, trajectory__in=trajectory_pks).select_related("judgment")
     for item in items:
-        cells.setdefault(item.trajectory_id, {})[item.repetition] = _cell(item)
+        cells.setdefault(item.trajectory_id, {})[item.repetition] = _cell(run, item)
     return [_row(run, trajectories[pk], cells.get(pk, {})) for pk in trajectory_pks if pk in trajectories]
 
 
@@ -98,23 +103,25 @@ def _row(run: JudgeRun, trajectory: Trajectory, cells: dict[int, Cell]) -> Row:
     return Row(trajectory, listed, len(verdicts) > 1)
 
 
-def _cell(item: RunItem) -> Cell:
+def _cell(run: JudgeRun, item: RunItem) -> Cell:
     judgment = getattr(item, "judgment", None)
     if judgment is not None:
         return Cell("done", judgment)
     if item.failed_at is not None:
         return Cell("failed", error=item.error)
+    if run.cancelled_at is not None:
+        return Cell("not judged")
     return Cell("at work" if _alive(item) else "waiting")
 
 
 def _alive(item: RunItem) -> bool:
     seen = item.heartbeat_at or item.taken_at
-    return seen is not None and seen > timezone.now() - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
+    return seen is not None and seen > clock.now() - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
 
 
 def abandoned(run: JudgeRun) -> bool:
     """Whether items have waited for a while and no worker that lives is at the run."""
-    now = timezone.now()
+    now = clock.now()
     if (run.started_at or run.created_at) > now - GRACE:
         return False
     items = RunItem.objects.filter(run=run)

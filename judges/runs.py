@@ -20,6 +20,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Min, Q, Sum
 from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Membership, Submission
 from annotation.workflow import Conflict
 from annotation.workflow.ground import Role, active_member, lock_submission, record
@@ -60,7 +61,7 @@ class Standing:
     """How far a run is. ``rate`` is judgments a minute over the last minutes, ``seconds_left`` None when unknown.
 
     ``calls``, ``tokens`` and ``cost`` are what was paid for; ``cache_hits`` cost nothing. ``errors`` are the most
-    frequent ones with their number.
+    frequent ones with their number. ``status_not_stated`` counts verdicts of replies that state none.
     """
 
     state: str
@@ -75,6 +76,7 @@ class Standing:
     cost: Decimal | None
     rate: float | None
     seconds_left: float | None
+    status_not_stated: int = 0
     errors: tuple[tuple[str, int], ...] = ()
 
 
@@ -174,7 +176,7 @@ def retry_failed(person: Any, run: JudgeRun) -> int:
         _must_be(row, *states, because="A cancelled run does nothing more: start a new one")
         _endpoint_is_there(row.judge)
         failed = row.items.filter(failed_at__isnull=False)
-        number = failed.update(failed_at=None, worker="", taken_at=None, heartbeat_at=None)
+        number = failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None)
         if number:
             row.finished_at = None
             row.save(update_fields=["finished_at"])
@@ -238,7 +240,7 @@ def _budget_left(run: JudgeRun) -> None:
 
 def _call_workers(run: JudgeRun, items: int) -> None:
     """After the commit; robust, since without a broker the rows wait and the reconciler calls again."""
-    JudgeRun.objects.filter(pk=run.pk).update(called_at=timezone.now())
+    JudgeRun.objects.filter(pk=run.pk).update(called_at=clock.now())
     transaction.on_commit(lambda: jobs.call_workers(run.pk, items), robust=True)
 
 
@@ -273,11 +275,15 @@ def standing(run: JudgeRun) -> Standing:
     errors = failed.annotate(number=Count("pk")).order_by("-number", "error")[:MOST_ERRORS]
     rate = _rate(items, now)
     left = items["total"] - items["done"] - items["failed"]
+    judged = Judgment.objects.filter(item__run=row).aggregate(
+        unscored=Count("pk", filter=Q(verdict__isnull=True)),
+        not_stated=Count("pk", filter=Q(status_not_stated=True)),
+    )
     return Standing(
         state=row.state,
         total=items["total"],
         done=items["done"],
-        unscored=Judgment.objects.filter(item__run=row, verdict__isnull=True).count(),
+        unscored=judged["unscored"],
         failed=items["failed"],
         running=items["running"],
         calls=calls["calls"],
@@ -286,6 +292,7 @@ def standing(run: JudgeRun) -> Standing:
         cost=calls["cost"] if calls["calls"] else Decimal(0),
         rate=rate,
         seconds_left=left / rate * 60 if rate and left and row.state == "running" else None,
+        status_not_stated=judged["not_stated"],
         errors=tuple(errors),
     )
 

@@ -95,7 +95,8 @@ class Score:
     ``verdict`` None is unscored, and ``unscored`` then says why in words; never both, never neither. ``score`` is a
     number where the scorer gives one. ``response`` is the raw text that the verdict was read from. ``notes`` are
     facts about how it was made, such as where the key points came from. ``details`` are what only this scorer has to
-    say (a tree, a trace, predictions), as JSON; a page of its own kind shows them.
+    say (a tree, a trace, predictions), as JSON; a page of its own kind shows them. ``status_not_stated`` marks a
+    verdict that is only the default of upstream's rules, since the reply states none.
     """
 
     verdict: Verdict | None
@@ -107,6 +108,7 @@ class Score:
     response: str = ""
     notes: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     details: Mapping[str, Any] = field(default_factory=dict)
+    status_not_stated: bool = False
 
     def __post_init__(self) -> None:
         if (self.verdict is None) == (not self.unscored):

@@ -14,7 +14,7 @@ from typing import Any
 
 from annotation.models import Submission
 from judges import defining, runs
-from judges.llm import CallFailed, Endpoint, ImageRef, Outcome
+from judges.llm import Call, CallFailed, Endpoint, ImageRef, Outcome
 from judges.models import Judge, JudgeRun
 
 KEY = "sk-not-a-real-key-0123456789"  # what `Fake.endpoint` sends; no answer, log or row may show it
@@ -28,8 +28,8 @@ class MemoryLedger:
         self.sample = sample
         self.outcomes: list[Outcome] = []
 
-    async def known(self, key: str) -> tuple[int, str] | None:
-        return self.replies.get((key, self.sample))
+    async def known(self, call: Call) -> tuple[int, str] | None:
+        return self.replies.get((call.key, self.sample))
 
     async def keep(self, outcome: Outcome) -> Decimal | None:
         self.outcomes.append(outcome)

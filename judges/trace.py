@@ -83,6 +83,7 @@ def judgment_as_json(judgment: Judgment) -> dict[str, Any]:
         "explanation": judgment.explanation,
         "evidence": judgment.evidence,
         "response": judgment.response,
+        "status_not_stated": judgment.status_not_stated,
         "tokens": judgment.tokens,
         "cost": _decimal(judgment.cost),
         "imported": judgment.imported,

@@ -15,12 +15,14 @@ from rest_framework.response import Response
 from annotation import access, privacy
 from annotation.api.ground import Listing, View
 from annotation.api.serializers import OwnLabelSerializer, TokenSerializer
+from annotation.api_tokens import Scope
 from annotation.models import ApiToken, Label, Person
 
 
 class Tokens(Listing):
     """The caller's tokens. New ones are made on the account page only: a stolen token must not breed."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = TokenSerializer
 
     def get_queryset(self) -> QuerySet[ApiToken]:
@@ -31,6 +33,7 @@ class Tokens(Listing):
 class TokenRevocation(View):
     """End one of the caller's tokens."""
 
+    scopes = {"DELETE": Scope.ADMIN}
     serializer_class = TokenSerializer
 
     @extend_schema(request=None, responses={204: None})
@@ -44,6 +47,8 @@ class TokenRevocation(View):
 class OwnData(View):
     """Everything that is kept of the caller, and of nobody else; docs/privacy.md lists the parts."""
 
+    scopes = {"GET": Scope.ADMIN}
+
     @extend_schema(responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request) -> Response:
         self.chosen()
@@ -53,6 +58,7 @@ class OwnData(View):
 class OwnLabels(Listing):
     """The caller's own labels with all their revisions, oldest first; never anybody else's."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = OwnLabelSerializer
 
     def get_queryset(self) -> QuerySet[Label]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -15,7 +14,9 @@ from rest_framework.response import Response
 from annotation import access
 from annotation.api.ground import Listing, View, imported
 from annotation.api.serializers import BenchmarkSerializer, ReportSerializer, TaskSerializer
+from annotation.api_tokens import Scope
 from annotation.catalogue import LARGEST_LABEL_FILE, import_labels, import_task_file
+from annotation.limits import task_file_too_large
 from annotation.models import Benchmark, KeyPoint, Task
 
 LONGEST_SLUG = Benchmark._meta.get_field("slug").max_length or 0
@@ -24,6 +25,7 @@ LONGEST_SLUG = Benchmark._meta.get_field("slug").max_length or 0
 class Benchmarks(Listing):
     """The benchmarks that the caller may read."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = BenchmarkSerializer
 
     def get_queryset(self) -> QuerySet[Benchmark]:
@@ -43,14 +45,15 @@ class TaskFile(serializers.Serializer):
     name = serializers.CharField(required=False, max_length=200, help_text="The benchmark's name when it is new.")
 
     def validate_file(self, file: Any) -> Any:
-        if file.size > settings.WEBVERDICT_MAX_UPLOAD_BYTES // 16:
-            raise serializers.ValidationError("The file is too large for a task list.")
+        if says := task_file_too_large(file):
+            raise serializers.ValidationError(says)
         return file
 
 
 class Tasks(Listing):
     """The tasks of a benchmark, each in its latest version."""
 
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = TaskSerializer
     filters = TaskFilters
     parser_classes = [MultiPartParser]
@@ -98,6 +101,7 @@ class LabelFile(serializers.Serializer):
 class ImportedLabels(View):
     """Labels made elsewhere, for research."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = LabelFile
     parser_classes = [MultiPartParser]
 

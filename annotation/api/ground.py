@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.utils.cache import patch_cache_control
 from drf_spectacular.openapi import AutoSchema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.metadata import SimpleMetadata
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation.api.serializers import ProblemDetailsSerializer
+from annotation.api_tokens import Scope
 from annotation.problem_details import MEDIA_TYPE, Refused
 from annotation.records import ImportReport
 
@@ -50,6 +55,11 @@ class ProblemSchema(AutoSchema):
         filters = getattr(self.view, "filters", None)
         return [filters] if filters is not None and self.method == "GET" else []
 
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        scopes: Mapping[str, Scope] = self.view.scopes  # type: ignore[attr-defined]
+        return operation and operation | {"x-token-scope": scopes[self.method].value}
+
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies = super()._get_response_bodies(direction)
         for code in sorted(ERRORS):
@@ -59,12 +69,32 @@ class ProblemSchema(AutoSchema):
         return bodies
 
 
-class View(GenericAPIView):
-    """A view of the API. ``filters`` declares the query parameters; any other one is refused, not ignored."""
+class Metadata(SimpleMetadata):
+    """What OPTIONS answers. Unlike that of the framework it needs no object to describe a PUT."""
 
+    def determine_actions(self, request: Any, view: Any) -> dict[str, Any]:
+        methods = {"PUT", "POST"} & set(view.allowed_methods)
+        return {method: self.get_serializer_info(view.get_serializer()) for method in sorted(methods)}
+
+
+class View(GenericAPIView):
+    """A view of the API. ``filters`` declares the query parameters; any other one is refused, not ignored.
+
+    ``scopes`` declares the scope that a token needs for each method; without it no token is accepted.
+    """
+
+    scopes: Mapping[str, Scope] = {}
+    metadata_class = Metadata
     schema = ProblemSchema()
     pagination_class = Pages
     filters: type[serializers.Serializer] | None = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse a body that would be held in memory as a whole; the files of a form go to the disk."""
+        super().initial(request, *args, **kwargs)
+        length = int(request.META.get("CONTENT_LENGTH") or 0)
+        if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not str(request.content_type).startswith("multipart/"):
+            raise RequestDataTooBig
 
     def finalize_response(self, *args: Any, **kwargs: Any) -> Any:
         """Labels and tokens must not be left in a cache."""

@@ -12,12 +12,14 @@ from rest_framework.response import Response
 from annotation import redactions, workflow
 from annotation.api.serializers import RedactionSerializer, RedactSerializer
 from annotation.api.submissions import OfSubmission
+from annotation.api_tokens import Scope
 from annotation.models import Redaction, Screenshot
 
 
 class Redactions(OfSubmission):
     """Every revision of every redaction of a submission, oldest first; the newest of a picture holds."""
 
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = RedactionSerializer
     filters = None  # type: ignore[assignment]
 

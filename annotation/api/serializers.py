@@ -65,6 +65,11 @@ class ReportSerializer(serializers.Serializer):
     """What an import took, what it refused and why; an empty task id means the package as a whole."""
 
     accepted = serializers.ListField(child=serializers.CharField())
+    valid = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="What passed every check, where all was refused because of the rest.",
+    )
     rejected = RejectedSerializer(many=True)
     warnings = WarningSerializer(many=True)
 
@@ -301,9 +306,11 @@ class RedactSerializer(serializers.Serializer):
 
 
 class TokenSerializer(serializers.ModelSerializer):
+    expires_at = serializers.DateTimeField()
+
     class Meta:
         model = ApiToken
-        fields = ["id", "name", "created_at", "last_used_at", "revoked_at"]
+        fields = ["id", "name", "created_at", "last_used_at", "revoked_at", "scope", "expires_at"]
 
 
 class UploadSerializer(serializers.ModelSerializer):

@@ -23,6 +23,7 @@ from annotation.api.serializers import (
     TrajectorySerializer,
     VerdictSerializer,
 )
+from annotation.api_tokens import Scope
 from annotation.models import Membership, Submission, Trajectory
 from annotation.models.states import State, final_verdict, with_state
 from annotation.workflow import Conflict
@@ -49,6 +50,7 @@ class MemberFilters(serializers.Serializer):
 class Submissions(Listing):
     """The submissions that the caller maintains, newest first."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = SubmissionSerializer
     filters = SubmissionFilters
 
@@ -68,6 +70,7 @@ class Submissions(Listing):
 class SubmissionDetail(View):
     """One submission."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = SubmissionSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -110,6 +113,7 @@ class OfSubmission(Listing):
 class Progress(OfSubmission):
     """Where every trajectory stands."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = ProgressSerializer
     filters = ProgressFilters
 
@@ -124,6 +128,7 @@ class Progress(OfSubmission):
 class Trajectories(OfSubmission):
     """The trajectories of a submission."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = TrajectorySerializer
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -134,6 +139,7 @@ class Trajectories(OfSubmission):
 class TrajectoryDetail(View):
     """One trajectory with its steps."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = TrajectoryDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -146,6 +152,7 @@ class TrajectoryDetail(View):
 class Labels(OfSubmission):
     """Every label with all its revisions, after the freeze."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = LabelSerializer
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -160,6 +167,7 @@ class Labels(OfSubmission):
 class Adjudications(OfSubmission):
     """Every adjudication with all its revisions, after the freeze."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = AdjudicationSerializer
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -171,6 +179,7 @@ class Adjudications(OfSubmission):
 class Reports(OfSubmission):
     """What annotators and adjudicators have reported to the maintainer, oldest first, after the freeze."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = ReportToMaintainerSerializer
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -181,6 +190,7 @@ class Reports(OfSubmission):
 class Verdicts(OfSubmission):
     """The final verdict of every trajectory, after the freeze."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = VerdictSerializer
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -197,6 +207,7 @@ class Verdicts(OfSubmission):
 class Members(OfSubmission):
     """Who takes part, with pseudonyms; the names are for maintainers, who alone may ask."""
 
+    scopes = {"GET": Scope.ADMIN}
     serializer_class = MemberSerializer
     filters = MemberFilters
 

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from annotation import access, uploads
 from annotation.api.ground import View
 from annotation.api.serializers import UploadSerializer
+from annotation.api_tokens import Scope
 from annotation.ingest import ImportStopped
 from annotation.limits import too_large
 from annotation.models import Benchmark
@@ -39,6 +40,7 @@ class PackageSerializer(serializers.Serializer):
 class Uploads(View):
     """Send a package for import."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = PackageSerializer
     parser_classes = [MultiPartParser]
 
@@ -56,7 +58,7 @@ class Uploads(View):
             upload = uploads.receive(request.user, **given.validated_data)
         except ImportStopped as error:
             stopped = Problem("import_stopped", str(error), "file")
-            raise Refused(str(error), [stopped], status.HTTP_507_INSUFFICIENT_STORAGE) from error
+            raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error
         where = request.build_absolute_uri(reverse("api-upload", args=[upload.pk]))
         return Response(UploadSerializer(upload).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
 
@@ -64,6 +66,7 @@ class Uploads(View):
 class UploadStatus(View):
     """How far an upload is, and its report when it is finished."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = UploadSerializer
 
     def get(self, request: Request, pk: Any) -> Response:

@@ -26,7 +26,9 @@ def _answers(maintainer: Person) -> list[Submission]:
     if found:
         return list(found)
     tasks = DATA / "answers.json"
-    catalogue.import_tasks(tasks.read_bytes(), tasks.name, benchmark_slug=ANSWERS, benchmark_name="Demo answers")
+    catalogue.import_tasks(
+        tasks.read_bytes(), tasks.name, benchmark_slug=ANSWERS, benchmark_name="Demo answers (simulated times)"
+    )
     return _imported(DATA / "answers", ANSWERS, RESEARCHER, maintainer)
 
 
@@ -35,7 +37,7 @@ def _reference(maintainer: Person) -> Submission:
     if found is not None:
         return found
     rows = DATA / "reference.jsonl.gz"
-    catalogue.import_task_rows(rows, benchmark_slug=REFERENCE, benchmark_name="Demo actions")
+    catalogue.import_task_rows(rows, benchmark_slug=REFERENCE, benchmark_name="Demo actions (simulated times)")
     return _imported(rows, REFERENCE, PERSON, maintainer)[0]
 
 

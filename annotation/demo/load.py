@@ -12,14 +12,16 @@ from typing import Any
 from django.db import transaction
 
 from annotation import catalogue, ingest, queue, workflow
-from annotation.demo import LOGINS, PASSWORD, further
+from annotation.demo import LOGINS, PASSWORD, further, past
+from annotation.demo.past import PastClock
 from annotation.models import Benchmark, Membership, Person, Submission, Trajectory
 from annotation.models.states import State, with_state
 from annotation.records import Finding, FindingContent, LabelContent, Verdict
+from annotation.saving import saving
 
 DATA = Path(__file__).parent / "data"
 ELSEWHERE = DATA / "labels_elsewhere.csv"  # of an agent whose trajectories are not here
-SLUG = "demo"
+SLUG, NAME = "demo", "Demo shop and stay (simulated times)"
 AGENTS = {"careful": "Careful", "hasty": "Hasty"}
 CASUAL = "Casual"
 PRACTICE = "Practice"
@@ -31,28 +33,38 @@ def everything() -> Iterator[str]:
     """Load what is not there yet; yields a line for each part."""
     people = {name: _person(name) for name, _, _ in LOGINS}
     yield f"people: {', '.join(people)}"
-    tasks = DATA / "tasks.json"
-    catalogue.import_tasks(tasks.read_bytes(), tasks.name, benchmark_slug=SLUG, benchmark_name="Demo shop and stay")
+    then = past.begin([SLUG, further.ANSWERS, further.REFERENCE])
     reviews = json.loads((DATA / "reviews.json").read_text(encoding="utf-8"))
-    for folder, agent in AGENTS.items():
-        submission = Submission.objects.filter(benchmark__slug=SLUG, agent__name=agent).first()
-        if submission is None:
-            submission = _import(folder, agent, people)
-            _review(submission, reviews[folder], people)
+    with then.running():
+        tasks = DATA / "tasks.json"
+        catalogue.import_tasks(tasks.read_bytes(), tasks.name, benchmark_slug=SLUG, benchmark_name=NAME)
+        reviewed = [_reviewed(folder, agent, reviews[folder], people, then) for folder, agent in AGENTS.items()]
+        _finish(reviewed[0], reviews["careful"], people, then)
+        practice = Submission.objects.filter(benchmark__slug=SLUG, agent__name=PRACTICE).first()
+        practice = practice or _practice(reviews["practice"], people)
+        others = list(further.submissions(people["mira"]))
+        for submission, name, ends in others:
+            if not submission.memberships.filter(person=people["carol"]).exists():
+                _staff(submission, people)
+                _review(submission, reviews[name], people, then)
+            if ends:
+                _finish(submission, reviews[name], people, then)
+    for submission in reviewed:
         yield f"submission {submission.pk}: {submission}, {submission.trajectories.count()} trajectories"
-    _finish(Submission.objects.get(benchmark__slug=SLUG, agent__name="Careful"), reviews["careful"], people)
-    practice = Submission.objects.filter(benchmark__slug=SLUG, agent__name=PRACTICE).first()
-    if practice is None:
-        practice = _practice(reviews["practice"], people)
     yield f"submission {practice.pk}: {practice}, {practice.trajectories.count()} trajectories to practise on"
     yield f"labels made elsewhere: {_elsewhere()} of the agent {CASUAL}, written by hand"
-    for submission, name, ends in further.submissions(people["mira"]):
-        if not submission.memberships.filter(person=people["carol"]).exists():
-            _staff(submission, people)
-            _review(submission, reviews[name], people)
-        if ends:
-            _finish(submission, reviews[name], people)
+    for submission, _, _ in others:
         yield f"submission {submission.pk}: {submission} of {submission.benchmark}"
+
+
+def _reviewed(
+    folder: str, agent: str, reviews: dict[str, Any], people: dict[str, Person], then: PastClock
+) -> Submission:
+    submission = Submission.objects.filter(benchmark__slug=SLUG, agent__name=agent).first()
+    if submission is None:
+        submission = _import(folder, agent, people)
+        _review(submission, reviews, people, then)
+    return submission
 
 
 def _person(name: str) -> Person:
@@ -79,17 +91,18 @@ def _staff(submission: Submission, people: dict[str, Person]) -> None:
     workflow.add_member(people["mira"], submission, people["carol"], Membership.Role.ADJUDICATOR)
 
 
-def _review(submission: Submission, reviews: dict[str, Any], people: dict[str, Person]) -> None:
+def _review(submission: Submission, reviews: dict[str, Any], people: dict[str, Person], then: PastClock) -> None:
     for trajectory in submission.trajectories.select_related("task"):
         review = reviews.get(trajectory.task.external_id, {})
         for name, label in review.get("labels", {}).items():
             workflow.claim_this(people[name], trajectory)
+            then.work(people[name], trajectory)
             workflow.submit(people[name], trajectory, content(trajectory, label))
         for name, note in review.get("flags", {}).items():
             workflow.flag(people[name], trajectory, note)
 
 
-def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, Person]) -> None:
+def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, Person], then: PastClock) -> None:
     """Draw, adjudicate and freeze a submission whose labels are all in; goes on where it was interrupted."""
     if submission.frozen_at is not None:
         return
@@ -97,11 +110,13 @@ def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, P
         workflow.draw_spot_checks(people["mira"], submission)
     for trajectory in queue.to_adjudicate(submission):
         workflow.open_adjudication(people["carol"], trajectory)
+        then.work(people["carol"], trajectory)
         review = reviews[trajectory.task.external_id]
         workflow.decide(people["carol"], trajectory, content(trajectory, review["adjudication"]))
     workflow.freeze(people["mira"], submission)
 
 
+@saving()  # outside of the transaction, so that its lock ends after the commit
 @transaction.atomic
 def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
     """A practice set of what other agents did, for newcomers of Hasty; its annotators have labels there already.

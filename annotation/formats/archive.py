@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from annotation.formats.entry_names import collisions, entry_problem, is_archive, is_noise, path_problem
+from annotation.formats.entry_names import collisions, entry_problem, folders_of, is_archive, is_noise, path_problem
 from annotation.formats.printable import printable
 from annotation.records import Problem
 
@@ -56,7 +56,8 @@ class PackageError(Exception):
 
 
 class Package:
-    """The files of a folder or zip. ``problems`` names every entry that must not be trusted.
+    """The files of a folder or zip. ``problems`` names every entry that must not be trusted, ``ignored`` counts what
+    operating systems leave in packages, and empty folders.
 
     Links, entries that lead outside and special files are never in `names`. Files that cannot be read for
     another reason (encrypted, too large) are, and `read` raises the problem that was listed for them.
@@ -66,6 +67,8 @@ class Package:
         self.path = path
         self.limits = limits
         self.problems: list[Problem] = []
+        self.ignored = 0
+        self._folders: set[str] = set()
         self._sizes: dict[str, int] = {}
         self._refused: dict[str, Problem] = {}
 
@@ -148,6 +151,8 @@ class Package:
             limit = self.limits.total_bytes
             self._give_up("package_too_large", f"unpacks to {total:,} bytes; the limit is {limit:,}")
         self.problems += collisions(self._sizes)
+        self.ignored += len(self._folders.difference(*map(folders_of, self._sizes)))
+        self._folders.clear()
 
 
 class FolderPackage(Package):
@@ -180,6 +185,7 @@ class FolderPackage(Package):
     def _take(self, name: str, entry: os.DirEntry[str]) -> bool:
         """Lists one entry; true for a folder to be listed too."""
         if is_noise(name):
+            self.ignored += 1
             return False
         try:
             return self._take_real(name, entry)
@@ -194,6 +200,7 @@ class FolderPackage(Package):
         if problem is not None:
             self.problems.append(problem)
         elif entry.is_dir(follow_symlinks=False):
+            self._folders.add(name)
             return True
         elif entry.is_file(follow_symlinks=False):
             self._add(name, entry.stat(follow_symlinks=False).st_size)
@@ -241,6 +248,7 @@ class ZipPackage(Package):
         kind = stat.S_IFMT(member.external_attr >> 16)
         problem = path_problem(name.removesuffix("/"))
         if problem is None and is_noise(name):
+            self.ignored += 1
             return
         if problem is None and kind == stat.S_IFLNK:
             problem = entry_problem("symlink", name, "is a symbolic link; put the file itself there")
@@ -248,7 +256,9 @@ class ZipPackage(Package):
             problem = entry_problem("special_file", name, "is not a regular file")
         if problem is not None:
             self.problems.append(problem)
-        elif not name.endswith("/"):
+        elif name.endswith("/"):
+            self._folders.add(name.removesuffix("/"))
+        else:
             self._add(name, member.file_size)
             self._members[name] = member
             self._check_member(name, member)

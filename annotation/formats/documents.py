@@ -59,10 +59,19 @@ def parse_json(data: bytes, name: str) -> object:
     Raises FormatError for everything that JSON or a database does not know: other encodings than UTF-8, syntax,
     duplicate keys, NaN and infinities, oversized integers, deep nesting, NUL characters and lone surrogates.
     """
-    # Texts are full of commas: they are cut out, which takes a while, only where the count could matter.
-    if _count_values(data) > MOST_VALUES and _count_values(STRING.sub(b"", data)) > MOST_VALUES:
+    if count_values(data) > MOST_VALUES:
         raise FormatError(Problem("json_too_large", f"{name}: has over {MOST_VALUES:,} values.", name))
     repeated: list[str] = []
+    document = _load(decode_text(data, name), name, object_maker(repeated))
+    problems = [duplicate_key(name, key) for key in repeated[:MOST_PROBLEMS]]
+    problems += value_problems(document, name)
+    if problems:
+        raise FormatError(*problems)
+    return document
+
+
+def object_maker(repeated: list[str]) -> Callable[[list[tuple[str, object]]], dict[str, object]]:
+    """Return a hook that makes the objects of a document and adds keys that an object has twice to ``repeated``."""
 
     def make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
         made = dict(pairs)
@@ -70,19 +79,20 @@ def parse_json(data: bytes, name: str) -> object:
             repeated.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         return made
 
-    document = _load(decode_text(data, name), name, make_object)
-    problems = [
-        Problem("duplicate_key", f"{name}: the key {printable(key)} is there twice in one object.", name)
-        for key in repeated[:MOST_PROBLEMS]
-    ]
-    problems += _value_problems(document, name)
-    if problems:
-        raise FormatError(*problems)
-    return document
+    return make_object
 
 
-def _count_values(data: bytes) -> int:
-    """An upper bound of the number of values in the JSON document ``data``."""
+def duplicate_key(name: str, key: str) -> Problem:
+    return Problem("duplicate_key", f"{name}: the key {printable(key)} is there twice in one object.", name)
+
+
+def count_values(data: bytes) -> int:
+    """Return an upper bound of the number of values in the JSON document ``data``."""
+    # Texts are full of commas: they are cut out, which takes a while, only where the count could matter.
+    return count if (count := _count_marks(data)) <= MOST_VALUES else _count_marks(STRING.sub(b"", data))
+
+
+def _count_marks(data: bytes) -> int:
     return sum(data.count(mark) for mark in (b",", b"[", b"{"))
 
 
@@ -98,9 +108,10 @@ def _load(text: str, name: str, make_object: Callable[[list[tuple[str, object]]]
     raise FormatError(Problem("json_invalid", message, name))
 
 
-def _value_problems(document: object, name: str) -> list[Problem]:
+def value_problems(document: object, name: str, place: str = "") -> list[Problem]:
+    """Return a problem for each text and number of ``document``, which stands at ``place``, that cannot be stored."""
     problems = []
-    for path, value in _walk(document):
+    for path, value in _walk(document, (None, place)):
         if isinstance(value, str):
             code, says = "text_unstorable", "has a NUL character or half a surrogate pair, which cannot be stored"
         else:
@@ -112,9 +123,9 @@ def _value_problems(document: object, name: str) -> list[Problem]:
     return problems
 
 
-def _walk(document: object) -> Iterator[tuple[_Path | None, object]]:
+def _walk(document: object, place: _Path) -> Iterator[tuple[_Path | None, object]]:
     """Every text and number of ``document`` that cannot be kept, with its path. No recursion: nesting is theirs."""
-    waiting: list[tuple[_Path | None, object]] = [(None, document)]
+    waiting: list[tuple[_Path | None, object]] = [(place, document)]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):

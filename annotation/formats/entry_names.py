@@ -51,7 +51,7 @@ def path_problem(name: str) -> Problem | None:
 def collisions(names: Iterable[str]) -> list[Problem]:
     """Entries that are one and the same on systems which ignore case, or a file and a folder at once."""
     files = set(names)
-    folders = {folder for name in files for folder in _folders(name)}
+    folders = {folder for name in files for folder in folders_of(name)}
     spellings: dict[str, set[str]] = {}
     for entry in files | folders:
         spellings.setdefault(unicodedata.normalize("NFC", entry.casefold()), set()).add(entry)
@@ -65,7 +65,7 @@ def collisions(names: Iterable[str]) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.where)
 
 
-def _folders(name: str) -> Iterator[str]:
+def folders_of(name: str) -> Iterator[str]:
     """The folders that ``name`` lies in, from the innermost."""
     while name := name.rpartition("/")[0]:
         yield name

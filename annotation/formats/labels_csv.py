@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from annotation.formats.documents import FormatError, decode_text
 from annotation.formats.printable import listing, printable
+from annotation.formats.yaml_text import did_you_mean
 from annotation.records import ImportedLabelRecord, Problem, Verdict
 
 REQUIRED = ("annotator", "task_id", "agent", "label")
@@ -70,16 +71,18 @@ class _LabelReader:
 
     def check_header(self, header: list[str]) -> None:
         missing = [column for column in REQUIRED if column not in header]
+        absent = {*REQUIRED, *OPTIONAL} - {*header}
+        unknown = [f"{c}{did_you_mean(c, absent)}" for c in header if c and c not in REQUIRED + OPTIONAL]
         separator = next((mark for mark in (";", "\t") if len(header) == 1 and mark in header[0]), None)
         if separator is not None:
             kind = "semicolons" if separator == ";" else "tabs"
             says = f"is separated by {kind}; commas are needed. Without them these columns are missing"
             self._refuse("csv_separator", 1, f"{says}: {', '.join(missing)}")
         elif missing:
-            self._refuse("column_missing", 1, f"these columns are missing: {', '.join(missing)}")
+            says = f"these columns are missing: {', '.join(missing)}"
+            self._refuse("column_missing", 1, f"{says}; unknown: {listing(unknown)}" if unknown else says)
         for column in sorted({column for column in header if header.count(column) > 1 and column}):
             self._refuse("column_twice", 1, f"the column {printable(column)} is there twice")
-        unknown = [column for column in header if column and column not in REQUIRED + OPTIONAL]
         if unknown and not self.problems:
             self._warn("", "column_ignored", 1, f"these columns are ignored: {listing(unknown)}")
 

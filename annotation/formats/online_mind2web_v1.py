@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from annotation.formats.actions import destination, parse_click, status_suffix
 from annotation.formats.documents import kind_of
-from annotation.formats.printable import listing, printable
+from annotation.formats.printable import counted, listing, printable
 from annotation.formats.trajectory_folder import (
     MOST_STEPS,
     SCREENSHOTS,
@@ -27,6 +27,7 @@ from annotation.formats.trajectory_folder import (
     read_task,
     read_text,
 )
+from annotation.formats.yaml_text import did_you_mean
 from annotation.records import Problem, SourceFormat, StepRecord, TrajectoryRecord
 
 KEYS = frozenset({"task_id", "task", "action_history", "thoughts", "final_result_response", "input_image_paths"})
@@ -48,7 +49,9 @@ def read_v1(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     """The trajectory in ``document``; worth nothing when ``findings`` has problems afterwards."""
     unknown = sorted(document.keys() - KEYS)
     if unknown:
-        says = f"keys that this format does not know were left out: {listing(unknown)}"
+        missing = KEYS - document.keys()
+        shown = [f"{key}{did_you_mean(key[:100], missing)}" for key in unknown[:MOST_NAMED]]
+        says = f"keys that this format does not know were left out: {listing([*shown, *unknown[MOST_NAMED:]])}"
         findings.warn("unknown_property", unknown[0], says)
     task_id, text = read_task(findings, document)
     answer = read_text(findings, document, ANSWER, required=False)
@@ -106,7 +109,7 @@ def _read_thoughts(findings: Findings, document: dict[str, object], actions: int
     """One thought per action, filled up with None; thoughts beyond the actions are left out with a warning."""
     value = document.get("thoughts")
     if value is None:
-        findings.warn("thoughts_missing", "thoughts", f"thoughts are missing for all {actions} actions")
+        findings.warn("thoughts_missing", "thoughts", f"thoughts are missing for {counted(actions, 'action')}")
         return [None] * actions
     if not isinstance(value, list):
         findings.problem("wrong_type", "thoughts", f"must be a list, not {kind_of(value)}")
@@ -118,7 +121,7 @@ def _read_thoughts(findings: Findings, document: dict[str, object], actions: int
         for index, thought in enumerate(value)
     ]
     if len(thoughts) != actions:
-        says = f"there are {len(thoughts)} thoughts for {actions} actions"
+        says = f"{counted(len(thoughts), 'thought')} for {counted(actions, 'action')}"
         says += f", the last {len(thoughts) - actions} were left out" if len(thoughts) > actions else ""
         findings.warn("thoughts_count", "thoughts", f"{says}; which belongs to which is not certain")
     return [*thoughts[:actions], *[None] * (actions - len(thoughts))]
@@ -178,7 +181,7 @@ def _warn_of_alignment(findings: Findings, aligned: Alignment, screenshots: int,
         return
     numbers = [str(number) for number in aligned.missing[:MOST_NAMED]]
     more = " and more" if len(aligned.missing) > MOST_NAMED else ""
-    says = f"there are {screenshots} screenshots for {actions} actions"
+    says = f"{counted(screenshots, 'screenshot')} for {counted(actions, 'action')}"
     says += f", missing numbers: {', '.join(numbers)}{more}" if numbers else ""
     says += f"; from step {aligned.doubtful_from} on it is not certain which screenshot belongs to which action"
     findings.warn("alignment_doubtful", SCREENSHOTS, says)

@@ -41,6 +41,8 @@ def read_v2(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     reference_length = check_reference_length(findings, document)
     if "agent_final_answer" not in document:
         findings.problem("field_missing", "agent_final_answer", "is missing (null is allowed)")
+    elif document["agent_final_answer"] is None:
+        findings.warn("answer_missing", "agent_final_answer", "is null: the agent gave no answer")
     answer = read_text(findings, document, "agent_final_answer", required=False)
     entries = read_actions(findings, document)
     if document.get("action_history") == []:
@@ -51,6 +53,7 @@ def read_v2(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     _check_grammar(findings, steps)
     if steps and isinstance(entries[-1], dict) and isinstance(entries[-1].get("action"), str):
         _check_completion(findings, steps[-1], answer)
+    _warn_of_early_completion(findings, steps)
     _check_unused(findings, steps, available)
     return TrajectoryRecord(
         folder=findings.folder.path,
@@ -148,6 +151,13 @@ def _check_grammar(findings: Findings, steps: list[StepRecord]) -> None:
     if len(first) > 1:
         says = f"mixes two action grammars: step {first['verbose']} is verbose, step {first['compact']} is compact"
         findings.problem("grammar_mixed", "action_history", says)
+
+
+def _warn_of_early_completion(findings: Findings, steps: list[StepRecord]) -> None:
+    early = [str(step.index) for step in steps[:-1] if is_completion(step.action)]
+    if early:
+        says = f"TASK_COMPLETE is there before the last step: {listing(early)}"
+        findings.warn("completion_early", f"action_history[{early[0]}].action", says)
 
 
 def _check_completion(findings: Findings, last: StepRecord, answer: str | None) -> None:

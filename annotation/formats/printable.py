@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 
 def printable(text: str, limit: int = 120) -> str:
     """``text`` on one line and at most ``limit`` characters long, with what cannot be shown written as escapes."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     return "".join(char if char.isprintable() else _escape(char) for char in shown)
+
+
+def file_name(given: str, suffix: str) -> str:
+    """Return the name under which a copy of the uploaded file ``given`` is read, so that messages show that name.
+
+    60 characters have at most 240 bytes; file systems take 255. An escape is longer than what it stands for.
+    """
+    return f"{printable(printable(PurePath(given).stem, 60), 60) or 'file'}{suffix}"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return "1 step", "2 steps", "1,200 trajectories"; ``plural`` is given where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def listing(names: list[str], limit: int = 10) -> str:

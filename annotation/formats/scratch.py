@@ -1,29 +1,88 @@
-"""Temporary folders for what is unpacked or converted; those that killed processes have left go a day later."""
+"""Temporary files: one private directory for each user of the system, and in it one folder for each process.
+
+A process holds a lock on its folder, which the kernel releases when the process ends, however it ends. A sweep removes
+the folders whose lock is free, so it never touches a file in use, and nothing outside of the private directory.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PREFIX = "webverdict-"
-ABANDONED = 24 * 3600  # seconds since a folder was begun; nothing that is done in one takes as long
+MARKER = ".webverdict-scratch"  # tells our directory from others; its lock is held while folders appear and disappear
+
+_own: dict[tuple[int, Path], Path] = {}  # folders of this process; a fork has another process id
 
 
 @contextmanager
 def folder(what: str) -> Iterator[Path]:
     """An empty folder with ``what`` in its name, which is gone afterwards. Raises OSError where none can be made."""
     sweep()
-    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{what}-") as name:
+    with tempfile.TemporaryDirectory(prefix=f"{what}-", dir=process_folder(), ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
+def process_folder() -> Path:
+    """Return the folder of this process. Raises OSError where it cannot be created."""
+    key = os.getpid(), private_directory()
+    if key not in _own or not _own[key].is_dir():
+        with _locked(key[1]):
+            path = Path(tempfile.mkdtemp(prefix="process-", dir=key[1]))
+            fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX)  # open until the process ends
+            _own[key] = path
+    return _own[key]
+
+
+def private_directory() -> Path:
+    """Return the directory (mode 0700) of this user, created if it does not exist.
+
+    Raises PermissionError when something else has its name.
+    """
+    path = Path(tempfile.gettempdir()).resolve() / f"webverdict-{os.geteuid()}"
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    facts = path.lstat()
+    is_private = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
+    if not is_private or (not (path / MARKER).exists() and any(path.iterdir())):
+        raise PermissionError(f"{path} is not a temporary directory of WebVerdict. Move it away, or set TMPDIR.")
+    (path / MARKER).touch(mode=0o600)
+    return path
+
+
 def sweep() -> None:
-    """Remove what killed processes have left; what cannot be removed, such as somebody else's, stays."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError, RecursionError):
-            if left.lstat().st_mtime < time.time() - ABANDONED:
-                shutil.rmtree(left)  # refuses a link, and follows none
+    """Remove the folders of processes that have ended; what cannot be removed stays."""
+    with suppress(OSError):
+        directory = private_directory()
+        with _locked(directory):
+            for left in directory.glob("process-*"):
+                with suppress(OSError, RecursionError):
+                    _remove_unused(left)
+
+
+def _remove_unused(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError while its process lives
+        shutil.rmtree(path)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with (directory / MARKER).open("a") as marker:
+        fcntl.flock(marker, fcntl.LOCK_EX)
+        yield
+
+
+class ProcessFolder(os.PathLike[str]):
+    """The folder of whichever process asks, for settings that are read before the processes fork."""
+
+    def __fspath__(self) -> str:
+        return str(process_folder())

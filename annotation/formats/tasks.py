@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection
-from typing import Any, TypeGuard
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO, TypeGuard
 
-from annotation.formats.documents import FormatError, kind_of, parse_json
+from annotation.formats.documents import FormatError, kind_of
+from annotation.formats.json_lists import read_list
 from annotation.formats.printable import printable
 from annotation.records import Problem, TaskRecord
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]+")
+KEYS = frozenset({"task_id", "confirmed_task", "website", "reference_length", "level", "key_points", "intent"})
 LONGEST_TASK_ID = 128
 LONGEST_TEXT = 1_000_000
 LONGEST = {"website": 500, "level": 40}  # what the columns hold; anything else is a long text
 LARGEST_LENGTH = 2**31 - 1
 DATE_SUFFIX = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
+MOST_PROBLEMS = 1_000
+MOST_KEYS = 100  # among which a misspelt one is looked for
 CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
 
 
@@ -36,29 +40,32 @@ def is_count(value: object) -> TypeGuard[int]:
     return type(value) is int and 0 <= value <= LARGEST_LENGTH
 
 
-def read_tasks(data: bytes, name: str) -> tuple[list[TaskRecord], list[Problem]]:
-    """The tasks of a JSON list of objects, and everything that is wrong with it.
+def read_tasks(source: BinaryIO, name: str, problems: list[Problem]) -> Iterator[TaskRecord]:
+    """Yield the tasks of a JSON list of objects; everything that is wrong with it goes into ``problems``.
 
     Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts); or those of
     WebArena-Verified: task_id (a number), intent, start_urls and sites, of which the first start url is the website,
-    else the first site. An entry that is there twice word for word counts once.
+    else the first site. An entry that is there twice word for word counts once. In memory are the ids and one entry.
     """
     name = printable(name)
+    hashes: dict[str, int] = {}
+    left_out = 0
     try:
-        document = parse_json(data, name)
+        for index, (entry, wrong) in enumerate(read_list(source, name)):
+            task, found = (None, wrong) if wrong else _read_task(entry, f"{name}: [{index}]")
+            if task is not None and task.task_id not in hashes:
+                hashes[task.task_id] = hash(task)
+                yield task
+            elif task is not None and hashes[task.task_id] != hash(task):
+                message = f"[{index}] task_id {task.task_id} is there twice with different content."
+                found = [Problem("duplicate_task", message, f"{name}: [{index}]")]
+            room = max(0, MOST_PROBLEMS - len(problems))
+            problems += found[:room]
+            left_out += len(found[room:])
     except FormatError as error:
-        return [], error.problems
-    if not isinstance(document, list):
-        return [], [Problem("not_a_list", f"{name}: must be a list of tasks, not {kind_of(document)}.", name)]
-    tasks: dict[str, TaskRecord] = {}
-    problems: list[Problem] = []
-    for index, entry in enumerate(document):
-        task, found = _read_task(entry, f"{name}: [{index}]")
-        problems += found
-        if task is not None and tasks.setdefault(task.task_id, task) != task:
-            message = f"[{index}] task_id {task.task_id} is there twice with different content."
-            problems.append(Problem("duplicate_task", message, f"{name}: [{index}]"))
-    return list(tasks.values()), problems
+        problems += error.problems
+    if left_out:
+        problems.append(Problem("more_problems", f"{name}: and {left_out:,} more problems.", name))
 
 
 def base_task_id(task_id: str) -> str:
@@ -73,13 +80,13 @@ def nearest(task_id: str, known: Collection[str]) -> str | None:
     base = base_task_id(task_id)
     generations = [other for other in known if base_task_id(other) == base]
     if generations:
-        return max(generations, key=_date)
+        return max(generations, key=task_date)
     close = difflib.get_close_matches(task_id, known, n=1, cutoff=CLOSE_ENOUGH)
     return close[0] if close else None
 
 
-def _date(task_id: str) -> tuple[str, ...]:
-    """Year, month and day of the suffix; nothing, which sorts first, without one."""
+def task_date(task_id: str) -> tuple[str, ...]:
+    """Return year, month and day of the suffix; nothing, which sorts first, without one."""
     found = DATE_SUFFIX.search(task_id)
     return (found[3], found[1], found[2]) if found else ()
 
@@ -99,7 +106,7 @@ def _read_task(entry: object, where: str) -> tuple[TaskRecord | None, list[Probl
 
 def _listed_problems(entry: dict[str, Any]) -> list[str | None]:
     length, points = entry.get("reference_length"), entry.get("key_points")
-    says = [task_id_problem(entry["task_id"]) if "task_id" in entry else "task_id is missing"]
+    says = [task_id_problem(entry["task_id"]) if "task_id" in entry else _missing(entry, "task_id")]
     says.append(_text_problem(entry, "confirmed_task", required=True))
     says += [_text_problem(entry, key) for key in ("website", "level")]
     if length is not None and not is_count(length):
@@ -121,7 +128,7 @@ def _listed_record(entry: dict[str, Any]) -> TaskRecord:
 
 
 def _webarena_problems(entry: dict[str, Any]) -> list[str | None]:
-    says = [_number_problem(entry["task_id"]) if "task_id" in entry else "task_id is missing"]
+    says = [_number_problem(entry["task_id"]) if "task_id" in entry else _missing(entry, "task_id")]
     says.append(_text_problem(entry, "intent", required=True))
     says += [_texts_problem(entry, key) for key in ("start_urls", "sites")]
     return says
@@ -130,6 +137,12 @@ def _webarena_problems(entry: dict[str, Any]) -> list[str | None]:
 def _webarena_record(entry: dict[str, Any]) -> TaskRecord:
     places = [*(entry.get("start_urls") or ()), *(entry.get("sites") or ())]
     return TaskRecord(str(entry["task_id"]), entry["intent"], website=next(filter(None, places), ""))
+
+
+def _missing(entry: dict[str, Any], key: str) -> str:
+    others = [other for other in list(entry)[:MOST_KEYS] if other not in KEYS and len(other) < LONGEST_TASK_ID]
+    near = difflib.get_close_matches(key, others, n=1)
+    return f"{key} is missing; {near[0]} looks like a misspelling of it" if near else f"{key} is missing"
 
 
 def _number_problem(value: object) -> str | None:
@@ -153,7 +166,7 @@ def _text_problem(entry: dict[str, object], key: str, *, required: bool = False)
     if value is None and not required:
         return None
     if not isinstance(value, str):
-        return f"{key} must be text, not {kind_of(value)}" if key in entry else f"{key} is missing"
+        return f"{key} must be text, not {kind_of(value)}" if key in entry else _missing(entry, key)
     if len(value) > LONGEST.get(key, LONGEST_TEXT):
         return f"{key} is longer than {LONGEST.get(key, LONGEST_TEXT):,} characters"
     return f"{key} is empty" if required and not value.strip() else None

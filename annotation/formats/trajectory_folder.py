@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from annotation.formats.documents import kind_of
 from annotation.formats.printable import listing, printable
 from annotation.formats.tasks import LONGEST_TEXT, is_count, task_id_problem
+from annotation.formats.yaml_text import did_you_mean
 from annotation.records import AttachmentKind, AttachmentRecord, Problem
 
 RESULT = "result.json"
 SCREENSHOTS = "trajectory"
 TRACE_SUFFIXES = (".har", ".har.gz", ".zip")  # the last is a Playwright trace; `har` looks into it
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+MEDIA_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
+IMAGE_SUFFIXES = tuple(MEDIA_TYPES)
 MANY_STEPS = 1_000
 MOST_STEPS = 20_000
 MOST_PROBLEMS = 100
@@ -77,6 +80,11 @@ def where(folder: TrajectoryFolder, place: str) -> str:
 
 def is_image(name: str) -> bool:
     return name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def media_type_of(name: str) -> str:
+    """Return the media type that the suffix of an image's name states, "" for another suffix."""
+    return MEDIA_TYPES.get(PurePosixPath(name).suffix.lower(), "")
 
 
 def natural_key(name: str) -> list[str | int]:
@@ -153,7 +161,12 @@ def check_reference_length(findings: Findings, document: dict[str, object]) -> i
 def check_keys(findings: Findings, prefix: str, document: dict[str, object], known: frozenset[str]) -> None:
     """Every key that is not ``known`` is a problem; ``prefix`` is the place of the object."""
     for key in sorted(document.keys() - known):
-        findings.problem("unknown_property", f"{prefix}{key}", f"the key {printable(key)} is not part of this format")
+        # Looking for a similar key takes some time: only for problems that are shown.
+        is_shown = len(findings.problems) < MOST_PROBLEMS
+        hint = did_you_mean(key[:LONGEST_FILE_NAME], known - document.keys()) if is_shown else ""
+        findings.problem(
+            "unknown_property", f"{prefix}{key}", f"the key {printable(key)} is not part of this format{hint}"
+        )
 
 
 def read_screenshot(

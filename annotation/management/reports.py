@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import slug_re
 
-from annotation.formats.printable import printable
+from annotation.formats.printable import counted, printable
 from annotation.models import Benchmark, Person, Submission
 from annotation.records import ImportReport, Problem
 
@@ -20,6 +23,16 @@ def read_input(path: Path) -> bytes:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise CommandError(f"{path} is larger than {MAX_FILE_BYTES} bytes.")
         return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.", returncode=2) from error
+
+
+@contextmanager
+def open_input(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is read in parts, whatever its size."""
+    try:
+        with path.open("rb") as source:
+            yield source
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.", returncode=2) from error
 
@@ -68,8 +81,18 @@ def find_submission(pk: int) -> Submission:
     return found
 
 
-def finish(command: BaseCommand, report: ImportReport, file: Path | None, what: str, kept: bool = True) -> None:
-    """Write the report, say the outcome, and exit 1 (with the reasons on stderr) when anything was refused."""
+def finish(
+    command: BaseCommand,
+    report: ImportReport,
+    file: Path | None,
+    accepted: str,
+    kept: bool = True,
+    dry_run: bool = False,
+) -> None:
+    """Write the report and print the outcome; exit 1 when nothing was kept because something was refused.
+
+    ``accepted`` counts what was accepted, with its noun: "31 labels of 11 tasks".
+    """
     if file is not None:
         try:
             file.write_text(json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -81,9 +104,12 @@ def finish(command: BaseCommand, report: ImportReport, file: Path | None, what: 
         for problem in problems:
             command.stderr.write(_line("rejected", task_id, problem))
     if report.rejected and not (kept and report.accepted):
-        raise CommandError(f"{len(report.rejected)} refused; nothing was imported.")
-    refused = f", {len(report.rejected)} refused" if report.rejected else ""
-    command.stdout.write(f"{len(report.accepted)} {what} accepted{refused}, {len(report.warnings)} warnings.")
+        valid = f"{len(report.valid):,} valid, " if report.valid else ""
+        hint = " Fix them, or take the valid ones with --keep-valid." if report.valid else ""
+        raise CommandError(f"{valid}{len(report.rejected):,} refused; nothing was imported.{hint}")
+    refused = f", {len(report.rejected):,} refused" if report.rejected else ""
+    outcome = "would be accepted (dry run, nothing was saved)" if dry_run else "accepted"
+    command.stdout.write(f"{accepted} {outcome}{refused}, {counted(len(report.warnings), 'warning')}.")
 
 
 def _line(kind: str, task_id: str, problem: Problem) -> str:

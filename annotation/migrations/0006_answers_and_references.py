@@ -1,8 +1,28 @@
 from django.db import migrations, models
+from django.db.migrations.exceptions import IrreversibleError
 
 from annotation.models import triggers
 
 FAILURE = models.Q(("verdict", 0), _negated=True) | models.Q(("failure_type", ""), _negated=True)
+
+
+FEW = 5  # submissions that are named where this is not undone
+
+
+def refuse_failures_without_a_step(apps, schema_editor):
+    """Before this migration every failure named its step; labels and decisions are never changed to make them fit."""
+    rows = {"Label": "assignment__trajectory__submission", "Adjudication": "trajectory__submission"}
+    lacking = set()
+    for name, submission in rows.items():
+        model = apps.get_model("annotation", name)
+        lacking |= set(model.objects.filter(verdict=0, failure_step=None).values_list(submission, flat=True))
+    if lacking:
+        named = ", ".join(map(str, sorted(lacking)[:FEW])) + (", and more" if len(lacking) > FEW else "")
+        raise IrreversibleError(
+            f"annotation.0006_answers_and_references cannot be undone: submissions {named} have failures without a "
+            "step, because answers have no steps, and before it every failure named one. Nothing of this migration was "
+            "undone. Run migrate to have the newest version again."
+        )
 
 
 class Migration(migrations.Migration):
@@ -48,4 +68,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint("label", models.CheckConstraint(condition=FAILURE, name="label_failure_explained")),
         migrations.RunPython(triggers.install, migrations.RunPython.noop),
+        # The last one, so the first on the way back.
+        migrations.RunPython(migrations.RunPython.noop, refuse_failures_without_a_step),
     ]

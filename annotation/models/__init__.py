@@ -2,7 +2,7 @@
 
 from annotation.models.arrivals import Arrival
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
-from annotation.models.events import Event
+from annotation.models.events import ChainCheck, Event
 from annotation.models.people import ApiToken, Person
 from annotation.models.reviews import (
     Adjudication,
@@ -29,6 +29,7 @@ from annotation.models.trajectories import (
     Redaction,
     Screenshot,
     Step,
+    StoreCheck,
     Submission,
     Trajectory,
     Upload,
@@ -45,6 +46,7 @@ __all__ = [
     "Assignment",
     "Attachment",
     "Benchmark",
+    "ChainCheck",
     "Draft",
     "Event",
     "Flag",
@@ -68,6 +70,7 @@ __all__ = [
     "SpotCheck",
     "SpotCheckDraw",
     "Step",
+    "StoreCheck",
     "Submission",
     "Task",
     "Trajectory",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.text import Truncator
 
 
 class Benchmark(models.Model):
@@ -16,7 +17,7 @@ class Benchmark(models.Model):
 
     slug = models.SlugField(max_length=64, unique=True)
     name = models.CharField(max_length=200)
-    bundled_as = models.CharField(max_length=200, blank=True)
+    bundled_as = models.CharField(max_length=200, blank=True, default="", db_default="")
 
     @property
     def stated_slug(self) -> str:
@@ -47,6 +48,11 @@ class Task(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["benchmark", "external_id", "version"], name="task_version_once"),
         ]
+
+    @property
+    def short_text(self) -> str:
+        """The start of the text, on one line: for titles and messages."""
+        return Truncator(" ".join(self.text.split())).chars(70)
 
     def __str__(self) -> str:
         return self.external_id

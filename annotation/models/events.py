@@ -1,7 +1,7 @@
 """The chain of events: what happened, in an order that cannot be rewritten unnoticed.
 
 Every submission has a chain of its own; what concerns no submission (accounts) is in the chain of the instance.
-The database refuses update and delete (triggers in the first migration).
+The database refuses update and delete (`models.triggers`, which migrations install).
 """
 
 from __future__ import annotations
@@ -64,6 +64,23 @@ class Event(models.Model):
         return digest(self.canonical())
 
 
+class ChainCheck(models.Model):
+    """How far the chain of a submission was verified: up to the event ``sequence``, whose hash is ``hash``.
+
+    ``checked_at`` is when the chain was last read from its first event; ``broken`` the number of the event at which it
+    was found to be broken then.
+    """
+
+    submission = models.OneToOneField(Submission, on_delete=models.CASCADE, related_name="chain_check")
+    sequence = models.PositiveBigIntegerField()
+    hash = models.CharField(max_length=64)
+    checked_at = models.DateTimeField()
+    broken = models.PositiveBigIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.sequence} of {self.submission_id}"
+
+
 def instant(at: datetime | None) -> str | None:
     """A time as the chain spells it: UTC, ISO 8601, microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds") if at else None
@@ -110,9 +127,11 @@ def append(
     return event
 
 
-def first_broken(events: Iterable[Event]) -> Event | None:
-    """The first event whose hash, link or number is wrong; None when the chain holds. In order of sequence."""
-    previous, sequence = GENESIS, 0
+def first_broken(events: Iterable[Event], previous: str = GENESIS, sequence: int = 0) -> Event | None:
+    """The first event whose hash, link or number is wrong; None when the chain holds. In order of sequence.
+
+    ``previous`` is the hash before the first of them, ``sequence`` the number that it must have.
+    """
     for event in events:
         if event.sequence != sequence or event.previous != previous or event.hash != event.computed_hash():
             return event

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
-from django.db import models
+from django.db import models, transaction
+from django.db.models import Q
+from django.utils import timezone
 
 TOKEN_PREFIX = "wv_"  # noqa: S105 - the recognisable beginning of a token, not a token
+
+
+class PasswordWay(StrEnum):
+    """How a password was set; the text is what events say."""
+
+    FIRST = "first"  # of a new account, or by an invitation
+    OWN = "own"  # by the person, who knew the old one
+    LINK = "link"
+    ADMINISTRATION = "administration"
+    COMMAND = "command"
 
 
 class Person(AbstractUser):
@@ -21,7 +36,11 @@ class Person(AbstractUser):
     carries a pseudonym of a submission that came in an evidence bundle.
     """
 
-    stand_in = models.BooleanField(default=False)
+    # How a password that is saved came about, and who did it; each place that knows sets these (`workflow.passwords`).
+    password_way: PasswordWay = PasswordWay.COMMAND  # unless a place says otherwise
+    password_actor: Person | None = None
+
+    stand_in = models.BooleanField(default=False, db_default=False)
     erased_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -30,9 +49,48 @@ class Person(AbstractUser):
     def __str__(self) -> str:
         return self.username
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save; a new password and what follows from it (`workflow.passwords`) are one transaction."""
+        with transaction.atomic():
+            adding, reported = self._state.adding, self._password is not None
+            if adding:
+                self.password_way = PasswordWay.FIRST
+            elif reported:
+                lock_with_operators(self)
+            super().save(*args, **kwargs)
+            if adding or reported:
+                self.password_way, self.password_actor = PasswordWay.COMMAND, None
+
+    def set_unusable_password(self) -> None:
+        super().set_unusable_password()
+        self._password = ""  # a change like any other: without this, Django would not report it
+
+
+def lock_with_operators(person: Person) -> list[Person]:
+    """Lock, in the caller's transaction, the person and everybody who runs the instance, and return them.
+
+    Whoever appends to the chain of the instance about a person holds these locks, so two of them cannot do it at once.
+    Without the key: events of theirs, written under the lock of a submission, would wait for us and we for it.
+    """
+    running = Q(is_superuser=True, is_active=True)
+    locked = Person.objects.select_for_update(no_key=True, of=("self",)).filter(running | Q(pk=person.pk))
+    return list(locked.order_by("pk"))
+
+
+class Scope(models.TextChoices):
+    """What a token may do. Each scope includes those before it."""
+
+    READ = "read", "read"
+    WRITE = "write", "write: also upload, import, redact and run judges"
+    ADMIN = "admin", "admin: also see names, decide audits, revoke tokens"
+
+
+DEFAULT_LIFETIME, LONGEST_LIFETIME = 90, 365  # days
+MOST_TOKENS = 20  # usable ones of one person
+
 
 class ApiToken(models.Model):
-    """A token for scripts; only its SHA-256 is kept, so it can be shown once and never read back."""
+    """A token for scripts; only its SHA-256 is stored, so it can be shown once and never read back."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)
@@ -40,9 +98,24 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    scope = models.CharField(max_length=10, choices=Scope.choices, db_default=Scope.READ)
+    lifetime_days = models.PositiveSmallIntegerField(db_default=DEFAULT_LIFETIME)
 
     def __str__(self) -> str:
         return f"{self.person}: {self.name}"
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.created_at + timedelta(days=self.lifetime_days)
+
+    @property
+    def is_usable(self) -> bool:
+        return self.revoked_at is None and timezone.now() < self.expires_at
+
+    def allows(self, needed: Scope) -> bool:
+        """Return whether the scope of this token includes ``needed``."""
+        scopes = list(Scope)
+        return scopes.index(Scope(self.scope)) >= scopes.index(needed)
 
     @staticmethod
     def digest_of(token: str) -> str:
@@ -50,7 +123,8 @@ class ApiToken(models.Model):
         return hashlib.sha256(token.encode()).hexdigest()
 
     @classmethod
-    def issue(cls, person: Person, name: str) -> tuple[ApiToken, str]:
-        """Make a token; the second value is the token itself, which exists nowhere else."""
+    def issue(cls, person: Person, name: str, scope: str, days: int = DEFAULT_LIFETIME) -> tuple[ApiToken, str]:
+        """Create a token; the second value is the token itself, which is stored nowhere."""
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        return cls.objects.create(person=person, name=name, digest=cls.digest_of(token)), token
+        fields = {"name": name, "scope": scope, "lifetime_days": days}
+        return cls.objects.create(person=person, digest=cls.digest_of(token), **fields), token

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from annotation.formats.printable import counted
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
 from annotation.models.trajectories import Agent, Submission, Trajectory
 from annotation.records import Finding, Verdict
@@ -109,10 +110,10 @@ class Decision(models.Model):
     reasoning = models.TextField()
     failure_step = models.PositiveIntegerField(null=True, blank=True)
     failure_type = models.CharField(max_length=40, blank=True)
-    further_failure_types = models.JSONField(default=list, blank=True)
+    further_failure_types = models.JSONField(default=list, db_default=[], blank=True)
     cause = models.CharField(max_length=40, blank=True)
     exception_reason = models.TextField(blank=True)
-    evidence_missing = models.JSONField(default=list, blank=True)
+    evidence_missing = models.JSONField(default=list, db_default=[], blank=True)
     active_seconds = models.PositiveIntegerField(null=True, blank=True)
     steps_seen = models.JSONField(null=True, blank=True)
 
@@ -205,7 +206,7 @@ class HumanAttempt(models.Model):
         constraints = [models.CheckConstraint(condition=~Q(notes=""), name="attempt_noted")]
 
     def __str__(self) -> str:
-        return f"{self.steps} steps"
+        return "no steps" if self.steps is None else counted(self.steps, "step")
 
 
 class KeyPointFinding(models.Model):
@@ -331,7 +332,7 @@ class Adjudication(Decision):
         choices=VERDICTS, null=True, blank=True
     )
     reasoning = models.TextField(blank=True)
-    criterion = models.CharField(max_length=40, blank=True)  # a code of protocol.DECIDING
+    criterion = models.CharField(max_length=40, blank=True, default="", db_default="")  # a code of protocol.DECIDING
 
     class Meta:
         ordering = ["revision"]

@@ -55,12 +55,12 @@ class Submission(models.Model):
     required_labels = models.PositiveSmallIntegerField(default=MINIMUM_LABELS)
     spot_check_rate = models.FloatField(default=0.10)
     spot_check_seed = models.CharField(max_length=64, default=new_seed)
-    practice = models.BooleanField(default=False)
+    practice = models.BooleanField(default=False, db_default=False)
     practice_set = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
     pass_mark = models.FloatField(null=True, blank=True)
-    second_stage = models.BooleanField(default=False)
+    second_stage = models.BooleanField(default=False, db_default=False)
     import_report = models.JSONField(null=True, blank=True)
-    audited = models.BooleanField(default=False)
+    audited = models.BooleanField(default=False, db_default=False)
     sample_of = models.OneToOneField("self", on_delete=models.PROTECT, null=True, blank=True, related_name="sample")
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
@@ -137,7 +137,7 @@ class Trajectory(models.Model):
             models.CheckConstraint(condition=Q(open_slots__gte=0), name="no_more_labels_than_required"),
         ]
         indexes = [
-            # Read by queue.next_trajectory: started trajectories first, in the order of the submission.
+            # Serves `queue.candidates`: started trajectories first, in the order of the submission.
             models.Index(
                 F("submission"),
                 F("open_slots"),
@@ -156,16 +156,44 @@ class Trajectory(models.Model):
 
 
 class Screenshot(models.Model):
-    """An image by its content: ``sha256`` of the original bytes. Sizes in pixels and bytes."""
+    """An image by its content: ``sha256`` of the original bytes. Sizes in pixels and bytes.
+
+    ``damaged_at`` is when the stored file was found to be damaged or missing; null again once it is found intact.
+    """
 
     sha256 = models.CharField(max_length=64, unique=True)
     media_type = models.CharField(max_length=20)
     width = models.PositiveIntegerField()
     height = models.PositiveIntegerField()
     size = models.PositiveBigIntegerField()
+    damaged_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.sha256[:12]
+
+
+class StoreCheck(models.Model):
+    """A pass over all stored originals, in the order of their SHA-256; see `annotation.store_checks`.
+
+    ``position`` is the last digest that was checked; ``files`` and ``size`` (bytes) count what was read, of ``total``
+    files. ``problems`` are objects with the keys sha256 and kind ("damaged" or "missing"). ``heartbeat_at`` is null
+    while nobody is working on the pass.
+    """
+
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    position = models.CharField(max_length=64, blank=True)
+    total = models.PositiveIntegerField()
+    files = models.PositiveIntegerField(default=0)
+    size = models.PositiveBigIntegerField(default=0)
+    problems = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["-started_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.files} of {self.total} files"
 
 
 class Redaction(models.Model):
@@ -257,10 +285,12 @@ class Attachment(models.Model):
     name = models.CharField(max_length=255)
     sha256 = models.CharField(max_length=64)
     size = models.PositiveBigIntegerField()
-    withheld = models.BooleanField(default=False)
+    withheld = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trajectory", "name"], name="attachment_name_once")]
+        # Read by store_checks in the order of digests, and by screenshots.prune for each stored file.
+        indexes = [models.Index(fields=["sha256"], name="attachment_sha256")]
 
     def __str__(self) -> str:
         return self.name

@@ -24,6 +24,9 @@ APPEND_ONLY = {
     "annotation_informedrevision": "OLD.decided_at IS NOT NULL",
 }
 
+# By table, the column that may be filled in once, and the columns that may be changed with it.
+FILLED_ONCE: dict[str, tuple[str, ...]] = {}
+
 SLOTS = {
     "slot_taken": (
         "INSERT",
@@ -54,7 +57,8 @@ def names() -> list[str]:
 
 def _append_only() -> dict[str, str]:
     """The tables of the append-only triggers by the triggers' names."""
-    return {f"{table}_append_only_{verb}": table for table in APPEND_ONLY for verb in ("update", "delete")}
+    named = {f"{table}_append_only_{verb}": table for table in APPEND_ONLY for verb in ("update", "delete")}
+    return named | {f"{table}_append_only_fill": table for table in FILLED_ONCE}
 
 
 def _explained() -> dict[str, str]:
@@ -67,7 +71,9 @@ def install(apps: Any, schema_editor: Any) -> None:
     remove(apps, schema_editor)
     make = _postgresql if schema_editor.connection.vendor == "postgresql" else _sqlite
     with schema_editor.connection.cursor() as cursor:
-        for statement in make(set(schema_editor.connection.introspection.table_names(cursor))):
+        present = set(schema_editor.connection.introspection.table_names(cursor))
+        columns = {table: _columns(cursor, table) for table in FILLED_ONCE if table in present}
+        for statement in make(present, _guarded(present, columns)):
             cursor.execute(statement)
 
 
@@ -82,13 +88,34 @@ def remove(apps: Any, schema_editor: Any) -> None:
             cursor.execute(f"DROP TRIGGER IF EXISTS {name}" + (f" ON {table}" if postgresql else ""))
 
 
-def _sqlite(present: set[str]) -> list[str]:
+def _columns(cursor: Any, table: str) -> list[str]:
+    cursor.execute(f'SELECT * FROM "{table}" LIMIT 0')  # noqa: S608 - a name of ours
+    return [column[0] for column in cursor.description]
+
+
+def _guarded(present: set[str], columns: dict[str, list[str]]) -> list[tuple[str, str, str, str]]:
+    """Name, event, table and condition of the append-only triggers; ``columns`` are those of FILLED_ONCE."""
+    guarded = []
+    for table, when in APPEND_ONLY.items():
+        if table not in present:
+            continue
+        guarded.append((f"{table}_append_only_delete", "DELETE", table, when))
+        if table not in columns:
+            guarded.append((f"{table}_append_only_update", "UPDATE", table, when))
+            continue
+        column = FILLED_ONCE[table][0]
+        fixed = ", ".join(f'"{name}"' for name in columns[table] if name not in FILLED_ONCE[table])
+        guarded.append((f"{table}_append_only_update", f"UPDATE OF {fixed}", table, when))
+        filled = f"OLD.{column} IS NOT NULL OR NEW.{column} IS NULL"
+        guarded.append((f"{table}_append_only_fill", "UPDATE", table, filled))
+    return guarded
+
+
+def _sqlite(present: set[str], guarded: list[tuple[str, str, str, str]]) -> list[str]:
     statements = [
-        f"CREATE TRIGGER {table}_append_only_{verb} BEFORE {verb.upper()} ON {table} "
+        f"CREATE TRIGGER {name} BEFORE {event} ON {table} "
         f"{'WHEN ' + when if when else ''} BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-        for table, when in APPEND_ONLY.items()
-        if table in present
-        for verb in ("update", "delete")
+        for name, event, table, when in guarded
     ]
     statements += [
         f"CREATE TRIGGER {table}_names_its_step_{verb} BEFORE {verb.upper()} ON {table} "
@@ -131,14 +158,12 @@ FOR EACH ROW EXECUTE FUNCTION webverdict_{table}_step()
 """
 
 
-def _postgresql(present: set[str]) -> list[str]:
+def _postgresql(present: set[str], guarded: list[tuple[str, str, str, str]]) -> list[str]:
     statements = [APPEND_ONLY_FUNCTION]
     statements += [
-        f"CREATE TRIGGER {table}_append_only_{verb} BEFORE {verb.upper()} ON {table} FOR EACH ROW "
+        f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW "
         f"{'WHEN (' + when + ')' if when else ''} EXECUTE FUNCTION webverdict_append_only()"
-        for table, when in APPEND_ONLY.items()
-        if table in present
-        for verb in ("update", "delete")
+        for name, event, table, when in guarded
     ]
     for table, of in EXPLAINED.items():
         condition = UNEXPLAINED.format(of=of)

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from playwright.sync_api import Page
 
-from annotation import testing
-from annotation.models import Person, Submission, triggers
+from annotation import testing, workflow
+from annotation.models import Person, Submission, Trajectory, triggers
+from annotation.tests.in_browser import EXPECTED, complaints_of, open_desk, sign_in
 
 
 @pytest.fixture
@@ -38,3 +40,23 @@ def without_triggers(db: Any) -> Any:
         triggers.install(None, editor)
 
     return unprotected
+
+
+@pytest.fixture
+def held(transactional_db: Any, tmp_path: Path) -> Trajectory:
+    """The first of three trajectories, which alice is working on."""
+    submission = testing.submission(tmp_path / "package", trajectories=3, steps=4)
+    return workflow.claim(testing.cast(submission)["alice"], submission).trajectory
+
+
+@pytest.fixture
+def desk(page: Page, live_server: Any, held: Trajectory) -> Iterator[Page]:
+    """Alice's desk, open; any complaint of the browser that the page should have prevented fails the test."""
+    complaints = complaints_of(page)
+    sign_in(page, live_server.url, "alice")
+    open_desk(page, live_server.url, held)
+    yield page
+    page.context.set_offline(False)
+    if not page.is_closed():
+        page.goto("about:blank")
+    assert [text for text in complaints if not EXPECTED.search(text)] == []

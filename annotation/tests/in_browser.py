@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django.contrib.sessions.models import Session
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from annotation import testing
-from annotation.models import Trajectory
+from annotation.models import Person, Trajectory
 
 SAVED = re.compile(r"saved \d\d:\d\d:\d\d")
 # What the browser itself says of a network that was cut, or of an answer that the page deals with.
-EXPECTED = re.compile(r"status of 4(00|03|09|29)|ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_ABORTED")
+EXPECTED = re.compile(r"status of (4(00|03|09|13|29)|50[237])|ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_ABORTED")
+TEXT = "The list is sorted by price, and the filter is set."
 
 
 def complaints_of(page: Page) -> list[str]:
@@ -45,7 +47,34 @@ def end_session(page: Page) -> None:
 
 
 def sign_in_again(page: Page, password: str = testing.PASSWORD) -> None:
+    """By the dialog, which is opened by the button of the bar, and by nothing else."""
     dialog = page.locator("#signed-out")
-    expect(dialog).to_be_visible()
+    if not dialog.is_visible():
+        page.locator("#session-ended").get_by_role("button", name="Sign in").click()
     dialog.get_by_label("Password").fill(password)
     dialog.get_by_role("button", name="Sign in and go on").click()
+
+
+def reasoning(page: Page) -> Any:
+    return page.locator("#label-form [name=reasoning]")
+
+
+def fill_in(page: Page) -> None:
+    """A complete label: not executable, with every key point unclear."""
+    for point in page.locator("#label-form .point").all():
+        point.get_by_role("radio", name="unclear").check(force=True)
+    page.locator("[name=verdict][value='2']").check(force=True)
+    page.locator("[name=cause]").select_option("blocked")
+    reasoning(page).fill(TEXT)
+
+
+def submit(page: Page) -> None:
+    page.locator("#label-form [data-submit]").click()
+
+
+def copies(page: Page) -> int:
+    return int(page.evaluate("Object.keys(localStorage).length"))
+
+
+def alice() -> Person:
+    return Person.objects.get(username="alice")

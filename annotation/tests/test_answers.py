@@ -231,6 +231,7 @@ def test_a_pdf_is_a_download_that_no_browser_shows(alice: Client, held: Trajecto
     answer = alice.get(reverse("attachment", args=[held.pk, file.pk]))
     assert answer["Content-Disposition"].startswith("attachment")
     assert (answer["Content-Type"], answer["X-Content-Type-Options"]) == ("application/octet-stream", "nosniff")
+    answer.close()
 
 
 def test_hostile_answers_and_pages_are_shown_as_text(alice: Client, held: Trajectory) -> None:

@@ -109,11 +109,11 @@ def test_pages_open_without_script(browser: Any, live_server: Any, held: Traject
     context.close()
 
 
-def test_the_session_that_ended_is_noticed_when_a_page_is_opened(desk: Page) -> None:
+def test_ended_session_is_noticed_when_a_page_is_opened(desk: Page) -> None:
     desk.wait_for_load_state("networkidle")
     desk.context.clear_cookies()
     desk.keyboard.press("j")
-    expect(desk.locator("#signed-out")).to_be_visible()
+    expect(desk.locator("#session-ended")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -21,7 +21,7 @@ FOR_MAINTAINERS = ["/benchmarks", "/benchmarks/shops/tasks", "/submissions"]
 def client(person: Person | None) -> APIClient:
     made = APIClient()
     if person is not None:
-        made.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'test')[1]}")
+        made.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'test', 'admin')[1]}")
     return made
 
 
@@ -324,17 +324,19 @@ def test_an_annotator_gets_their_own_labels_and_nothing_of_others(frozen: Submis
 
 
 def test_tokens_are_the_caller_s_own(submission: Submission, people: People) -> None:
-    foreign, _ = ApiToken.issue(people["bob"], "of bob")
+    foreign, _ = ApiToken.issue(people["bob"], "of bob", "admin")
     listed = results(people["alice"], "/tokens")
     assert [row["name"] for row in listed] == ["test"]
-    assert set(listed[0]) == {"id", "name", "created_at", "last_used_at", "revoked_at"}
+    assert set(listed[0]) == {
+        "id", "name", "created_at", "last_used_at", "revoked_at", "scope", "expires_at",
+    }  # fmt: skip
     problem(client(people["alice"]).delete(f"/api/v1/tokens/{foreign.pk}"), 404)
     foreign.refresh_from_db()
     assert foreign.revoked_at is None
 
 
 def test_revoking_twice_keeps_the_first_time(submission: Submission, people: People) -> None:
-    old, _ = ApiToken.issue(people["mira"], "old")
+    old, _ = ApiToken.issue(people["mira"], "old", "admin")
     scripted = client(people["mira"])
     scripted.delete(f"/api/v1/tokens/{old.pk}")
     old.refresh_from_db()

@@ -103,6 +103,16 @@ def test_one_label_submitted_many_times_at_once_is_one_label():
     (alice,) = annotators(submission, 1)
     held = workflow.claim(alice, submission)
     outcomes = at_once(6, lambda number: workflow.submit(alice, held.trajectory, testing.content(held.trajectory)))
+    assert [type(o).__name__ for o in outcomes] == ["Label"] * 6  # the same one: a repeated request is no second label
+    assert Label.objects.count() == 1
+    assert Event.objects.filter(kind="label_submitted").count() == 1
+
+
+def test_one_of_many_labels_of_one_person_submitted_at_once_is_the_label():
+    submission = testing.bare_submission(1)
+    (alice,) = annotators(submission, 1)
+    row = workflow.claim(alice, submission).trajectory
+    outcomes = at_once(6, lambda n: workflow.submit(alice, row, testing.content(row, reasoning=f"Words {n}.")))
     assert sorted(type(o).__name__ for o in outcomes) == ["Conflict"] * 5 + ["Label"]
     assert Label.objects.count() == 1
 

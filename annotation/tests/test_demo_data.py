@@ -8,12 +8,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
+from django.utils import timezone
+from django.utils.timezone import now as real_now
 from PIL import Image
 
 from annotation import testing, workflow
@@ -24,7 +27,7 @@ from annotation.demo.tasks import TASKS, TASKS_BY_NAME
 from annotation.formats.archive import open_package
 from annotation.formats.online_mind2web import read_trajectories
 from annotation.formats.tasks import read_tasks
-from annotation.models import Person, Submission
+from annotation.models import Event, Label, Person, Submission
 from annotation.protocol import Asked, missing
 from annotation.records import Finding, FindingContent, LabelContent, TrajectoryRecord, Verdict
 
@@ -78,7 +81,9 @@ def test_the_committed_tasks_are_those_of_the_scripts() -> None:
 
 
 def test_the_tasks_are_read_without_a_problem() -> None:
-    tasks, problems = read_tasks((DATA / "tasks.json").read_bytes(), "tasks.json")
+    problems = []
+    with (DATA / "tasks.json").open("rb") as source:
+        tasks = list(read_tasks(source, "tasks.json", problems))
     assert problems == []
     assert [len(task.key_points) for task in tasks] == [len(task.key_points) for task in TASKS]
 
@@ -227,6 +232,41 @@ def test_the_demo_people_are_given_work_at_once_and_a_newcomer_practises_first(t
     workflow.add_member(Person.objects.get(username="mira"), hasty, nina, "annotator")
     with pytest.raises(workflow.Conflict, match="Practise first"):
         workflow.claim(nina, hasty)
+
+
+@pytest.mark.django_db
+def test_times_of_the_demo_are_plausible_in_order_and_marked_as_simulated(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    list(load.everything())
+    labels = Label.objects.select_related("assignment__trajectory")
+
+    for label in labels:
+        held = (label.created_at - label.assignment.claimed_at).total_seconds()
+        steps = label.assignment.trajectory.steps.count()
+        assert max(5, steps) < label.active_seconds <= held + 1, label
+        assert label.steps_seen == list(range(steps))
+    per_person = {name: labels.filter(assignment__annotator__username=name) for name in ANNOTATORS}
+    assert len({tuple(rows.values_list("active_seconds", flat=True)) for rows in per_person.values()}) == 3
+    for submission in Submission.objects.all():
+        times = list(submission.events.order_by("sequence").values_list("at", flat=True))
+        assert times == sorted(times)
+        assert times[-1] <= timezone.now()
+        assert "simulated times" in submission.benchmark.name
+
+
+@pytest.mark.django_db
+def test_demo_leaves_the_clock_of_the_process_alone_and_is_loaded_again_without_events(
+    tmp_path: Path, settings: Any
+) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    before = timezone.now
+    list(load.everything())
+    events = Event.objects.count()
+    list(load.everything())
+
+    assert timezone.now is before
+    assert Event.objects.count() == events
+    assert timezone.now() - real_now() < timedelta(seconds=1)
 
 
 @pytest.mark.django_db

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.formats import answer_text, cached_pages, foreign, pdf_text, scratch
+from annotation.formats import answer_text, cached_pages, foreign, pdf_text
 from annotation.formats.answer_text import normal, read_answer
 from annotation.records import ImportReport
 from annotation.testing import pdf, write_answers, write_pages, write_submission
@@ -337,18 +335,3 @@ def test_a_process_that_writes_without_end_fills_no_memory(monkeypatch, tmp_path
     monkeypatch.setattr(pdf_text, "COMMAND", [*pdf_text.COMMAND[:-1], str(endless)])
     with pytest.raises(pdf_text.NoText):
         pdf_text.text_of(b"")
-
-
-# --- temporary folders -------------------------------------------------------------------------------------------
-
-
-def test_what_a_killed_conversion_has_left_goes_a_day_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    old, new, other = (tmp_path / name for name in (f"{scratch.PREFIX}old", f"{scratch.PREFIX}new", "another"))
-    for folder in (old, new, other):
-        (folder / "answer_1").mkdir(parents=True)
-    for folder in (old, other):
-        os.utime(folder, (1, 1))
-    with foreign.packages(write_answers(tmp_path / "answers", 1), ImportReport(), nothing):
-        pass
-    assert (old.exists(), new.exists(), other.exists()) == (False, True, True)

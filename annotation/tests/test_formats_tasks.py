@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -12,8 +13,13 @@ from annotation.testing import task
 from annotation.tests.formats_builders import codes, said
 
 
+def read_bytes(data):
+    problems = []
+    return list(read_tasks(io.BytesIO(data), "tasks.json", problems)), problems
+
+
 def read(*entries):
-    return read_tasks(json.dumps(entries).encode(), "tasks.json")
+    return read_bytes(json.dumps(entries).encode())
 
 
 def test_tasks_are_read_in_their_order():
@@ -154,7 +160,7 @@ def test_a_task_that_is_there_twice_with_different_content_is_refused():
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[NaN]", b"null", "[]".encode("utf-16")])
 def test_something_else_than_a_list_of_tasks_is_refused(data):
-    tasks, problems = read_tasks(data, "tasks.json")
+    tasks, problems = read_bytes(data)
 
     assert tasks == []
     assert "tasks.json" in said(problems)

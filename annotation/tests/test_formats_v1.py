@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from annotation.formats.printable import counted
 from annotation.records import ActionStatus, AttachmentKind, AttachmentRecord, Click, SourceFormat
 from annotation.testing import result_v1
 from annotation.tests.formats_builders import codes, read_one, said, write_folder
@@ -100,7 +101,7 @@ def test_screenshots_with_holes_keep_their_place_and_are_marked(home, actions, n
 
     assert problems == []
     assert [warning.code for warning in warnings] == ["alignment_doubtful"]
-    assert f"{len(numbers)} screenshots for {actions} actions" in said(warnings)
+    assert f"{counted(len(numbers), 'screenshot')} for {counted(actions, 'action')}" in said(warnings)
     assert shown(record) == placed
     assert marked(record, "screenshot_missing") == missing
     assert marked(record, "alignment_doubtful") == doubtful
@@ -186,7 +187,7 @@ def test_thoughts_that_do_not_fit_are_filled_with_null_and_warned_of(home, thoug
     assert problems == []
     assert [step.thought for step in record.steps] == kept
     assert [warning.code for warning in warnings] == ["thoughts_count"]
-    assert f"{len(thoughts)} thoughts for 2 actions" in said(warnings)
+    assert f"{counted(len(thoughts), 'thought')} for 2 actions" in said(warnings)
 
 
 def test_missing_thoughts_are_warned_of(home):

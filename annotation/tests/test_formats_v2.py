@@ -238,7 +238,7 @@ def test_the_last_action_completes_the_task(home, action):
     assert "TASK_COMPLETE" in problems[0].message
 
 
-@pytest.mark.parametrize("answer", ["Laptop  added.\n", None, " Laptop added. "])
+@pytest.mark.parametrize("answer", ["Laptop  added.\n", " Laptop added. "])
 def test_the_final_answer_equals_that_of_the_last_action_up_to_white_space(home, answer):
     taken(home, result_v2(1) | {"agent_final_answer": answer})
 
@@ -261,7 +261,7 @@ def test_two_grammars_in_one_trajectory_are_refused(home):
     assert codes(problems) == {"grammar_mixed"}
 
 
-@pytest.mark.parametrize("action", ["fill('143', 'x')", "click('397')", "open the menu", "TASK_COMPLETE later"])
+@pytest.mark.parametrize("action", ["fill('143', 'x')", "click('397')", "open the menu"])
 def test_an_action_of_no_sure_grammar_mixes_with_all(home, action):
     taken(home, with_step(0, action=action))
 

@@ -96,7 +96,7 @@ def test_nobody_but_annotators_look(trajectory: Trajectory, people: People, name
 def test_there_is_nothing_to_look_at_without_a_judgment_or_without_the_stage(
     trajectory: Trajectory, people: People
 ) -> None:
-    with pytest.raises(Conflict, match="No judge"):
+    with pytest.raises(Conflict, match="There is no judgment to show you yet"):
         workflow.look(people["alice"], trajectory, [])
     workflow.configure(people["mira"], trajectory.submission, second_stage=False)
     with pytest.raises(Conflict, match="no informed second stage"):

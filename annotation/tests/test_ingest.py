@@ -139,9 +139,51 @@ def test_a_trajectory_is_matched_to_the_task_version_whose_text_it_has(shops, tm
     result = testing.result_v2(0)
     testing.write_trajectory(tmp_path / "package", result, {f"{n:04d}.png": testing.png(n) for n in range(3)})
     report, submission = read(tmp_path / "package", shops)
-    assert report.warnings == []
+    ((_, warning),) = report.warnings
+    assert warning.code == "task_outdated"
+    assert "the text of version 1, the latest is version 2" in warning.message
     assert submission.trajectories.get().task.version == 1
     assert Task.objects.filter(external_id="task_0000").count() == 2
+
+
+def test_task_version_that_differs_in_more_than_its_text_is_not_outdated(shops, tmp_path):
+    testing.benchmark(1, website="https://other.example.org")
+    report, _ = read(testing.write_submission(tmp_path / "package", 1), shops)
+    assert Task.objects.filter(external_id="task_0000").count() == 2
+    assert report.warnings == []
+
+
+def test_replaced_task_id_is_imported_with_a_warning(shops, tmp_path):
+    testing.benchmark(1, task_id="task_0000_120125")  # month, day, year: later than the next one
+    testing.benchmark(1, task_id="task_0000_010225")
+    report, submission = read(testing.write_submission(tmp_path / "package", 2), shops)
+    assert [(task_id, warning.code) for task_id, warning in report.warnings] == [("task_0000", "task_replaced")]
+    assert "has replaced this task by task_0000_120125" in report.warnings[0][1].message
+    assert submission.trajectories.get(task__external_id="task_0000").warnings[0]["code"] == "task_replaced"
+
+
+@pytest.mark.parametrize("keep_valid", [False, True])
+def test_two_versions_of_one_task_are_refused(shops, tmp_path, keep_valid):
+    testing.benchmark(1, task_id="task_0000_120125")
+    folder = testing.write_submission(tmp_path / "package", 2)
+    result = testing.result_v2(0, task_id="task_0000_120125")
+    testing.write_trajectory(folder, result, {f"{n:04d}.png": testing.png(n) for n in range(3)})
+    report, submission = read(folder, shops, keep_valid=keep_valid)
+    assert codes(report) == {"task_0000": ["task_versions_mixed"], "task_0000_120125": ["task_versions_mixed"]}
+    (problem,) = report.rejected["task_0000"]
+    assert "also has task_0000_120125, another version of task task_0000." in problem.message
+    assert problem.where == "task_0000/result.json: task_id"
+    kept = submission and [row.task.external_id for row in submission.trajectories.all()]
+    assert kept == (["task_0001"] if keep_valid else None)
+
+
+def test_version_of_a_task_is_imported_when_the_other_one_is_refused(shops, tmp_path):
+    testing.benchmark(1, task_id="task_0000_120125")
+    folder = testing.write_submission(tmp_path / "package", 1)
+    testing.write_trajectory(folder, testing.result_v2(0, task_id="task_0000_120125"), {})  # no screenshots
+    report, submission = read(folder, shops, keep_valid=True)
+    assert list(report.rejected) == ["task_0000_120125"]
+    assert [row.task.external_id for row in submission.trajectories.all()] == ["task_0000"]
 
 
 def test_steps_of_a_desynchronised_v1_are_marked(shops, tmp_path):
@@ -162,7 +204,7 @@ def test_network_traces_lose_their_secrets(shops, tmp_path):
     trace = {"log": {"entries": [{"request": {"headers": headers, "cookies": [{"name": "sid", "value": "1"}]}}]}}
     (home / "network.har").write_text(json.dumps(trace))
     read(tmp_path / "package", shops)
-    kept = json.loads(screenshots.attachment_bytes(Attachment.objects.get(kind="network_trace")))
+    kept = json.loads(screenshots.original(Attachment.objects.get(kind="network_trace").sha256))
     request = kept["log"]["entries"][0]["request"]
     assert [header["value"] for header in request["headers"]] == ["[redacted]", "text/html"]
     assert request["cookies"] == [{"name": "sid", "value": "[redacted]"}]

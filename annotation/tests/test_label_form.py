@@ -131,6 +131,29 @@ def test_the_attempt_is_kept_with_the_label_and_folded_once_it_is_complete(
     assert "By the menu, then sorted." in desk(alice, held)
 
 
+COULD_NOT = {"attempt_notes": "The site asks for a CAPTCHA.", "attempt_path": "not_comparable"}
+
+
+def test_annotator_who_could_not_do_the_task_is_asked_for_no_steps(
+    alice: Client, second_version: Submission, held: Trajectory
+) -> None:
+    alice.post(reverse("submit", args=[held.pk]), filled(held, **COULD_NOT))
+    attempt = Label.objects.get().attempt
+    assert (attempt.steps, attempt.path) == (None, "not_comparable")
+    shown = desk(alice, held)
+    assert "<b>Own attempt</b> (the agent&#x27;s way is not comparable): The site asks" in shown.replace("'", "&#x27;")
+
+
+def test_own_label_shows_the_link_of_the_attempt_and_how_the_agents_way_compares(
+    alice: Client, second_version: Submission, held: Trajectory
+) -> None:
+    link = "https://videos.example/take-1"
+    alice.post(reverse("submit", args=[held.pk]), filled(held, **ATTEMPT, attempt_link=link))
+    shown = desk(alice, held)
+    assert "<b>Own attempt, 6 steps</b> (the agent's way is longer than mine): By the menu" in shown
+    assert link in shown
+
+
 # --- own phrases -----------------------------------------------------------------------------------------------------
 
 

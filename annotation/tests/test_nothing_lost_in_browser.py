@@ -1,14 +1,12 @@
-"""What is typed survives a reload, a dead network, an ended session, a second window, a hold that runs out."""
+"""What is typed survives a reload, a dead network, a second window, a hold that runs out."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Error, Page, expect
@@ -16,64 +14,20 @@ from playwright.sync_api import Error, Page, expect
 from annotation import testing, workflow
 from annotation.models import Activity, Assignment, Draft, Label, Person, Trajectory
 from annotation.tests.in_browser import (
-    EXPECTED,
     SAVED,
-    complaints_of,
+    TEXT,
+    alice,
+    copies,
     end_session,
+    fill_in,
     open_desk,
+    reasoning,
     sign_in,
     sign_in_again,
+    submit,
 )
 
 pytestmark = pytest.mark.browser
-
-TEXT = "The list is sorted by price, and the filter is set."
-
-
-@pytest.fixture
-def held(transactional_db: Any, tmp_path: Path) -> Trajectory:
-    """The first of three trajectories, which alice is working on."""
-    submission = testing.submission(tmp_path / "package", trajectories=3, steps=4)
-    return workflow.claim(testing.cast(submission)["alice"], submission).trajectory
-
-
-@pytest.fixture
-def desk(page: Page, live_server: Any, held: Trajectory) -> Page:
-    """Alice's desk, open; any complaint of the browser that the page should have prevented fails the test."""
-    complaints = complaints_of(page)
-    sign_in(page, live_server.url, "alice")
-    open_desk(page, live_server.url, held)
-    yield page
-    page.context.set_offline(False)
-    if not page.is_closed():
-        page.goto("about:blank")
-    assert [text for text in complaints if not EXPECTED.search(text)] == []
-
-
-def reasoning(page: Page) -> Any:
-    return page.locator("#label-form [name=reasoning]")
-
-
-def fill_in(page: Page) -> None:
-    """A complete label: not executable, with every key point unclear."""
-    for point in page.locator("#label-form .point").all():
-        point.get_by_role("radio", name="unclear").check(force=True)
-    page.locator("[name=verdict][value='2']").check(force=True)
-    page.locator("[name=cause]").select_option("blocked")
-    reasoning(page).fill(TEXT)
-
-
-def submit(page: Page) -> None:
-    page.locator("#label-form [data-submit]").click()
-
-
-def copies(page: Page) -> int:
-    return int(page.evaluate("Object.keys(localStorage).length"))
-
-
-def alice() -> Person:
-    return Person.objects.get(username="alice")
-
 
 # --- offline, reload, crash -----------------------------------------------------------------------------------------
 
@@ -159,127 +113,13 @@ def test_a_copy_that_the_server_has_overtaken_is_shown_beside_it(
     assert Draft.objects.get().content == {"reasoning": TEXT}
 
 
-def test_a_submit_without_a_network_keeps_page_and_form(desk: Page) -> None:
-    fill_in(desk)
-    expect(desk.locator("#saved")).to_have_text(SAVED)
-    desk.context.set_offline(True)
-    submit(desk)
-
-    expect(desk.locator("#notices")).to_contain_text("Not submitted: the server cannot be reached.")
-    expect(reasoning(desk)).to_have_value(TEXT)
-    assert not Label.objects.exists()
-    desk.context.set_offline(False)
-    expect(desk.locator("#notices")).to_contain_text("It is not submitted yet.")
-    submit(desk)
-    expect(desk.locator(".messages .success")).to_contain_text("submitted")
-    assert Label.objects.get().reasoning == TEXT
-    assert copies(desk) == 0
-
-
-# --- the session ----------------------------------------------------------------------------------------------------
-
-
-def test_signing_in_again_in_place_saves_what_was_typed(desk: Page) -> None:
-    end_session(desk)
-    reasoning(desk).fill(TEXT)
-    sign_in_again(desk, "a wrong password")
-    expect(desk.locator("#signed-out").get_by_role("alert")).to_have_text("The password is not right.")
-    expect(desk.locator("#saved")).to_have_text("not saved: signed out")
-    sign_in_again(desk)
-
-    expect(desk.locator("#signed-out")).to_be_hidden()
-    expect(desk.locator("#saved")).to_have_text(SAVED)
-    expect(reasoning(desk)).to_have_value(TEXT)
-    assert Draft.objects.get().content["reasoning"] == TEXT
-
-
-def test_a_submit_after_the_session_ended_goes_on_once_signed_in(desk: Page, held: Trajectory) -> None:
-    fill_in(desk)
-    expect(desk.locator("#saved")).to_have_text(SAVED)
-    end_session(desk)
-    submit(desk)
-    sign_in_again(desk)
-
-    expect(desk.locator(".messages .success")).to_contain_text("submitted")
-    assert Label.objects.get().reasoning == TEXT
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_dialog_of_the_ended_session_has_no_barrier(desk: Page, scheme: Any) -> None:
-    desk.emulate_media(color_scheme=scheme)
-    end_session(desk)
-    reasoning(desk).fill(TEXT)
-    expect(desk.get_by_label("Password")).to_be_focused()
-
-    assert [found["id"] for found in Axe().run(desk, "#signed-out").response["violations"]] == []
-
-
-def test_who_does_not_sign_in_now_can_do_it_later(desk: Page) -> None:
-    end_session(desk)
-    reasoning(desk).fill(TEXT)
-    desk.locator("#signed-out").get_by_role("button", name="Not now").click()
-    expect(desk.locator("#saved")).to_have_text("not saved: signed out")
-    expect(reasoning(desk)).to_have_value(TEXT)
-    desk.locator("#notices").get_by_role("button", name="Sign in").click()
-    sign_in_again(desk)
-
-    expect(desk.locator("#saved")).to_have_text(SAVED)
-    assert Draft.objects.get().content["reasoning"] == TEXT
-
-
-def test_signing_in_in_another_window_is_enough(desk: Page, live_server: Any) -> None:
-    end_session(desk)
-    other = desk.context.new_page()
-    sign_in(other, live_server.url, "alice")
-    other.close()
-    reasoning(desk).fill(TEXT)
-
-    expect(desk.locator("#saved")).to_have_text(SAVED)
-    expect(desk.locator("#signed-out")).to_be_hidden()
-    assert Draft.objects.get().content["reasoning"] == TEXT
-
-
-def test_what_alice_typed_is_never_saved_for_somebody_else(desk: Page, live_server: Any) -> None:
-    end_session(desk)
-    other = desk.context.new_page()
-    sign_in(other, live_server.url, "bob")
-    other.close()
-    reasoning(desk).fill(TEXT)
-    expect(desk.locator("#signed-out").get_by_role("alert")).to_contain_text("Another person has signed in")
-    assert not Draft.objects.exists()
-    sign_in_again(desk)
-
-    expect(desk.locator("#saved")).to_have_text(SAVED)
-    assert Draft.objects.get().author == alice()
-
-
-def test_a_lock_out_is_said_in_the_dialog(desk: Page, settings: Any) -> None:
-    settings.AXES_FAILURE_LIMIT = 1
-    end_session(desk)
-    reasoning(desk).fill(TEXT)
-    sign_in_again(desk, "a wrong password")
-
-    expect(desk.locator("#signed-out").get_by_role("alert")).to_contain_text("Too many attempts.")
-    expect(reasoning(desk)).to_have_value(TEXT)
-
-
-def test_a_step_asked_for_after_the_session_ended_opens_the_dialog(desk: Page) -> None:
-    end_session(desk)
-    desk.keyboard.press("End")
-    sign_in_again(desk)
-    expect(desk.locator("#signed-out")).to_be_hidden()
-    desk.keyboard.press("End")
-
-    expect(desk.locator("#stage")).to_have_attribute("data-index", "3")
-
-
 def test_another_person_at_the_same_browser_finds_nothing(desk: Page, live_server: Any, held: Trajectory) -> None:
     desk.route("**/draft", lambda route: route.abort())
     reasoning(desk).fill(TEXT)
     desk.goto(live_server.url + reverse("account"))
     assert copies(desk) == 1
     desk.once("dialog", lambda dialog: dialog.accept())
-    desk.get_by_role("button", name="Sign out").click()
+    desk.get_by_role("button", name="Sign out", exact=True).click()
     desk.wait_for_url(re.compile("/sign-in"))
     assert copies(desk) == 0
 
@@ -309,9 +149,13 @@ def test_two_windows_are_shown_side_by_side_in_words(desk: Page, live_server: An
     desk.keyboard.press("s")
     reasoning(desk).fill("from the first window")
 
+    expect(desk.locator("#saved")).to_have_text("not saved: edited elsewhere")
+    desk.keyboard.type(" and more")
+    expect(reasoning(desk)).to_have_value("from the first window and more")
+    desk.get_by_role("button", name="Compare both").click()
     dialog = desk.locator("#conflict")
     expect(dialog.get_by_role("row", name="Verdict")).to_have_text(re.compile(r"Verdict\s*Success\s*Failure"))
-    expect(dialog).to_contain_text("from the first window")
+    expect(dialog).to_contain_text("from the first window and more")
     dialog.get_by_role("button", name="Take the other window's").click()
     expect(reasoning(desk)).to_have_value("from the second window")
     expect(desk.locator("[name=verdict]:checked")).to_have_value("0")
@@ -475,11 +319,9 @@ def test_the_adjudicators_desk_loses_nothing_either(page: Page, live_server: Any
     page.locator("[name=criterion]").select_option("not_executable")
     page.context.set_offline(True)
     submit(page)
-    expect(page.locator("#notices")).to_contain_text("Not submitted: the server cannot be reached.")
-    page.context.set_offline(False)
-    expect(page.locator("#saved")).to_have_text(SAVED)
+    expect(page.locator("#notices")).to_contain_text("Not submitted yet: you are offline.")
     end_session(page)
-    submit(page)
+    page.context.set_offline(False)
     sign_in_again(page)
 
     expect(page.locator(".messages .success")).to_be_visible()

@@ -123,7 +123,7 @@ def test_an_invitation_of_a_known_name_is_refused_in_the_form(
 
 def test_a_token_is_shown_once_and_can_be_revoked(client: Client, people: dict[str, Person]) -> None:
     client.force_login(people["mira"])
-    token = client.post(reverse("make-token"), {"name": "exports"}).context["token"]
+    token = client.post(reverse("make-token"), {"name": "exports", "scope": "read", "days": "90"}).context["token"]
     own = ApiToken.objects.get(person=people["mira"])
 
     assert own.digest == ApiToken.digest_of(token)
@@ -134,7 +134,7 @@ def test_a_token_is_shown_once_and_can_be_revoked(client: Client, people: dict[s
 
 
 def test_nobody_revokes_the_token_of_another(client: Client, people: dict[str, Person]) -> None:
-    token, _ = ApiToken.issue(people["mira"], "exports")
+    token, _ = ApiToken.issue(people["mira"], "exports", "admin")
     client.force_login(people["alice"])
 
     assert client.post(reverse("revoke-token", args=[token.pk])).status_code == 404

@@ -128,10 +128,11 @@ def test_a_finding_of_a_foreign_key_point_is_refused(alice: Client, held: Trajec
     assert not Label.objects.exists()
 
 
-def test_submitting_twice_is_a_conflict_with_a_way_back(alice: Client, held: Trajectory) -> None:
+def test_submitting_another_label_is_a_conflict_with_a_way_back(alice: Client, held: Trajectory) -> None:
     alice.post(reverse("submit", args=[held.pk]), filled(held))
+    other = filled(held, reasoning="Other words.")
     response = alice.post(
-        reverse("submit", args=[held.pk]), filled(held), HTTP_REFERER="http://testserver/home", HTTP_HOST="testserver"
+        reverse("submit", args=[held.pk]), other, HTTP_REFERER="http://testserver/home", HTTP_HOST="testserver"
     )
 
     assert response.status_code == 409
@@ -141,8 +142,10 @@ def test_submitting_twice_is_a_conflict_with_a_way_back(alice: Client, held: Tra
 
 def test_the_way_back_never_leads_to_another_site(alice: Client, held: Trajectory) -> None:
     alice.post(reverse("submit", args=[held.pk]), filled(held))
-    response = alice.post(reverse("submit", args=[held.pk]), filled(held), HTTP_REFERER="https://evil.example/")
+    other = filled(held, reasoning="Other words.")
+    response = alice.post(reverse("submit", args=[held.pk]), other, HTTP_REFERER="https://evil.example/")
 
+    assert response.status_code == 409
     assert "evil.example" not in response.content.decode()
 
 

@@ -86,6 +86,7 @@ def test_a_second_window_overwrites_nothing_unasked(desk: Page, held: Trajectory
     alice = Person.objects.get(username="alice")
     workflow.save_draft(alice, held, {"reasoning": "from the other window"}, 0)
     desk.get_by_label("Reasoning").fill("from this window")
+    desk.get_by_role("button", name="Compare both").click()
 
     dialog = desk.locator("#conflict")
     expect(dialog).to_contain_text("from the other window")

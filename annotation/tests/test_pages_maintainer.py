@@ -74,7 +74,7 @@ def test_a_refused_upload_lists_every_problem_and_can_be_filtered_and_downloaded
         address = mira.post(reverse("upload-package"), form)["Location"]
 
     page = mira.get(address).content.decode()
-    assert "Refused." in page
+    assert "Import failed." in page
     assert "screenshot_not_an_image" in page
     assert "<b>Bad</b>" not in page
     assert "Nothing of this kind" in mira.get(address, {"show": "rejected", "q": "no such words"}).content.decode()
@@ -480,7 +480,7 @@ def test_the_list_of_submissions_shows_how_far_they_are(
 def test_the_matrix_costs_the_same_for_any_number_of_trajectories(
     mira: Client, submission: Submission, django_assert_max_num_queries: Any
 ) -> None:
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(16):
         mira.get(reverse("submission", args=[submission.pk]))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 
 import pytest
+from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 from PIL import Image
@@ -69,7 +71,7 @@ def test_there_are_no_other_renditions_and_no_other_steps(alice: Client, held: T
 
 def test_an_attachment_is_saved_and_never_shown(alice: Client, held: Trajectory) -> None:
     data = b"<script>alert(1)</script>"
-    facts = "ab" * 32
+    facts = hashlib.sha256(data).hexdigest()
     screenshots.keep_bytes(facts, data)
     file = Attachment.objects.create(
         trajectory=held, kind="agent_response", name='extra/"evil".html', sha256=facts, size=len(data)
@@ -91,3 +93,26 @@ def test_an_attachment_of_another_trajectory_is_not_found(
 
     assert alice.get(reverse("attachment", args=[held.pk, file.pk])).status_code == 404
     assert alice.get(reverse("attachment", args=[other.pk, file.pk])).status_code == 404
+
+
+def test_attachment_download_never_reads_the_whole_file(
+    alice: Client, held: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytes(5 * screenshots.CHUNK)
+    sha256 = hashlib.sha256(data).hexdigest()
+    screenshots.keep_bytes(sha256, data)
+    file = Attachment.objects.create(trajectory=held, kind="network_trace", name="a.har", sha256=sha256, size=len(data))
+    largest = 0
+
+    class Counting(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            nonlocal largest
+            read = super().read(size)
+            largest = max(largest, len(read))
+            return read
+
+    monkeypatch.setattr(default_storage, "open", lambda *_: Counting(data))
+    response = alice.get(reverse("attachment", args=[held.pk, file.pk]))
+    assert response["Content-Length"] == str(len(data))
+    assert sum(map(len, response.streaming_content)) == len(data)
+    assert largest == screenshots.CHUNK

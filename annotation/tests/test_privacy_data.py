@@ -61,7 +61,7 @@ def used(people, submission, rows, tmp_path):
     workflow.redact(mira, submission, rows[0].steps.get(index=0).screenshot, [[0, 0, 5, 5]], says("mira", "redaction"))
     for person in (alice, bob, carol, mira):
         Phrase.objects.create(person=person, text=says(person.username, "phrase"))
-        ApiToken.issue(person, says(person.username, "token"))
+        ApiToken.issue(person, says(person.username, "token"), "admin")
     Upload.objects.create(
         uploaded_by=mira,
         benchmark=submission.benchmark,

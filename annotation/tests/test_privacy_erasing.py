@@ -85,7 +85,7 @@ def lived(transactional_db: Any, tmp_path: Path, settings: Any) -> dict[str, Any
     workflow.claim_this(people["alice"], second)
     workflow.save_draft(people["alice"], second, {"reasoning": f"Ask {identity['last_name']}."}, 0)
     client.post(reverse("add-phrase"), {"text": f"As {identity['first_name']}"})
-    ApiToken.issue(people["alice"], f"laptop of {identity['first_name']}")
+    ApiToken.issue(people["alice"], f"laptop of {identity['first_name']}", "admin")
     package = SimpleUploadedFile(f"{identity['last_name']}.zip", b"no zip")
     upload = uploads.receive(people["alice"], benchmark=submission.benchmark, agent="X", file=package)
     Upload.objects.filter(pk=upload.pk).update(finished_at=timezone.now())
@@ -154,7 +154,7 @@ def test_what_was_held_goes_back_into_the_queue(lived):
 
 def test_nobody_is_signed_in_any_more(lived):
     client, people = lived["client"], lived["people"]
-    token = ApiToken.issue(people["alice"], "script")[1]
+    token = ApiToken.issue(people["alice"], "script", "admin")[1]
     assert client.get(reverse("home")).status_code == 200
     workflow.erase(people["mira"], people["alice"], "They asked for it.")
     assert client.get(reverse("home")).status_code == 302

@@ -98,9 +98,23 @@ def test_an_hour_of_activity_is_measured_time_only(cast: dict[str, Person], bare
     assert bob.active_rate is None
 
 
+@pytest.mark.parametrize(("seconds", "rate"), [(0, None), (19, None), (599, None), (600, 6.0)])
+def test_rate_per_hour_of_activity_is_undefined_when_less_than_ten_minutes_were_measured(
+    mira: Client, cast: dict[str, Person], bare: Submission, seconds: int, rate: float | None
+) -> None:
+    label(cast["alice"], bare, 0, active_seconds=seconds)
+    pace = progress.pace(bare, names(bare), remaining=23)
+    assert (pace.overall.active_rate, pace.people[0].active_rate) == (rate, rate)
+    page = mira.get(reverse("submission", args=[bare.pk])).content.decode()
+    assert ("labels, over" in page) == (rate is not None)
+    assert ("less than 10 minutes measured" in page) == (0 < seconds < 600)
+
+
 def test_a_correction_is_no_second_label(cast: dict[str, Person], bare: Submission) -> None:
     first = label(cast["alice"], bare, 0)
-    workflow.revise(cast["alice"], first.assignment.trajectory, testing.content(first.assignment.trajectory), "a slip")
+    workflow.revise(
+        cast["alice"], first.assignment.trajectory, testing.content(first.assignment.trajectory, 0), "a slip"
+    )
 
     assert progress.pace(bare, names(bare), remaining=23).overall.labels == 1
 
@@ -139,6 +153,26 @@ def test_whoever_gave_a_sign_of_work_is_shown_once_by_pseudonym(cast: dict[str, 
     assert [(entry.pseudonym, entry.trajectory, entry.since) for entry in found] == [
         ("A1", ahead.trajectory, ahead.claimed_at)
     ]
+
+
+def test_annotators_and_adjudicator_are_at_work_when_they_have_just_submitted_their_last_one(
+    mira: Client, cast: dict[str, Person], bare: Submission
+) -> None:
+    """With recorded activity (alice) and without, as without script (bob, carol)."""
+    trajectory = label(cast["alice"], bare, 0, 0).assignment.trajectory
+    label(cast["bob"], bare, 0)
+    label(cast["chen"], bare, 0, created_at=timezone.now() - timedelta(minutes=11))
+    Activity.objects.create(person=cast["alice"], trajectory=trajectory, seconds=30, last_at=timezone.now())
+    workflow.open_adjudication(cast["carol"], trajectory)
+    workflow.decide(cast["carol"], trajectory, testing.content(trajectory))
+    found = progress.at_work(bare, names(bare))
+
+    assert [(entry.pseudonym, entry.trajectory, entry.since) for entry in found] == [
+        ("Q1", trajectory, None),
+        ("A1", trajectory, None),
+        ("A2", trajectory, None),
+    ]
+    assert "Nobody has worked on it" not in mira.get(reverse("submission", args=[bare.pk])).content.decode()
 
 
 # --- quality ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Correcting a label: with a reason, and only while nobody can have looked at it."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -90,6 +92,56 @@ def test_an_incomplete_revision_does_not_tell_whether_somebody_has_opened_the_tr
     after = client.post(address, form)
     assert (before.status_code, after.status_code) == (400, 400)
     assert client.post(address, form_of(first(submission), reason="Missed it.")).status_code == 409
+
+
+def unchanged(trajectory, **fields):
+    return form_of(trajectory, reason="Changed my mind.") | fields
+
+
+@pytest.mark.parametrize("blanks", [{}, {"reasoning": " The steps show it.\r\n"}])
+def test_unchanged_revision_is_refused(client, submission, people, blanks):
+    testing.label(people["alice"], first(submission))
+    with pytest.raises(Incomplete, match="Change something to revise it"):
+        workflow.revise(people["alice"], first(submission), testing.content(first(submission)), "Changed my mind.")
+    client.force_login(people["alice"])
+    address = reverse("revise", args=[first(submission).pk])
+    answer = client.post(address, unchanged(first(submission), **blanks))
+    assert answer.status_code == 400
+    assert "This is your label as it stands." in answer.content.decode()
+    assert "Leave it as it is" in answer.content.decode()
+    assert [label.revision for label in access.own_labels(people["alice"], first(submission))] == [1]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json"])
+@pytest.mark.parametrize("revised", [False, True])
+def test_own_label_posted_again_does_not_tell_whether_somebody_has_opened_the_trajectory(
+    client, submission, people, accept, revised
+):
+    """Neither the first label, nor a revision word for word, nor the page of the label, nor its form."""
+    testing.label_all(people, submission, {"task_0000": [0, 1, 1]})
+    alice, found = people["alice"], first(submission)
+    words = {"reasoning": "Other words."} if revised else {}
+    if revised:
+        workflow.revise(alice, found, testing.content(found, 0, **words), "Changed my mind.")
+    form = unchanged(found, verdict="0", failure_step="1", failure_type="range_not_exact", **words)
+    form |= {name: "unmet" for name in form if name.startswith("finding_") and not name.endswith("_step")}
+    client.force_login(alice)
+    desk = reverse("trajectory", args=[found.pk])
+
+    def answers():
+        addresses = [reverse(name, args=[found.pk]) for name in ("revise", "submit")]
+        posted = [client.post(address, form, HTTP_ACCEPT=accept) for address in addresses]
+        shown = [client.get(desk + mode, HTTP_ACCEPT=accept) for mode in ("", "?revise", "?revise=undo")]
+        return [(answer.status_code, without_tokens(answer.content.decode())) for answer in posted + shown]
+
+    before = answers()
+    workflow.open_adjudication(people["carol"], found)
+    assert answers() == before
+    assert [label.revision for label in access.own_labels(alice, found)] == ([1, 2] if revised else [1])
+
+
+def without_tokens(page):
+    return re.sub(r'value="\w{64}"|nonce="[^"]+"', "", page)
 
 
 def test_labels_that_an_adjudicator_has_seen_stay_as_they_are_when_the_adjudication_is_left(submission, people):

@@ -5,6 +5,7 @@ import os
 from datetime import timedelta
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
 from PIL import Image
@@ -43,6 +44,13 @@ def test_a_file_that_becomes_old_while_the_import_runs_is_renewed_as_well():
     sha256 = left_by_a_stopped_import(testing.png(1), DAY - timedelta(hours=2))
     screenshots.keep_bytes(sha256, testing.png(1))
     assert screenshots.prune(timedelta(hours=20)) == 0
+
+
+def test_original_has_one_file_when_two_imports_save_it_at_once():
+    """Both have seen that it is not there yet."""
+    names = [default_storage.save("originals/ab/abc", ContentFile(b"same")) for _ in range(2)]
+    assert names == ["originals/ab/abc"] * 2
+    assert default_storage.listdir("originals/ab")[1] == ["abc"]
 
 
 def test_a_young_file_is_not_touched():

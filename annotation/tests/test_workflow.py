@@ -204,10 +204,10 @@ def test_a_success_with_an_unmet_key_point_needs_a_written_reason(submission, pe
     assert workflow.submit(people["alice"], held.trajectory, excused).exception_reason
 
 
-def test_a_second_submit_is_a_conflict(submission, people):
+def test_submit_of_another_label_is_a_conflict(submission, people):
     testing.label(people["alice"], first(submission))
     with pytest.raises(Conflict, match="already submitted"):
-        workflow.submit(people["alice"], first(submission), testing.content(first(submission)))
+        workflow.submit(people["alice"], first(submission), testing.content(first(submission), 0))
 
 
 # --- states and final verdicts -------------------------------------------------------------------------------------

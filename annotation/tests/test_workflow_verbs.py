@@ -13,7 +13,7 @@ Role = Membership.Role
 
 
 def verbs(trajectory):
-    submission, content = trajectory.submission, testing.content(trajectory)
+    submission, content = trajectory.submission, testing.content(trajectory, reasoning="Other words.")
     return {
         "claim": ("annotator", lambda who: workflow.claim(who, submission)),
         "submit": ("annotator", lambda who: workflow.submit(who, trajectory, content)),

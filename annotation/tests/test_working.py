@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import queue, testing, workflow
+from annotation import clock, queue, testing, workflow
 from annotation.models import Activity, Assignment, Draft, Event, Label, Person, Report, Submission, Trajectory
 from annotation.tests.test_concurrency import annotators, at_once
 from annotation.workflow import Conflict
@@ -37,11 +37,11 @@ def client_of(person: Person) -> Client:
 
 
 def last_report(seconds_ago: float) -> None:
-    Activity.objects.update(last_at=timezone.now() - timedelta(seconds=seconds_ago))
+    Activity.objects.update(last_at=clock.now() - timedelta(seconds=seconds_ago))
 
 
 def run_out(trajectory: Trajectory, person: Person) -> None:
-    past = timezone.now() - timedelta(seconds=1)
+    past = clock.now() - timedelta(seconds=1)
     Assignment.objects.filter(trajectory=trajectory, annotator=person).update(lease_expires_at=past)
 
 
@@ -107,7 +107,7 @@ def test_nothing_is_counted_once_the_label_is_in_unless_it_is_revised(
     assert not Activity.objects.exists()
     workflow.record_activity(alice, held, 20, [1], revising=True)
 
-    workflow.revise(alice, held, testing.content(held), "I missed a step.")
+    workflow.revise(alice, held, testing.content(held, 0), "I missed a step.")
     found = Label.objects.order_by("revision").values_list("active_seconds", "steps_seen")
     assert list(found) == [(None, None), (20, [1])]
 

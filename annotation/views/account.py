@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 
 from axes.helpers import get_cool_off
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth import logout, update_session_auth_hash
+from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.contrib.auth.views import LoginView, PasswordResetConfirmView
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -16,12 +18,20 @@ from django.shortcuts import redirect, render
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 
-from annotation import access
-from annotation.forms import PhraseForm, TokenForm
+from annotation import access, guessing, sign_ins
+from annotation.account_forms import OwnPasswordForm, PhraseForm, TokenForm
 from annotation.models import ApiToken, Membership, Person
+from annotation.models.people import MOST_TOKENS, PasswordWay
 from annotation.views.answers import Request, act, page, scripted
+from annotation.workflow import passwords
 
 MOST_PHRASES = 50  # of one person: more is no menu
+TOLD = timedelta(days=14)  # every sign-in tells for so long: one sign-in may be that of whoever set the password
+WAYS = {
+    PasswordWay.LINK: "with a link that an operator created",
+    PasswordWay.ADMINISTRATION: "by an operator in the administration",
+    PasswordWay.COMMAND: "by an operator on the server",
+}
 START = {
     Membership.Role.ANNOTATOR: "work",
     Membership.Role.ADJUDICATOR: "adjudicate",
@@ -33,14 +43,37 @@ class SignIn(LoginView):
     template_name = "registration/sign_in.html"
     redirect_authenticated_user = True
 
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        guessing.remember_browser(response, form.get_user())
+        sign_ins.describe_session(self.request)
+        _tell_of_passwords(self.request)
+        return response
+
 
 class Join(PasswordResetConfirmView):
-    """The link of an invitation: whoever holds it sets the password of the account and is signed in."""
+    """The link of an invitation, or for a forgotten password: whoever holds it sets the password and is signed in."""
 
     template_name = "registration/join.html"
     success_url = reverse_lazy("start")
     post_reset_login = True
     post_reset_login_backend = "django.contrib.auth.backends.ModelBackend"
+
+    def form_valid(self, form: SetPasswordForm) -> HttpResponse:
+        person = cast(Person, form.user)
+        person.password_way = PasswordWay.LINK if passwords.has_joined(person) else PasswordWay.FIRST
+        response = super().form_valid(form)
+        guessing.remember_browser(response, person)
+        sign_ins.describe_session(self.request)
+        return response
+
+
+def _tell_of_passwords(request: HttpRequest) -> None:
+    """Tell who signs in that somebody else set their password lately: whoever did could act as them."""
+    for event in passwords.changes_by_others(cast(Person, request.user).pk).filter(at__gt=timezone.now() - TOLD):
+        when, how = f"{event.at:%Y-%m-%d %H:%M} UTC", WAYS[event.payload["way"]]
+        what_to_do = "If you did not ask for that, tell the maintainers of your submissions."
+        messages.warning(request, f"Your password was set {how} on {when}. {what_to_do}")
 
 
 def locked_out(request: HttpRequest, response: Any = None, credentials: Any = None) -> HttpResponse:
@@ -79,24 +112,50 @@ def account(request: Request) -> HttpResponse:
 
 @act
 def change_password(request: Request) -> HttpResponse:
-    form = PasswordChangeForm(request.user, request.POST)
+    form = OwnPasswordForm(request, request.POST)
     if not form.is_valid():
         return _account(request, password_form=form, status=400)
     update_session_auth_hash(request, form.save())
-    messages.success(request, "Your password is changed.")
-    return redirect("account")
+    messages.success(request, "Password changed. Your API tokens were revoked.")
+    response = redirect("account")
+    guessing.remember_browser(response, request.user)
+    return response
+
+
+def forgotten_password(request: HttpRequest) -> HttpResponse:
+    """Whom to ask for a link: this instance sends no e-mail."""
+    return render(request, "registration/forgotten_password.html", {"days": settings.PASSWORD_RESET_TIMEOUT // 86_400})
+
+
+@act
+def sign_out_everywhere(request: Request) -> HttpResponse:
+    for session in sign_ins.sessions_of(request.user):
+        session.delete()
+    logout(request)
+    messages.success(request, "Signed out in all browsers.")
+    return redirect("sign-in")
 
 
 @act
 def make_token(request: Request) -> HttpResponse:
-    """Make a token; it is in this answer and nowhere else."""
+    """Create a token; it is in this answer and nowhere else."""
     form = TokenForm(request.POST)
-    if not form.is_valid():
+    token = _issue_token(request.user, form) if form.is_valid() else None
+    if token is None:
         return _account(request, token_form=form, status=400)
-    _, token = ApiToken.issue(request.user, form.cleaned_data["name"])
     response = _account(request, token=token)
     response["Cache-Control"] = "no-store"
     return response
+
+
+def _issue_token(person: Person, form: TokenForm) -> str | None:
+    """Return a new token, or None, with an error in the form, where the person has enough of them."""
+    with transaction.atomic():
+        Person.objects.select_for_update().get(pk=person.pk)
+        if sum(token.is_usable for token in access.tokens_of(person)) >= MOST_TOKENS:
+            form.add_error(None, f"You have {MOST_TOKENS} tokens. Revoke one that you no longer need.")
+            return None
+        return ApiToken.issue(person, **form.cleaned_data)[1]
 
 
 @act
@@ -145,8 +204,12 @@ def delete_phrase(request: Request, pk: int) -> HttpResponse:
 
 
 def _account(request: Request, status: int = 200, **context: Any) -> HttpResponse:
-    password_form = context.setdefault("password_form", PasswordChangeForm(request.user))
-    password_form.fields["old_password"].widget.attrs.pop("autofocus", None)  # the page is about more than that
+    if "password_form" not in context:
+        context["password_form"] = OwnPasswordForm(request)
+    context["sessions"] = sign_ins.listed_sessions(request)
+    context["password_changes"] = [
+        (event.at, WAYS[event.payload["way"]]) for event in passwords.changes_by_others(request.user.pk)
+    ]
     context.setdefault("token_form", TokenForm())
     context.setdefault("phrase_form", PhraseForm())
     context["phrases"] = access.phrases_of(request.user)

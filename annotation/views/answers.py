@@ -6,18 +6,20 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import BadRequest
 from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_cache_control
+from django.utils.html import format_html
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
-from annotation.models import Person
+from annotation.models import Person, Task
 from annotation.workflow import Conflict, Incomplete
 
 
@@ -26,6 +28,11 @@ class Request(HttpRequest):
 
     user: Person
     htmx: HtmxDetails
+
+
+def say_of_task(request: HttpRequest, sentence: str, task: Task) -> None:
+    """Show a message in which ``{}`` is the start of the task's text."""
+    messages.success(request, format_html(sentence, format_html('<bdi class="agent">{}</bdi>', task.short_text)))
 
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
@@ -81,7 +88,8 @@ def _explained(view: View) -> View:
 def _refused(request: HttpRequest, refusal: Conflict | Incomplete) -> HttpResponse:
     status = 409 if isinstance(refusal, Conflict) else 400
     if scripted(request):
-        return JsonResponse({"message": str(refusal)}, status=status)
+        code = getattr(refusal, "code", "")
+        return JsonResponse({"message": str(refusal)} | ({"code": code} if code else {}), status=status)
     context = {"message": str(refusal), "problems": getattr(refusal, "problems", []), "back": way_back(request)}
     return render(request, f"{status}.html", context, status=status)
 

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.text import slugify
 
 from annotation import access, catalogue
+from annotation.formats.printable import counted
 from annotation.forms import KeyPointsForm, LabelsForm, TasksForm
 from annotation.models import Benchmark, ImportedLabel, Label, Task
 from annotation.records import ImportReport
@@ -39,7 +40,7 @@ def import_tasks(request: Request) -> HttpResponse:
     changed = sum(problem.code == "task_changed" for _, problem in report.warnings)
     messages.success(
         request,
-        f"{len(report.accepted)} task{'' if len(report.accepted) == 1 else 's'} read, {changed} of them changed.",
+        f"{counted(len(report.accepted), 'task')} read, {changed:,} of them changed.",
     )
     return redirect("benchmark", slug)
 
@@ -121,7 +122,7 @@ def add_key_points(request: Request, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _task(request, found, form, 400)
     made = catalogue.add_key_points(found, form.cleaned_data["key_points"])
-    messages.success(request, f"{len(made)} key point{'' if len(made) == 1 else 's'} added.")
+    messages.success(request, f"{counted(len(made), 'key point')} added.")
     return _to_task(found)
 
 

@@ -224,4 +224,6 @@ def named(decision: Any) -> Any:
         decision.cause_name = NAMES.get(decision.cause, decision.cause)
         criterion = getattr(decision, "criterion", "")
         decision.criterion_name = CRITERION_NAMES.get(criterion, criterion)
+        attempt = getattr(decision, "attempt", None)
+        decision.way = PATH_NAMES.get(attempt.path, attempt.path).lower() if isinstance(attempt, HumanAttempt) else ""
     return decision

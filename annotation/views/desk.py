@@ -9,10 +9,9 @@ from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 
-from annotation import access, protocol, workflow
+from annotation import access, clock, protocol, workflow
 from annotation.forms import VERDICT_NAMES, LabelForm, values_of
 from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Report, Step, Trajectory
 from annotation.protocol import Asked
@@ -91,7 +90,7 @@ def render_desk(
 
 def _expired(assignment: Assignment | None) -> bool:
     until = assignment.lease_expires_at if assignment else None
-    return until is not None and until <= timezone.now()
+    return until is not None and until <= clock.now()
 
 
 def form_context(

@@ -18,12 +18,13 @@ from annotation.views.viewer import number
 
 def save(request: Request, trajectory: Trajectory, role: Membership.Role, back: str) -> HttpResponse:
     """Save the posted form as the person's draft and say what is still lacking for a decision in their ``role``."""
-    asked = replace(workflow.asked_of(trajectory, role), reason="reason" in request.POST)
+    revising = "reason" in request.POST
+    asked = replace(workflow.asked_of(trajectory, role), reason=revising)
     form = LabelForm(request.POST, asked)
     version = number(request.POST.get("version")) or 0
     script = scripted(request)
     try:
-        draft = workflow.save_draft(request.user, trajectory, form.typed(), version)
+        draft = workflow.save_draft(request.user, trajectory, form.typed(), version, revising=revising)
     except workflow.StaleDraft as stale:
         return _stale(request, stale, form, script, back)
     if not script:

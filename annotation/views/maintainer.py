@@ -8,12 +8,12 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from annotation import access, progress, workflow
+from annotation import access, chain_checks, progress, workflow
 from annotation.models import Event, Membership, Trajectory
-from annotation.models.events import first_broken
 from annotation.models.states import FINAL, State, state_of
+from annotation.task_versions import TaskVersions
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paged
+from annotation.views.answers import Request, act, page, paged, say_of_task
 from annotation.views.comparing import compared, named, pseudonyms
 from annotation.views.viewer import viewer
 
@@ -43,6 +43,7 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
         return desk.step_partial(request, found, redacting=redacting)
     state, seen = state_of(found), access.may_see_labels(request.user, found)
     names = pseudonyms(found) if seen else {}
+    outdated = TaskVersions(found.task.benchmark, found.task.external_id).find_outdated(found.task)
     decided = found.adjudications.filter(decided_at__isnull=False).prefetch_related("findings__key_point")
     context = {
         "trajectory": found,
@@ -54,6 +55,8 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
         "comparison": compared(access.labels_for(request.user, found), found) if seen else None,
         "decisions": [(names[a.adjudicator_id], named(a)) for a in decided.order_by("-revision")] if seen else [],
         "key_points": workflow.key_points_of(found),
+        "outdated": outdated,
+        "warnings": [warning for warning in found.warnings if warning["code"] not in {each.code for each in outdated}],
     }
     return render(request, "annotation/trajectory.html", context)
 
@@ -101,7 +104,7 @@ def reopen_submission(request: Request, pk: int) -> HttpResponse:
 def reopen_trajectory(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     workflow.reopen(request.user, found, request.POST.get("reason", ""))
-    messages.success(request, f"{found.task.external_id} waits for an adjudicator again.")
+    say_of_task(request, "Trajectory reopened for an adjudicator: {}", found.task)
     return redirect("submission-trajectory", pk)
 
 
@@ -109,7 +112,7 @@ def reopen_trajectory(request: Request, pk: int) -> HttpResponse:
 def offer_again(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     workflow.offer_again(request.user, found, request.POST.get("reason", ""))
-    messages.success(request, f"{found.task.external_id} is offered again.")
+    say_of_task(request, "Trajectory offered again: {}", found.task)
     return redirect("submission-trajectory", pk)
 
 
@@ -120,25 +123,32 @@ def offer_again(request: Request, pk: int) -> HttpResponse:
 def events(request: Request, pk: int) -> HttpResponse:
     """What happened, newest first, by pseudonym, and whether the chain of hashes holds."""
     found = access.submission_for(request.user, pk, *access.READERS)
-    chain = found.events.order_by("sequence")
     shown = paged(request, found.events.order_by("-sequence"), 100)
+    look = chain_checks.look(found, list(shown))
     hidden = HIDDEN_BEFORE_FREEZE if found.frozen_at is None and not found.audited else frozenset()
     context = {
         "submission": found,
-        "broken": first_broken(chain.iterator()),
+        "look": look,
         "page": shown,
-        "rows": [(event, [item for item in _said(event) if item[0] not in hidden]) for event in shown],
+        "rows": [(event, _said(event, hidden)) for event in shown],
     }
     return render(request, "annotation/events.html", context)
 
 
-def _said(event: Event) -> list[tuple[str, Any]]:
+def _said(event: Event, hidden: frozenset[str]) -> list[tuple[str, str]]:
     """An event's payload; of changed settings the old value and the new one, where somebody else's chain has both."""
-    said = event.payload.items()
+    said = [(name, value) for name, value in event.payload.items() if name not in hidden]
     if event.kind != "configured" or not all(isinstance(value, list) and len(value) == 2 for _, value in said):
-        return list(said)
+        return [(name.replace("_", " "), _word(value)) for name, value in said]
     return [(name.replace("_", " "), f"{_word(old)} → {_word(new)}") for name, (old, new) in said]
 
 
 def _word(value: Any) -> str:
-    return {None: "none", True: "yes", False: "no"}[value] if value is None or isinstance(value, bool) else str(value)
+    """Return a value of JSON as people write it, without brackets and quotation marks."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_word(each)}" for name, each in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(_word, value)) or "none"
+    return str(value)

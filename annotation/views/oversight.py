@@ -8,9 +8,8 @@ from django.contrib import messages
 from django.db.models import F, Subquery
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 
-from annotation import access, progress, quality, workflow
+from annotation import access, clock, progress, quality, workflow
 from annotation.forms import VERDICT_NAMES, MatrixForm, SettingsForm
 from annotation.models import Membership, Submission
 from annotation.models.states import State, final_verdict
@@ -64,7 +63,7 @@ def _with_slots(found: Submission, rows: Any, members: list[Membership]) -> list
     rows = list(rows)
     names = {member.person_id: member.pseudonym for member in members}
     slots: dict[int, dict[int, tuple[str, str]]] = {}
-    now = timezone.now()
+    now = clock.now()
     for row in found.trajectories.filter(pk__in=[r.pk for r in rows]).values_list(
         "pk", "assignments__slot", "assignments__annotator", "assignments__lease_expires_at"
     ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,6 +16,7 @@ from annotation import access, progress, workflow
 from annotation.forms import InvitationForm, MemberForm
 from annotation.models import Membership, Person, Submission
 from annotation.views.answers import Request, act, page
+from annotation.workflow import passwords
 
 Role = Membership.Role
 
@@ -54,14 +54,14 @@ def invite(request: Request, pk: int) -> HttpResponse:
 
 @act
 def invite_again(request: Request, pk: int, person_pk: int) -> HttpResponse:
-    """A new link for somebody who has not joined yet."""
+    """A new link for somebody who has not joined yet or, created by an operator, has forgotten the password."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     access.require_creator(request.user)
     person = _member(found, person_pk).person
     if person.erased_at is not None:
         raise workflow.Conflict("This person was erased and cannot take part again.")
-    if person.has_usable_password():
-        raise workflow.Conflict(f"{person} has joined already.")
+    if not passwords.may_create_link(request.user, person):
+        raise workflow.Conflict(f"{person} has joined already. Only an operator can create a link for a new password.")
     return _people(request, found, invited=person, link=_join_link(request, person))
 
 
@@ -92,7 +92,8 @@ def _member(found: Submission, person_pk: int) -> Membership:
 
 def _join_link(request: Request, person: Person) -> str:
     uid = urlsafe_base64_encode(force_bytes(person.pk))
-    return request.build_absolute_uri(reverse("join", args=[uid, default_token_generator.make_token(person)]))
+    token = passwords.create_link_token(request.user, person)
+    return request.build_absolute_uri(reverse("join", args=[uid, token]))
 
 
 def _people(request: Request, found: Submission, status: int = 200, **context: Any) -> HttpResponse:
@@ -104,7 +105,10 @@ def _people(request: Request, found: Submission, status: int = 200, **context: A
     context.setdefault("invitation_form", InvitationForm())
     context |= {
         "submission": found,
-        "members": [(member, seen.get(member.person_id)) for member in members],
+        "members": [
+            (member, seen.get(member.person_id), passwords.may_create_link(request.user, member.person))
+            for member in members
+        ],
         "may_invite": access.may_create_submissions(request.user),
     }
     response = render(request, "annotation/people.html", context, status=status)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 from collections.abc import Callable
 from functools import wraps
@@ -13,9 +12,10 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpRe
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
 
-from annotation import access, screenshots
+from annotation import access, screenshots, store_checks
 from annotation import changes as compared
 from annotation.models import Screenshot
+from annotation.outages import Outage, find_outage
 from annotation.views.answers import Request, page
 from annotation.views.viewer import number
 
@@ -25,19 +25,32 @@ MOST_STEPS = 60  # compared in one request: some 20 ms each where the job has no
 
 
 def from_store(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """A file out of the store, for somebody who is signed in: 404 when the store has lost it, 503 when it is away."""
+    """A file out of the store, for somebody who is signed in: 404 when it is lost or damaged, 503 when it is away.
+
+    A damaged screenshot is answered with a picture that says so.
+    """
 
     @wraps(view)
     def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return _inert(view(request, *args, **kwargs))
+        except screenshots.DamagedFile as damaged:
+            return _inert(_damaged(damaged))
         except FileNotFoundError as error:
             raise Http404("The image store has lost this file.") from error
-        except screenshots.STORE_ERRORS:
-            logger.exception("The image store does not answer")
-            return HttpResponse("The image store does not answer; try again.", status=503, content_type="text/plain")
+        except screenshots.STORE_ERRORS as error:
+            logger.warning("The image store failed: %s", " ".join(str(error).split()))
+            return _unavailable(find_outage(error) or Outage.STORE)
 
     return login_required(require_safe(answered))
+
+
+def _damaged(damaged: screenshots.DamagedFile) -> HttpResponse:
+    logger.error("The stored file %s is damaged", damaged.sha256)
+    store_checks.record_damage([damaged.sha256])
+    response = HttpResponse(screenshots.damaged_picture(), status=404, content_type="image/png")
+    patch_cache_control(response, private=True, no_store=True)
+    return response
 
 
 @from_store
@@ -68,8 +81,13 @@ def _rendition(request: HttpRequest, screenshot: Screenshot, kind: str) -> HttpR
 def sheet(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """The thumbnails of `screenshots.SHEET_STEPS` steps as one picture; what the trajectory shows never changes."""
     shown = access.screenshots_for(request.user, pk, number * screenshots.SHEET_STEPS, screenshots.SHEET_STEPS)
-    response = HttpResponse(screenshots.sheet(shown), content_type="image/webp")
-    patch_cache_control(response, private=True, max_age=31_536_000, immutable=True)
+    data, damaged = screenshots.sheet(shown)
+    response = HttpResponse(data, content_type="image/webp")
+    if damaged:
+        store_checks.record_damage(damaged)
+        patch_cache_control(response, private=True, no_store=True)
+    else:
+        patch_cache_control(response, private=True, max_age=31_536_000, immutable=True)
     return response
 
 
@@ -86,17 +104,29 @@ def changes(request: Request, pk: int) -> JsonResponse:
 
 
 @from_store
-def attachment(request: HttpRequest, pk: int, attachment_pk: int) -> FileResponse:
+def attachment(request: HttpRequest, pk: int, attachment_pk: int) -> HttpResponseBase:
     """A file that came with a trajectory, to be saved and never shown."""
     found = access.attachment_for(request.user, pk, attachment_pk)
+    try:
+        stream = screenshots.open_original(found.sha256)
+    except screenshots.DamagedFile:
+        logger.error("The stored file %s is damaged", found.sha256)
+        says = f"The file {found.name} is damaged in the image store. Ask the operator to restore it from a backup."
+        return HttpResponse(says, status=404, content_type="text/plain; charset=utf-8")
     response = FileResponse(
-        io.BytesIO(screenshots.attachment_bytes(found)),
+        stream,
         as_attachment=True,
         filename=found.name.rsplit("/", 1)[-1],
         content_type="application/octet-stream",
     )
     patch_cache_control(response, private=True, no_store=True)
     return response
+
+
+def _unavailable(outage: Outage) -> HttpResponse:
+    """In plain text: an image is not shown as a page."""
+    headers = {"Retry-After": str(outage.retry_after), "Cache-Control": "no-store"}
+    return HttpResponse(f"{outage.title}. Try again.", status=outage.status, content_type="text/plain", headers=headers)
 
 
 def _inert(response: HttpResponseBase) -> HttpResponseBase:

@@ -20,6 +20,7 @@ from annotation.records import AttachmentKind
 logger = logging.getLogger(__name__)
 LONGEST_TEXT = 200_000  # characters of a page that are shown
 TEXT, PICTURE = "text", "picture"
+DAMAGED = "The stored list of these pages is damaged; ask the operator to restore it."
 AWAY = "The store does not hand out the kept pages; reload to try again."
 
 
@@ -112,7 +113,10 @@ def _kept(trajectory: Trajectory) -> tuple[dict[str, Attachment], dict[str, str]
     if index is None:
         return files, {}, ""
     try:
-        return files, cached_pages.read_index(screenshots.attachment_bytes(index), cached_pages.INDEX), ""
+        return files, cached_pages.read_index(screenshots.original(index.sha256), cached_pages.INDEX), ""
+    except screenshots.DamagedFile:
+        logger.exception("The index of the kept pages of trajectory %s is damaged", trajectory.pk)
+        return files, {}, DAMAGED
     except (FormatError, *screenshots.STORE_ERRORS):
         logger.exception("The index of the kept pages of trajectory %s cannot be read", trajectory.pk)
         return files, {}, AWAY
@@ -157,6 +161,9 @@ def _text(sha256: str, kind: str) -> tuple[str, str]:
         if kind == cached_pages.PDF:
             return _pdf_text(sha256)
         return screenshots.original(sha256).decode("utf-8-sig", errors="replace"), ""
+    except screenshots.DamagedFile:
+        logger.exception("The text of a kept page is damaged")
+        return "", "its stored file is damaged; ask the operator to restore it"
     except screenshots.STORE_ERRORS:
         logger.exception("The text of a kept page cannot be read")
         return "", "the store does not answer"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
@@ -17,7 +16,7 @@ from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Upload
 from annotation.views.answers import Request, act, page, paged
 
-KINDS = ("rejected", "warnings", "accepted")
+KINDS = ("rejected", "warnings", "valid", "accepted")
 
 
 @page
@@ -48,7 +47,9 @@ def upload(request: Request) -> HttpResponse:
         )
     except ImportStopped as error:
         form.add_error("package", str(error))
-        return _form(request, form, HTTPStatus.INSUFFICIENT_STORAGE)
+        answer = _form(request, form, error.outage.status)
+        answer["Retry-After"] = str(error.outage.retry_after)
+        return answer
     return redirect("upload-status", made.pk)
 
 
@@ -84,28 +85,29 @@ def _report(request: Request, report: dict[str, Any] | None) -> dict[str, Any]:
     """The report's rows of one kind, filtered by code and words, grouped by task."""
     if report is None:
         return {}
+    kinds = [kind for kind in KINDS if kind in report]
     kind = request.GET.get("show", "")
-    if kind not in KINDS:
-        kind = next((k for k in KINDS if report[k]), "accepted")
+    if kind not in kinds:
+        kind = next((k for k in kinds if report[k]), "accepted")
     code, words = request.GET.get("code", ""), request.GET.get("q", "").strip().lower()
     rows = _rows(report, kind)
     codes = sorted({row["code"] for row in rows if row["code"]})
     rows = [row for row in rows if code in ("", row["code"]) and words in " ".join(row.values()).lower()]
     groups = [(task_id, list(found)) for task_id, found in groupby(rows, key=lambda row: row["task_id"])]
-    counts = [(k, len({row["task_id"] for row in _rows(report, k)})) for k in KINDS]
+    counts = {k: len({row["task_id"] for row in _rows(report, k)}) for k in kinds}
     return {
         "kind": kind,
         "code": code,
         "q": words,
         "codes": codes,
-        "kinds": counts,
+        "counts": counts,
         "groups": paged(request, groups, 50),
     }
 
 
 def _rows(report: dict[str, Any], kind: str) -> list[dict[str, str]]:
-    if kind == "accepted":
-        return [{"task_id": task_id, "code": "", "message": "", "where": ""} for task_id in report["accepted"]]
+    if kind in ("accepted", "valid"):
+        return [{"task_id": task_id, "code": "", "message": "", "where": ""} for task_id in report[kind]]
     if kind == "rejected":
         return [{"task_id": r["task_id"], **problem} for r in report["rejected"] for problem in r["problems"]]
     return sorted(report["warnings"], key=lambda row: str(row["task_id"]))

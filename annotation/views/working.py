@@ -36,7 +36,10 @@ def activity(request: Request, pk: int) -> HttpResponse:
         return JsonResponse({"message": "Seconds and steps are numbers."}, status=400)
     given = form.cleaned_data
     until = workflow.record_activity(request.user, found, given["seconds"], given["steps"], revising=given["revising"])
-    return JsonResponse({"lease_expires_at": until.isoformat() if until else None})
+    said = {"lease_expires_at": until.isoformat() if until else None}
+    if until is None and access.own_labels(request.user, found).exists():
+        said["code"] = workflow.LABEL_SUBMITTED
+    return JsonResponse(said)
 
 
 @act

@@ -2,8 +2,8 @@
 
 Every verb locks the row it works on and then the chain of its submission, guards (PermissionDenied for a missing
 right, `Conflict` for a wrong state, `Incomplete` for a label that lacks something), writes, and appends an event,
-in one transaction. Drafts and activity are no decisions: they have no event. The order of the locks is always the
-same: membership, trajectory, submission.
+in one transaction. Drafts and activity are no decisions: they have no event. Locks are always taken in this order, as
+far as a verb needs them: account, benchmark, membership, trajectories by their keys, submission.
 """
 
 from annotation.workflow.adjudicating import (
@@ -27,7 +27,16 @@ from annotation.workflow.annotating import (
 )
 from annotation.workflow.configuring import configure, fixed
 from annotation.workflow.erasing import LastMaintainer, erase, maintained_alone
-from annotation.workflow.ground import Conflict, Incomplete, StaleDraft, asked_of, decision_fields, found, key_points_of
+from annotation.workflow.ground import (
+    LABEL_SUBMITTED,
+    Conflict,
+    Incomplete,
+    StaleDraft,
+    asked_of,
+    decision_fields,
+    found,
+    key_points_of,
+)
 from annotation.workflow.informed import change, keep, look
 from annotation.workflow.maintaining import (
     add_member,
@@ -44,6 +53,7 @@ from annotation.workflow.training import answer_practice, known_answer_refusal, 
 from annotation.workflow.working import record_activity, report, save_draft, settle_report
 
 __all__ = [
+    "LABEL_SUBMITTED",
     "Conflict",
     "Incomplete",
     "LastMaintainer",

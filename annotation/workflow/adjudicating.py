@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from annotation import access
+from annotation import access, clock
 from annotation.models import (
     Activity,
     Adjudication,
@@ -34,6 +34,7 @@ from annotation.workflow.ground import (
     active_member,
     complete,
     given_reason,
+    has_content,
     lock_submission,
     locked,
     measured,
@@ -80,7 +81,7 @@ def _may_adjudicate(state: State, reason: str) -> None:
 def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
     activity = Activity.objects.filter(trajectory=trajectory, person=undecided.adjudicator).first()
     last_sign = max(undecided.opened_at, activity.last_at) if activity else undecided.opened_at
-    if last_sign > timezone.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES):
+    if last_sign > clock.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES):
         raise Conflict("Another adjudicator is deciding this trajectory.")
     member = Membership.objects.get(submission=trajectory.submission, person=undecided.adjudicator)
     record_for(member, "adjudication_expired", trajectory, revision=undecided.revision)
@@ -97,9 +98,15 @@ def leave_adjudication(person: Any, trajectory: Trajectory) -> None:
 
 
 def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudication:
-    """Make the deciding verdict of an adjudication that the person has opened."""
+    """Make the deciding verdict of an adjudication that the person has opened.
+
+    The same decision again changes nothing and returns the one that stands: the answer to the first request may have
+    been lost.
+    """
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ADJUDICATOR)
+        if (standing := _standing(person, row)) and has_content(standing, content):
+            return standing
         not_frozen(submission)
         adjudication = _own_open_adjudication(person, row)
         fields = complete(row, content, Role.ADJUDICATOR) | measured(person, row) | {"criterion": content.criterion}
@@ -117,6 +124,13 @@ def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudi
         facts = digest(adjudication_facts(adjudication))
         record_for(member, "adjudication_decided", row, revision=adjudication.revision, adjudication=facts)
         return adjudication
+
+
+def _standing(person: Any, trajectory: Trajectory) -> Adjudication | None:
+    """The person's decision, where it is the latest and nobody was asked to decide again."""
+    latest = trajectory.adjudications.order_by("-revision").first()
+    theirs = latest is not None and latest.decided_at is not None and latest.adjudicator_id == person.pk
+    return latest if theirs and state_of(trajectory) is not State.REOPENED else None
 
 
 def _own_open_adjudication(person: Any, trajectory: Trajectory) -> Adjudication:

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Subquery
 from django.utils import timezone
 
-from annotation import queue, training
+from annotation import clock, queue, training
 from annotation.models import (
     Activity,
     Assignment,
@@ -26,16 +26,19 @@ from annotation.models import (
     Trajectory,
 )
 from annotation.models.events import digest
-from annotation.records import LabelContent
+from annotation.records import LabelContent, Problem
 from annotation.workflow.facts import label_facts
 from annotation.workflow.ground import (
+    LABEL_SUBMITTED,
     Conflict,
+    Incomplete,
     Role,
     active_member,
     bounded,
     complete,
     extend_lease,
     given_reason,
+    has_content,
     lease,
     lock_submission,
     locked,
@@ -46,7 +49,9 @@ from annotation.workflow.ground import (
 from annotation.workflow.informed import STANDS, has_looked
 from annotation.workflow.training import gives_work, takes_labels
 
+ALREADY_SUBMITTED = "You have already submitted a label for this trajectory; revise it instead."
 FIXED = "This label can no longer be revised."
+UNCHANGED = "This is your label as it stands. Change something to revise it, or leave it as it is."
 AHEAD_LEASE = timedelta(minutes=10)  # how long the next trajectory waits for somebody who is about to submit
 
 
@@ -107,22 +112,21 @@ def claim_this(person: Any, trajectory: Trajectory) -> Assignment:
 
 
 def _assign(member: Membership, trajectory: Trajectory, held_for: timedelta | None = None) -> Assignment:
-    now = timezone.now()
     taken = set(trajectory.assignments.values_list("slot", flat=True))
     slot = next(number for number in range(1, len(taken) + 2) if number not in taken)
     assignment = Assignment.objects.create(
         trajectory=trajectory,
         annotator=member.person,
         slot=slot,
-        claimed_at=now,
-        lease_expires_at=now + min(held_for or lease(), lease()),
+        claimed_at=timezone.now(),
+        lease_expires_at=clock.now() + min(held_for or lease(), lease()),
     )
     record_for(member, "claimed", trajectory, slot=slot)
     return assignment
 
 
 def _renewed(assignment: Assignment) -> Assignment:
-    assignment.lease_expires_at = timezone.now() + lease()
+    assignment.lease_expires_at = clock.now() + lease()
     assignment.save(update_fields=["lease_expires_at"])
     return assignment
 
@@ -134,13 +138,13 @@ def hold_again(person: Any, trajectory: Trajectory) -> Assignment:
         not_frozen(submission)
         assignment = row.assignments.filter(annotator=person).first() or _resume(member, row)
         if assignment.lease_expires_at is None:
-            raise Conflict("Your label is in; there is nothing to hold.")
+            raise Conflict("Your label is in; there is nothing to hold.", LABEL_SUBMITTED)
         return _renewed(assignment)
 
 
 def return_expired_leases(submission: Submission) -> int:
     """Give slots whose lease ran out back to the queue; drafts stay their authors'. Returns how many."""
-    expired = Assignment.objects.filter(trajectory__submission=submission, lease_expires_at__lte=timezone.now())
+    expired = Assignment.objects.filter(trajectory__submission=submission, lease_expires_at__lte=clock.now())
     if not expired.exists():
         return 0
     with transaction.atomic():
@@ -160,13 +164,17 @@ def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note
     """Make the person's label. It needs an assignment; a lease that ran out is no obstacle while the slot is free.
 
     ``flag_note`` (None for no flag) flags it in the same transaction: a moment later it might be final already.
+    The same label again changes nothing and returns the one that is in: the answer to the first may have been lost.
     """
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ANNOTATOR)
+        assignment = row.assignments.filter(annotator=person).first()
+        if (label := _latest(assignment)) and has_content(label, content) and _is_flagged(member, row, flag_note):
+            return label
         not_frozen(submission)
-        assignment = row.assignments.filter(annotator=person).first() or _resume(member, row)
+        assignment = assignment or _resume(member, row)
         if assignment.lease_expires_at is None:
-            raise Conflict("You have already submitted a label for this trajectory; revise it instead.")
+            raise Conflict(ALREADY_SUBMITTED, LABEL_SUBMITTED)
         label = _write_label(assignment, content, revision=1, reason="")
         assignment.lease_expires_at = None
         assignment.save(update_fields=["lease_expires_at"])
@@ -178,21 +186,30 @@ def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note
 
 
 def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: str) -> Label:
-    """Correct the person's own label while it is still blind: before an adjudication was opened or a draw made."""
+    """Correct the person's own label while it is still blind: before an adjudication was opened or a draw made.
+
+    The same revision again changes nothing and returns the one that is in, as in `submit`.
+    """
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ANNOTATOR)
+        latest = _latest(row.assignments.filter(annotator=person).first())
+        unchanged = latest is not None and has_content(latest, content)
+        if latest is not None and unchanged and latest.revision > 1 and latest.revision_reason == reason.strip():
+            return latest
         not_frozen(submission)
         assignment = _own_assignment(person, row)
-        latest = assignment.labels.order_by("-revision").first()
         if latest is None:
             raise Conflict("There is no label of yours to revise yet.")
         if has_looked(assignment):
             raise Conflict(STANDS)
         if was_there_at_a_draw(row):
             raise Conflict(FIXED)
-        # Before the state: an empty form must not tell, without any trace, whether somebody has opened the trajectory.
+        # Before the state: what is refused anyway must not tell, without any trace, whether somebody has opened the
+        # trajectory. That holds for an incomplete form and for the label as it is.
         reason = given_reason(reason, "a revision")
         complete(row, content, Role.ANNOTATOR)
+        if unchanged:
+            raise Incomplete([Problem("label_unchanged", UNCHANGED, "")])
         if was_opened(row):
             raise Conflict(FIXED)
         label = _write_label(assignment, content, latest.revision + 1, reason)
@@ -281,6 +298,18 @@ def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
     if trajectory.open_slots == 0 or not began or given_back:
         raise Conflict("You no longer hold this trajectory; your draft is kept.")
     return _assign(member, trajectory)
+
+
+def _latest(assignment: Assignment | None) -> Label | None:
+    """The label that fills a slot; None where none is in."""
+    if assignment is None or assignment.lease_expires_at is not None:
+        return None
+    return assignment.labels.order_by("-revision").first()
+
+
+def _is_flagged(member: Membership, trajectory: Trajectory, note: str | None) -> bool:
+    """Whether a flag that was asked for is there; true where none was."""
+    return note is None or Flag.objects.filter(trajectory=trajectory, annotator=member.person).exists()
 
 
 def _own_assignment(person: Any, trajectory: Trajectory) -> Assignment:

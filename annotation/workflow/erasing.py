@@ -9,12 +9,13 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotation import sign_ins
 from annotation.models import ApiToken, Draft, Membership, Person, Phrase
 from annotation.models.events import append
+from annotation.models.people import lock_with_operators
 from annotation.records import Problem
 from annotation.references import references, referring
 from annotation.workflow.ground import Conflict, Incomplete, Role, given_reason, lock_part, record, record_for
@@ -56,10 +57,7 @@ def erase(
     before = {} if accept_texts else searched(person)
     with transaction.atomic():
         # Everybody who runs the instance is locked too: two of them cannot erase each other at the same moment.
-        running = Q(is_superuser=True, is_active=True)
-        # Without the key, or events of theirs, written under the lock of a submission, would wait for us and we for it.
-        everybody = Person.objects.select_for_update(no_key=True, of=("self",)).filter(running | Q(pk=person.pk))
-        locked = list(everybody.order_by("pk"))
+        locked = lock_with_operators(person)
         row = next(each for each in locked if each.pk == person.pk)
         _may_erase(actor, row, others=[each for each in locked if each.pk != row.pk])
         _names_nobody(given, row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,12 +12,22 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
-from annotation.models import Activity, Adjudication, Assignment, Draft, KeyPoint, Membership, Submission, Trajectory
+from annotation import clock
+from annotation.models import (
+    Activity,
+    Adjudication,
+    Assignment,
+    Draft,
+    KeyPoint,
+    Label,
+    Membership,
+    Submission,
+    Trajectory,
+)
 from annotation.models.events import append
 from annotation.protocol import Asked, is_blank, missing
-from annotation.records import LabelContent, Problem
+from annotation.records import AttemptContent, LabelContent, Problem
 
 Role = Membership.Role
 
@@ -31,13 +42,20 @@ def extend_lease(person: Any, trajectory: Trajectory) -> datetime | None:
 
     One conditional update, so that it needs no lock: it never writes a lease onto a slot that was filled meanwhile.
     """
-    now = timezone.now()
+    now = clock.now()
     running = Assignment.objects.filter(trajectory=trajectory, annotator=person, lease_expires_at__gt=now)
     return now + lease() if running.update(lease_expires_at=now + lease()) else None
 
 
+LABEL_SUBMITTED = "label_submitted"  # code of a refusal: the person's own label is in, perhaps from another window
+
+
 class Conflict(Exception):
-    """The state does not allow it (HTTP 409); the message says what to do instead."""
+    """The state does not allow it (HTTP 409); the message says what to do instead, ``code`` names it for scripts."""
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class StaleDraft(Conflict):
@@ -173,6 +191,30 @@ def decision_fields(content: LabelContent) -> dict[str, Any]:
         "cause": content.cause if not_executable else "",
         "exception_reason": content.exception_reason.strip() if content.verdict == 1 else "",
         "evidence_missing": sorted(set(content.evidence_missing)),
+    }
+
+
+def has_content(decision: Label | Adjudication, content: LabelContent) -> bool:
+    """Whether a decision says just this; line ends and blanks around a text make no difference."""
+    fields = decision_fields(content)
+    if isinstance(decision, Adjudication):
+        fields |= {"criterion": content.criterion}
+    stored = {name: getattr(decision, name) for name in fields}
+    findings = {(f.key_point_id, f.finding, f.step) for f in decision.findings.all()}
+    given = {(f.key_point, f.finding and str(f.finding), f.step) for f in content.findings}
+    attempt = getattr(decision, "attempt", None)
+    own = attempt and AttemptContent(attempt.steps, attempt.notes, attempt.link, attempt.path)
+    return (_plain(stored), findings, _plain(asdict(own or AttemptContent()))) == (
+        _plain(fields),
+        given,
+        _plain(asdict(content.attempt or AttemptContent())),
+    )
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """A browser sends a line end as CR LF, a script as LF."""
+    return {
+        name: value.replace("\r\n", "\n").strip() if isinstance(value, str) else value for name, value in fields.items()
     }
 
 

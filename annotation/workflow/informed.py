@@ -26,6 +26,11 @@ from annotation.workflow.ground import (
     record_for,
 )
 
+# True whether there are none, imported ones or others that this person may not know of: it does not tell which.
+NOTHING_TO_SHOW = (
+    "There is no judgment to show you yet. Only judgments from judge runs of this submission are shown, imported ones "
+    "are not."
+)
 STANDS = "You have been shown what judges say about this trajectory. From then on your blind label stays as it is."
 
 
@@ -42,7 +47,7 @@ def look(person: Any, trajectory: Trajectory, judgments: Sequence[Mapping[str, A
             return seen
         _open(submission)
         if not judgments:
-            raise Conflict("No judge has said anything about this trajectory yet.")
+            raise Conflict(NOTHING_TO_SHOW)
         made = InformedRevision.objects.create(label=label, judgments=[*judgments], shown_at=timezone.now())
         _record(member, "judgments_shown", made, shown=digest(shown_facts(made)))
         return made

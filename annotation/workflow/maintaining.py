@@ -36,6 +36,7 @@ from annotation.workflow.ground import (
     record,
     record_for,
 )
+from annotation.workflow.passwords import record_since_freeze
 
 
 def reopen(person: Any, trajectory: Trajectory, reason: str) -> Reopening:
@@ -107,9 +108,10 @@ def reopen_submission(person: Any, submission: Submission, reason: str) -> Submi
             raise Conflict("What the sample says of the audited labels could be read: no new label would be blind.")
         if submission.opened_at is not None:
             raise Conflict("The annotators have seen each other's labels; new ones would not be independent.")
-        submission.frozen_at = None
+        frozen_at, submission.frozen_at = submission.frozen_at, None
         submission.save(update_fields=["frozen_at"])
         record(submission, member, "submission_reopened", reason=given_reason(reason, "reopening a submission"))
+        record_since_freeze(submission, frozen_at)
         return submission
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from annotation import access, redactions, screenshots
 from annotation.models import Redaction, Screenshot, Submission
 from annotation.records import Problem
+from annotation.saving import saving
 from annotation.workflow.ground import (
     Conflict,
     Incomplete,
@@ -29,6 +30,7 @@ MOST_BOXES = 50
 Boxes = list[list[int]]
 
 
+@saving(start_within=2.0, delete_within=2.0)  # seconds, in a web request
 def redact(
     person: Any, submission: Submission, screenshot: Screenshot, boxes: Sequence[Sequence[int]], reason: str
 ) -> Redaction:
@@ -102,6 +104,8 @@ def _kept(screenshot: Screenshot, boxes: Boxes) -> tuple[str, int]:
         data = screenshots.covered(screenshot.sha256, boxes)
         sha256 = hashlib.sha256(data).hexdigest()
         screenshots.keep_bytes(sha256, data)
+    except screenshots.DamagedFile as error:
+        raise Conflict("This screenshot is damaged in the image store; nothing was changed.") from error
     except screenshots.STORE_ERRORS as error:
         raise Conflict("The image store has lost this picture, or does not answer; nothing was changed.") from error
     return sha256, len(data)

@@ -9,8 +9,10 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Activity, Assignment, Draft, Membership, Report, Trajectory
 from annotation.workflow.ground import (
+    LABEL_SUBMITTED,
     Conflict,
     Role,
     StaleDraft,
@@ -25,21 +27,25 @@ from annotation.workflow.ground import (
 MOST_SECONDS = 120.0  # in one report; the desk sends one every 20, so a longer silence was no work
 
 
-def save_draft(person: Any, trajectory: Trajectory, content: dict[str, Any], version: int) -> Draft:
+def save_draft(
+    person: Any, trajectory: Trajectory, content: dict[str, Any], version: int, *, revising: bool = False
+) -> Draft:
     """Keep what has been entered; ``version`` is the one the page was loaded with (0 for none). Extends the lease.
 
-    Raises StaleDraft when another window has saved in between; nothing is overwritten then.
+    Raises StaleDraft when another window has saved in between; nothing is overwritten then. ``revising``: the form is
+    that of a revision, so that a label which is in is no surprise.
     """
     with transaction.atomic():
         not_frozen(trajectory.submission)
         Trajectory.objects.select_for_update(no_key=True, of=("self",)).get(pk=trajectory.pk)
         now = timezone.now()
         draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
+        # Another window has submitted since: what this one shows is older than the label.
+        is_older = not revising or (draft is None and version > 0)
+        if is_older and _is_in(person, trajectory):
+            raise Conflict("Your label is in; revise it to change it.", LABEL_SUBMITTED)
         if draft is not None and draft.version != version and draft.content != content:
             raise StaleDraft(draft)
-        if draft is None and version > 0 and _is_in(person, trajectory):
-            # Another window has submitted since: what this one shows is older than the label.
-            raise Conflict("Your label is in; revise it to change it.")
         if draft is None:
             draft = Draft(trajectory=trajectory, author=person, version=0)
         draft.content, draft.version, draft.saved_at = content, draft.version + 1, now
@@ -61,7 +67,7 @@ def record_activity(
         member = active_member(person, trajectory.submission, Role.ANNOTATOR, Role.ADJUDICATOR)
         if not _deciding(member, trajectory, revising):
             return None
-        count, now = trajectory.steps.count(), timezone.now()
+        count, now = trajectory.steps.count(), clock.now()
         Activity.objects.get_or_create(trajectory=trajectory, person=person, defaults={"last_at": now})
         activity = Activity.objects.select_for_update().get(trajectory=trajectory, person=person)
         first = activity.seconds == 0 and not activity.steps

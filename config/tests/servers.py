@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NoReturn
 
 import psycopg
 import pytest
@@ -27,7 +28,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _missing(what: str) -> None:
+def _missing(what: str) -> NoReturn:
     """Leave the test out; CI has everything, so that there it fails."""
     (pytest.fail if in_ci() else pytest.skip)(what)
 
@@ -39,6 +40,11 @@ class OwnRedis:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def start(self) -> None:
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
@@ -81,6 +87,7 @@ class OwnPostgres:
         self.port = free_port()
         self.url = f"postgres://postgres@127.0.0.1:{self.port}/postgres"
         self._programs, self._folder = programs, folder
+        self.data = folder / "data"
         self._run("initdb", "--pgdata", "data", "--username", "postgres", "--auth", "trust", "--no-sync")
 
     def start(self) -> None:
@@ -105,7 +112,7 @@ class OwnPostgres:
     def _run(self, program: str, *arguments: str) -> None:
         """pg_ctl leaves its server behind, so its output goes to no pipe that somebody would wait for."""
         user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
-        identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": ()} if user else {}
+        identity: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": ()} if user else {}
         with (self._folder / "commands.log").open("ab") as log:
             subprocess.run(
                 [str(self._programs / program), *arguments],

@@ -12,14 +12,14 @@ from django.conf import settings
 def test_a_page_is_shown_without_a_complaint_of_the_content_security_policy(live_server, page):
     complaints = []
     page.on("console", lambda message: complaints.append(message.text))
-    page.goto(f"{live_server.url}/admin/login/")
+    page.goto(f"{live_server.url}/sign-in")
     assert page.locator("input[name=username]").is_visible()
     assert [text for text in complaints if "Content Security Policy" in text] == []
 
 
 @pytest.mark.browser
 def test_a_script_inside_a_page_is_refused(live_server, page):
-    page.goto(f"{live_server.url}/admin/login/")
+    page.goto(f"{live_server.url}/sign-in")
     page.evaluate("const s = document.createElement('script'); s.text = 'window.ran = 1'; document.body.append(s)")
     assert page.evaluate("window.ran ?? 'never ran'") == "never ran"
 

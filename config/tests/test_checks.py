@@ -1,8 +1,10 @@
 """`make test` counts what ran, and passes only when nothing failed."""
 
+import shutil
 import sys
 
 import pytest
+from django.contrib.staticfiles.finders import get_finders
 
 from config import checks
 from config.checks import Outcome, Step
@@ -74,7 +76,7 @@ def test_the_last_line_holds_the_numbers(monkeypatch, capsys, outcome, code):
 
 def test_every_program_of_the_steps_is_installed():
     # What belongs to the optional extra may be missing: the next test.
-    programs = [checks._command(step)[0] for step in checks.STEPS if step.python is None]
+    programs = [checks._command(step)[0] for step in checks.STEPS if step.python is None and not step.of_machine]
     assert sys.executable in programs
     assert [program for program in programs if not checks.Path(program).exists()] == []
 
@@ -87,3 +89,38 @@ def test_a_missing_extra_is_a_reason_to_skip_but_not_in_ci(tmp_path, monkeypatch
     outcome = checks._run(parity, tmp_path)
     assert (outcome.passed, outcome.failed) == (0, failed)
     assert outcome.skipped == "the extra is not installed: config/install.sh parity does it"
+
+
+@pytest.fixture
+def javascript():
+    (step,) = (step for step in checks.STEPS if step.name == "JavaScript")
+    return step
+
+
+@pytest.mark.parametrize(("ci", "failed"), [("", 0), ("true", 1)])
+def test_missing_node_is_a_reason_to_skip_but_not_in_ci(tmp_path, monkeypatch, javascript, ci, failed):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    outcome = checks._run(javascript, tmp_path)
+    assert (outcome.passed, outcome.failed) == (0, failed)
+    assert outcome.skipped.startswith("node is not installed: apt-get install nodejs")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_javascript_step_fails_when_one_of_its_tests_fails(tmp_path, javascript):
+    """Only tests are run, all of them, and a failure among them is one of the step."""
+    assert javascript.command[2:] == sorted(
+        str(file) for file in checks.BASE_DIR.rglob("*.test.mjs") if ".venv" not in file.parts
+    )
+    failing = tmp_path / "one.test.mjs"
+    failing.write_text('import { it } from "node:test"; it("fails", () => { throw new Error("no"); });')
+    step = Step("JavaScript", ["node", "--test", str(failing)], of_machine=True)
+    assert checks._run(step, tmp_path) == Outcome(failed=1)
+    failing.write_text('import { it } from "node:test"; it("passes", () => {});')
+    assert checks._run(step, tmp_path) == Outcome(passed=1)
+
+
+def test_javascript_tests_are_not_among_the_static_files():
+    collected = [path for finder in get_finders() for path, _ in finder.list([])]
+    assert "js/drafts.js" in collected
+    assert [path for path in collected if path.endswith(".mjs")] == []

@@ -76,7 +76,8 @@ def running(tmp_path, by_make=False, **further):
     port = free_port()
     process = start(tmp_path, make_command(tmp_path, port) if by_make else embedded_command(port), **further)
     try:
-        wait_until(lambda: process.poll() is not None or embedded.answers(port), "the server answers", seconds=90)
+        # It gives up by itself when its server makes no progress.
+        wait_until(lambda: process.poll() is not None or embedded.answers(port), "the server answers", seconds=900)
         assert process.poll() is None, output_of(tmp_path)
         yield process, f"http://127.0.0.1:{port}"
     finally:

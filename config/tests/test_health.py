@@ -1,6 +1,7 @@
 """The probes answer whatever the host name, and name the part that does not work."""
 
 import socket
+import threading
 
 import pytest
 from django.test import Client, override_settings
@@ -63,3 +64,21 @@ def test_a_part_that_hangs_is_reported_within_the_time_limit(client, monkeypatch
         listener.close()
     assert response.status_code == 503
     assert response.json()["parts"] == {"database": "ok", "broker": "no answer in time", "storage": "ok"}
+
+
+def test_probes_share_one_thread_for_a_part_that_hangs(client, monkeypatch):
+    started, release = [], threading.Event()
+    monkeypatch.setattr(health, "TIME_LIMIT", 0.2)
+    monkeypatch.setitem(health.CHECKS, "broker", lambda: started.append(1) or (release.wait(60) and None))
+    try:
+        answers = [client.get("/readyz").json()["parts"]["broker"] for _ in range(5)]
+        assert answers == ["no answer in time"] * 5
+        assert len(started) == 1
+    finally:
+        release.set()
+
+
+def test_readyz_checks_again_when_a_check_has_ended(client, monkeypatch):
+    broken = [True, False]
+    monkeypatch.setitem(health.CHECKS, "broker", lambda: 1 / 0 if broken.pop(0) else None)
+    assert [client.get("/readyz").json()["parts"]["broker"] for _ in range(2)] == ["failed", "ok"]

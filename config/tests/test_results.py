@@ -192,7 +192,7 @@ def root() -> Person:
 
 def asked(person: Person, path: str, **query: str) -> dict[str, Any]:
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'test')[1]}")
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'test', 'admin')[1]}")
     response = client.get(f"/api/v1/benchmarks/{path}", query)
     assert response.status_code == 200, response.json()
     found: dict[str, Any] = response.json()

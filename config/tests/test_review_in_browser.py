@@ -196,6 +196,7 @@ def test_what_was_typed_is_there_after_a_reload_a_dead_network_an_ended_session_
     second.locator("#f-reasoning").fill("Another window.")
     expect(second.locator("#saved")).to_have_text(SAVED)
     write("In two windows.")
+    desk.get_by_role("button", name="Compare both").click()
     dialog = desk.locator("#conflict")
     expect(dialog).to_contain_text("Another window.")
     expect(dialog).to_contain_text("In two windows.")

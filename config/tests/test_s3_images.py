@@ -99,6 +99,22 @@ def test_an_old_object_that_an_import_takes_up_again_is_not_pruned_from_under_it
     assert not bucket.exists(f"originals/{other[:2]}/{other}")
 
 
+def test_failed_import_leaves_no_objects(bucket, package):
+    shops = testing.benchmark(2)
+    calls = []
+
+    def fail_with_all_files(done, total):
+        calls.append(len(bucket.listdir("originals")[0]))
+        if len(calls) == 4:  # two of the check, two of the files
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(ingest.ImportStopped):
+        ingest.import_submission(package, benchmark=shops, agent_name="Careful Agent", progress=fail_with_all_files)
+
+    assert calls[-1] > 0
+    assert bucket.listdir("originals")[0] == []
+
+
 def test_the_worker_imports_a_package_from_the_bucket_and_removes_it(upload, bucket, package):
     jobs.import_upload(str(upload.pk))
     upload.refresh_from_db()
@@ -144,11 +160,12 @@ def test_a_package_that_cannot_be_stored_is_refused_in_words(bucket, server, cli
     client.force_login(mira)
     form = {"agent_name": "Agent", "benchmark": shops.pk, "package": SimpleUploadedFile("p.zip", b"PK")}
     page = client.post(reverse("upload-package"), form)
-    assert (page.status_code, "The package could not be stored" in page.content.decode()) == (507, True)
+    assert (page.status_code, "The package could not be stored" in page.content.decode()) == (503, True)
 
-    token = {"Authorization": f"Bearer {ApiToken.issue(mira, 'test')[1]}"}
+    token = {"Authorization": f"Bearer {ApiToken.issue(mira, 'test', 'admin')[1]}"}
     sent = {"benchmark": "shops", "agent": "Agent", "file": SimpleUploadedFile("p.zip", b"PK")}
     answer = Client().post("/api/v1/uploads", sent, headers=token)
-    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (507, "import_stopped")
+    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (503, "import_stopped")
+    assert page["Retry-After"] == answer["Retry-After"] == "10"
     assert not Upload.objects.exists()
     assert Benchmark.objects.get() == shops

@@ -61,6 +61,41 @@ def test_every_variable_of_the_env_template_is_used_by_the_compose_file_and_the_
     assert template == compose
 
 
+# What docker-compose.yml decides itself, since its containers need exactly this.
+DECIDED_BY_COMPOSE = {
+    *("DATABASE_URL", "REDIS_URL", "S3_BUCKET", "S3_ENDPOINT_URL", "S3_REGION"),  # its own services
+    *("ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "BEHIND_PROXY"),  # its own proxy
+    "WEBVERDICT_DATA",  # a folder of the image
+    "INSECURE_HTTP",  # the proxy ends HTTPS
+}
+APPLICATION = ["migrate", "web", "worker", "judge-worker", "beat"]
+ONE_SERVICE_ONLY = {name: ["judge-worker"] for name in ("ANCHOR_FILE", "ANCHOR_WEBHOOK", "ANCHOR_TIME_STAMP")}
+
+
+def test_compose_passes_every_documented_variable_to_the_application():
+    services = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())["services"]
+    documented = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", (BASE_DIR / "docs" / "settings.md").read_text(), re.M))
+    assert documented >= DECIDED_BY_COMPOSE | ONE_SERVICE_ONLY.keys()
+    missing = {
+        f"{service}: {name}"
+        for name in documented - DECIDED_BY_COMPOSE
+        for service in ONE_SERVICE_ONLY.get(name, APPLICATION)
+        if f"${{{name}:" not in str(services[service]["environment"].get(name))
+    }
+    assert not missing
+
+
+UNITS = {"m": 1, "g": 1024}  # in MiB
+
+
+def test_compose_limits_the_memory_of_every_service_to_less_than_8_gib_together():
+    services = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())["services"]
+    limits = {name: service.get("mem_limit", "") for name, service in services.items()}
+    assert not [name for name, limit in limits.items() if not re.fullmatch(r"\d+[mg]", limit)]
+    del limits["migrate"]  # ends before the others start
+    assert sum(int(limit[:-1]) * UNITS[limit[-1]] for limit in limits.values()) <= 8 * 1024
+
+
 def test_the_web_server_of_the_compose_file_may_start_runs_and_knows_no_key(monkeypatch, settings):
     services = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())["services"]
     given = {name: service.get("environment", {}) for name, service in services.items()}
@@ -189,10 +224,17 @@ def test_the_header_of_a_proxy_counts_only_when_there_is_one(tmp_path):
     assert setting(tmp_path, shown, **PRODUCTION, BEHIND_PROXY="1") == "True"
 
 
+def test_hsts_of_subdomains_and_preload_are_settings_of_their_own(tmp_path):
+    shown = "s.SECURE_HSTS_SECONDS > 0, s.SECURE_HSTS_INCLUDE_SUBDOMAINS, s.SECURE_HSTS_PRELOAD"
+    assert setting(tmp_path, shown, **PRODUCTION) == "True False False"
+    assert setting(tmp_path, shown, **PRODUCTION, HSTS_INCLUDE_SUBDOMAINS="1") == "True True False"
+    assert setting(tmp_path, shown, **PRODUCTION, HSTS_PRELOAD="1") == "True False True"
+
+
 def test_images_go_to_s3_when_a_bucket_is_named(tmp_path):
     shown = "s.STORAGES['default']['BACKEND'], s.STORAGES['default']['OPTIONS']['endpoint_url']"
     given = {"S3_BUCKET": "images", "S3_ENDPOINT_URL": "http://store:9000"}
-    assert setting(tmp_path, shown, **given) == "storages.backends.s3.S3Storage http://store:9000"
+    assert setting(tmp_path, shown, **given) == "config.store.Store http://store:9000"
 
 
 def test_the_deployment_checks_find_nothing_in_production(tmp_path):

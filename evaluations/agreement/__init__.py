@@ -7,7 +7,7 @@ in a file and on a terminal.
 
 from evaluations.agreement.groups import CHOSEN_BY_LABELS, GROUPS
 from evaluations.agreement.people import MOST_PAIRS
-from evaluations.agreement.results import REASONS, Adjudications, Agreement, Annotator, Group, Pair
+from evaluations.agreement.results import REASONS, Adjudications, Agreement, Annotator, Group, Informed, Pair
 from evaluations.agreement.whole import agreement
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Agreement",
     "Annotator",
     "Group",
+    "Informed",
     "Pair",
     "agreement",
 ]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from math import hypot
 
 from annotation.models.states import State
 from annotation.records import Verdict
 from evaluations.agreement.measuring import made_elsewhere, rate, share
 from evaluations.agreement.results import REASONS, Adjudications
 from evaluations.cases import Case
-from evaluations.statistics import Measure
+from evaluations.statistics import Measure, Sample, hits_left
 
 NEVER_BLIND = "no drawn spot check was judged blind"
 
@@ -97,19 +96,12 @@ def _draws(reviewed: Iterable[Case]) -> list[_Draw]:
 
 
 def _expected(draws: Sequence[_Draw]) -> Measure:
-    """The rate of every draw times its own unchecked, summed.
+    """The rate of every draw times its own unchecked, summed, with the interval of `hits_left`.
 
-    The distances of the sum from its bounds are the roots of the summed squares of those of its parts, as for any sum
-    of independent estimates with Wilson's intervals. Source: Zou and Donner (2008), Statistics in Medicine 27,
-    1693-1702. A draw without a blind check has no rate: it is left out, and counted as `Adjudications.unknown`.
+    A draw without a blind check has no rate: it is left out, and counted as `Adjudications.unknown`.
     """
     known = [draw for draw in draws if draw.checked]
     number = sum(draw.unchecked for draw in known)
     if not known or (not number and any(draw.unchecked for draw in draws)):
         return Measure.missing(NEVER_BLIND)
-    parts = [(draw.unchecked, rate(draw.missed, draw.checked, NEVER_BLIND)) for draw in known]
-    value = sum(times * (part.value or 0.0) for times, part in parts)
-    below = hypot(*(times * ((part.value or 0.0) - (part.low or 0.0)) for times, part in parts))
-    above = hypot(*(times * ((part.high or 0.0) - (part.value or 0.0)) for times, part in parts))
-    checked = sum(draw.checked for draw in known)
-    return Measure(value, checked, low=max(0.0, value - below), high=min(float(number), value + above))
+    return hits_left([Sample(draw.unchecked, draw.missed, draw.checked) for draw in known])

@@ -11,6 +11,10 @@ from evaluations.cases import Rules
 from evaluations.statistics import Measure
 
 Table = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
+# Raised when a formula changes, so that whoever checks a stored report knows which one it was made by. 2: the interval
+# of ``expected_missed`` is that of a finite population.
+FIGURES_VERSION = 2
+JUDGES = ("agree", "disagree", "divided", "no verdict")  # what the judgments shown say of the label
 REASONS = ("disputes", "drawn", "flagged")  # why an adjudicator looks at a case, the first one that applies
 
 
@@ -137,6 +141,65 @@ class Adjudications:
 
 
 @dataclass(frozen=True, slots=True)
+class InformedCounts:
+    """Labels whose annotator was ``shown`` judgments, by how these relate to the label (one of `JUDGES`, or "all").
+
+    ``changed`` is the share of the annotators who decided; ``table[blind][informed]`` counts their verdicts.
+    """
+
+    judges: str
+    shown: int
+    changed: Measure
+    table: Table
+
+    @property
+    def kept(self) -> int:
+        return self.changed.n - (self.changed.hits or 0)
+
+    def as_json(self) -> dict[str, Any]:
+        counts = {"judges": self.judges, "shown": self.shown, "decided": self.changed.n, "kept": self.kept}
+        return counts | {"changed": self.changed.as_json(), "table": [list(row) for row in self.table]}
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """One annotator's decision after seeing the verdicts of ``judges`` about a trajectory."""
+
+    task_id: str
+    agent: str
+    annotator: str
+    blind: Verdict
+    judges: tuple[Verdict, ...]
+    informed: Verdict
+    reason: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "task_id": self.task_id,
+            "agent": self.agent,
+            "annotator": self.annotator,
+            "blind": int(self.blind),
+            "judges": [int(verdict) for verdict in self.judges],
+            "informed": int(self.informed),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Informed:
+    """Opinions after seeing judgments: ``groups`` are all labels, then those of each of `JUDGES`."""
+
+    groups: list[InformedCounts]
+    opinions: list[Opinion]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "groups": [group.as_json() for group in self.groups],
+            "opinions": [opinion.as_json() for opinion in self.opinions],
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """Everything about one set of cases. ``scope`` says in words which; ``undecided`` have labels and no verdict.
 
@@ -155,6 +218,7 @@ class Agreement:
     undecided: int
     listed_pair: Pair | None = None
     pairs_left_out: int = 0
+    informed: Informed | None = None  # None where nobody was shown judgments
 
     def as_json(self) -> dict[str, Any]:
         """The overall figures, then everything else; rates are fractions, intervals 95 %."""
@@ -164,6 +228,7 @@ class Agreement:
         return {
             "scope": self.scope,
             "rules": self.rules.value,
+            "figures_version": FIGURES_VERSION,
             **self.overall.as_json(),
             "undecided": self.undecided,
             "pairs": [pair.as_json() for pair in self.pairs],
@@ -172,6 +237,7 @@ class Agreement:
             "groups": groups,
             "annotators": [annotator.as_json() for annotator in self.annotators],
             "adjudications": None if self.adjudications is None else self.adjudications.as_json(),
+            "informed": None if self.informed is None else self.informed.as_json(),
         }
 
 

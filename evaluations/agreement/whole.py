@@ -9,6 +9,7 @@ from typing import Any
 from evaluations.agreement import people
 from evaluations.agreement.decisions import adjudications
 from evaluations.agreement.groups import overall_and_groups
+from evaluations.agreement.informed import count_opinions
 from evaluations.agreement.results import Agreement
 from evaluations.cases import Case, Rules
 from evaluations.statistics import Measure
@@ -32,6 +33,7 @@ def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -
         undecided=sum(case.final is None for case in labelled),
         listed_pair=people.listed_pair(labelled),
         pairs_left_out=left_out,
+        informed=count_opinions(labelled),
     )
     return _rounded(found) if rules is Rules.PUBLISHED else found
 

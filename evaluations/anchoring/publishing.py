@@ -15,8 +15,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, OuterRef, Q, Subquery
-from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Event, Submission
 from evaluations.anchoring.files import append_line
 from evaluations.anchoring.heads import Head, statement
@@ -117,7 +117,7 @@ def changed(method: Anchor.Method) -> list[Head]:
 def _taken(place: Place, head: Head) -> Anchor | None:
     """The row of the publication that is ours now; None where another has published it, or is at it."""
     mine = Anchor.objects.filter(submission=head.submission, method=place.method)
-    now = timezone.now()
+    now = clock.now()
     news = {"sequence": head.sequence, "head": head.head, "target": place.target, "error": BEGUN, "published_at": now}
     try:
         with transaction.atomic():

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from annotation import access
 from annotation.api.ground import Listing, View
+from annotation.api_tokens import Scope
 from annotation.ingest import ImportStopped
 from annotation.models import Person
 from annotation.problem_details import Refused
@@ -237,6 +238,7 @@ class AuditSampleSerializer(serializers.Serializer):
 class Audits(Listing):
     """The audits that the caller reads, newest first; and opening another bundle, or checking one again."""
 
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = AuditSerializer
     parser_classes = [MultiPartParser]
 
@@ -262,7 +264,7 @@ class Audits(Listing):
             upload = uploads.receive(request.user, file, known(**sent.validated_data))
         except ImportStopped as error:
             stopped = Problem("import_stopped", str(error), "bundle")
-            raise Refused(str(error), [stopped], status.HTTP_507_INSUFFICIENT_STORAGE) from error
+            raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error
         where = request.build_absolute_uri(reverse("api-bundle-upload", args=[upload.pk]))
         return Response(BundleUploadSerializer(upload).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
 
@@ -270,6 +272,7 @@ class Audits(Listing):
 class BundleUploadStatus(View):
     """A bundle on its way in, for who sent it."""
 
+    scopes = {"GET": Scope.READ, "DELETE": Scope.WRITE}
     serializer_class = BundleUploadSerializer
 
     def get(self, request: Request, pk: Any) -> Response:
@@ -287,6 +290,7 @@ class BundleUploadStatus(View):
 class AuditDetail(View):
     """One audit."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = AuditDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -297,6 +301,7 @@ class AuditDetail(View):
 class AuditSample(View):
     """The sample of an audit."""
 
+    scopes = {"POST": Scope.ADMIN}
     serializer_class = AuditSampleSerializer
 
     @extend_schema(request=AuditSampleSerializer, responses={201: AuditDetailSerializer})
@@ -317,6 +322,7 @@ class AuditorSerializer(serializers.Serializer):
 class Auditors(View):
     """Who reads an audit too."""
 
+    scopes = {"POST": Scope.ADMIN}
     serializer_class = AuditorSerializer
 
     @extend_schema(request=AuditorSerializer, responses={201: AuditorSerializer})
@@ -336,6 +342,7 @@ class Auditors(View):
 class AuditDecisions(View):
     """What the auditor says."""
 
+    scopes = {"POST": Scope.ADMIN}
     serializer_class = AuditDecisionSerializer
 
     @extend_schema(request=AuditDecisionSerializer, responses={201: AuditDecisionSerializer})

@@ -15,6 +15,7 @@ from annotation import access
 from annotation.access import Role
 from annotation.api.ground import View
 from annotation.api.serializers import ProblemSerializer
+from annotation.api_tokens import Scope
 from annotation.problem_details import Refused
 from evaluations.access import claims_may_be_shown
 from evaluations.api.exporting import AnyFile
@@ -65,6 +66,7 @@ class EvidenceFilters(serializers.Serializer):
 class EvidenceFile(View):
     """The evidence bundle of a submission."""
 
+    scopes = {"GET": Scope.READ}
     renderer_classes = [JSONRenderer, AnyFile]
     serializer_class = EvidenceFilters
     filters = EvidenceFilters
@@ -82,6 +84,7 @@ class EvidenceFile(View):
 class Claims(View):
     """What an evidence bundle of the submission would show."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = ClaimsSerializer
 
     def get(self, request: Request, pk: int) -> Response:

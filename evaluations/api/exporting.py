@@ -17,6 +17,7 @@ from annotation import access
 from annotation.access import Role
 from annotation.api.ground import View
 from annotation.api.serializers import ProblemSerializer
+from annotation.api_tokens import Scope
 from annotation.problem_details import Refused
 from evaluations import exports_v2
 from evaluations.download import download, prepare_download
@@ -47,6 +48,7 @@ class AnyFile(JSONRenderer):
 class ExportCheck(View):
     """What a submission lacks for an export."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = ExportCheckSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -66,6 +68,7 @@ class ExportCheck(View):
 class ExportFile(View):
     """A submission as a file."""
 
+    scopes = {"GET": Scope.READ}
     renderer_classes = [JSONRenderer, AnyFile]
     serializer_class = ExportFilters
     filters = ExportFilters
@@ -95,8 +98,9 @@ class ExportFile(View):
 class Nowhere(APIView):
     """An address that the API does not have, answered with problem details like every other error."""
 
-    schema = None
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
+    scopes = dict.fromkeys(["GET", "POST", "PUT", "PATCH", "DELETE"], Scope.READ)
+    schema = None
 
     def get(self, request: Request, rest: str) -> Response:
         raise Http404("There is no such address in the API.")

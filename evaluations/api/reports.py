@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from annotation import access as people_access
 from annotation.api.ground import View
+from annotation.api_tokens import Scope
 from annotation.models import Benchmark, Submission
 from annotation.workflow import Conflict
 from evaluations import access, agreement, comparison
@@ -97,6 +98,7 @@ def judge_named(text: str, cases: Sequence[Case], benchmark: str) -> Judge:
 class SubmissionAgreement(Report):
     """How far the annotators of a submission agree on their blind labels, and what QA made of them."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = AgreementSerializer
     filters = SubmissionFilters
 
@@ -111,6 +113,7 @@ class SubmissionAgreement(Report):
 class SubmissionComparison(Report):
     """How far a judge agrees with the final verdicts of a submission."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = ComparisonSerializer
     filters = SubmissionJudgeFilters
 
@@ -149,6 +152,7 @@ class OfBenchmark(Report):
 class BenchmarkAgreement(OfBenchmark):
     """How far people agree, over the submissions of a benchmark and over labels made elsewhere."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = AgreementSerializer
     filters = BenchmarkFilters
 
@@ -162,6 +166,7 @@ class BenchmarkAgreement(OfBenchmark):
 class BenchmarkComparison(OfBenchmark):
     """How far a judge agrees with people, over the agents of a benchmark."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = ComparisonSerializer
     filters = BenchmarkJudgeFilters
 
@@ -176,6 +181,7 @@ class BenchmarkComparison(OfBenchmark):
 class Judges(OfBenchmark):
     """Every judge of a benchmark: how far it agrees with people, what it covers and costs, and how it ranks agents."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = JudgesSerializer
     filters = BenchmarkFilters
 
@@ -189,6 +195,7 @@ class Judges(OfBenchmark):
 class Agents(OfBenchmark):
     """How good the agents of a benchmark are."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = AgentsSerializer
     filters = RankingFilters
 

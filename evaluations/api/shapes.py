@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from evaluations.agreement.results import JUDGES
 from evaluations.cases import Rules
 from evaluations.comparison import Label2
 
@@ -138,11 +139,42 @@ class AdjudicationsSerializer(serializers.Serializer):
     )
 
 
+class InformedCountsSerializer(serializers.Serializer):
+    """Labels whose annotator was shown judgments, all or by how the judges relate to the label."""
+
+    judges = serializers.ChoiceField(choices=["all", *JUDGES])
+    shown = Count()
+    decided = Count()
+    kept = Count()
+    changed = MeasureSerializer(help_text="Of those who decided.")
+    table = CountTable(help_text="Rows: the blind label, 0 to 2; columns: the opinion after seeing judgments.")
+
+
+class OpinionSerializer(serializers.Serializer):
+    """One annotator's decision after seeing judgments."""
+
+    task_id = serializers.CharField()
+    agent = serializers.CharField()
+    annotator = serializers.CharField(help_text="The pseudonym.")
+    blind = serializers.IntegerField(min_value=0, max_value=2)
+    judges = serializers.ListField(child=serializers.IntegerField(min_value=0, max_value=2))
+    informed = serializers.IntegerField(min_value=0, max_value=2)
+    reason = serializers.CharField(allow_blank=True)
+
+
+class InformedSerializer(serializers.Serializer):
+    """Opinions of annotators on their own labels after seeing judgments."""
+
+    groups = InformedCountsSerializer(many=True)
+    opinions = OpinionSerializer(many=True)
+
+
 class AgreementSerializer(GroupSerializer):
     """How far people agree on blind labels, the same as `agreement --json` prints."""
 
     scope = serializers.CharField(help_text="Which cases these are, in words.")
     rules = serializers.ChoiceField(choices=RULES)
+    figures_version = Count(help_text="The version of the formulas: 2.")
     undecided = Count(help_text="Cases with labels and without a final verdict.")
     pairs = PairSerializer(many=True)
     pairs_left_out = Count(help_text="Pairs beyond the first 500.")
@@ -150,6 +182,7 @@ class AgreementSerializer(GroupSerializer):
     groups = serializers.DictField(child=NamedGroupSerializer(many=True))
     annotators = AnnotatorSerializer(many=True)
     adjudications = AdjudicationsSerializer(allow_null=True, help_text="Null for labels made elsewhere.")
+    informed = InformedSerializer(allow_null=True, help_text="Null where nobody was shown judgments.")
 
 
 # --- judges ----------------------------------------------------------------------------------------------------------
@@ -285,7 +318,7 @@ class ComparisonSerializer(serializers.Serializer):
     overall = AgentRowSerializer(many=True, help_text="All agents pooled.")
     average = AverageSerializer()
     groups = serializers.DictField(child=GroupRowSerializer(many=True))
-    flips = MeasureSerializer()
+    flips = MeasureSerializer(help_text="How often two repetitions on a case differ; hits: cases in which any do.")
     costs = CostsSerializer()
     key_points = KeyPointsSerializer()
     calibration = BinSerializer(many=True)
@@ -371,7 +404,7 @@ class JudgeStandingSerializer(serializers.Serializer):
     rows = AgentRowSerializer(many=True)
     overall = AgentRowSerializer(many=True, help_text="All agents pooled.")
     average = AverageSerializer()
-    flips = MeasureSerializer()
+    flips = MeasureSerializer(help_text="How often two repetitions on a case differ; hits: cases in which any do.")
     costs = CostsSerializer()
     coverage = ByRuleSerializer(help_text="Of the decided cases those that it has scored.")
     tau = ByRuleSerializer(
@@ -390,8 +423,10 @@ class VersusSerializer(serializers.Serializer):
     first_only = Count()
     second_only = Count()
     neither = Count()
-    p = MeasureSerializer(help_text="McNemar's test.")
-    exact = serializers.BooleanField(help_text="By the binomial distribution; else by chi-square.")
+    p = MeasureSerializer(help_text="McNemar's test, or, with `by_task`, a test that swaps the two task by task.")
+    exact = serializers.BooleanField(help_text="Every outcome was counted; else by chi-square or `permutations`.")
+    by_task = serializers.BooleanField(help_text="Whole tasks were swapped: some task counts more than once.")
+    permutations = Count(allow_null=True, help_text="How many swaps were drawn; null where none were.")
     difference = MeasureSerializer(help_text="Agreement of the first minus that of the second.")
     same = MeasureSerializer(help_text="How often the two say the same.")
 

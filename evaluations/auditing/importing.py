@@ -19,6 +19,7 @@ from django.utils import timezone
 from annotation import access, blinding, ingest, jobs, screenshots
 from annotation.models import Agent, Benchmark, Submission
 from annotation.records import Problem
+from annotation.saving import saving
 from annotation.workflow.configuring import MOST_LABELS
 from annotation.workflow.erasing import lock_account
 from annotation.workflow.ground import Role, join
@@ -140,11 +141,16 @@ def _open(opening: _Opening) -> Audit:
     if (open_already := _checked_again(opening)) is not None:
         return open_already
     _bounded(opening)
-    left_out = LeftOut()
     try:
-        kept = keep_files(opening.package, opening.lines, left_out)
+        return _save(opening)
     except screenshots.STORE_ERRORS as error:  # said at once: `opened` would take it for a fault of the bundle
         raise ingest.stopped(error, "The bundle was not opened, and nothing of it was kept") from error
+
+
+@saving()
+def _save(opening: _Opening) -> Audit:
+    left_out = LeftOut()
+    kept = keep_files(opening.package, opening.lines, left_out)
     try:
         with transaction.atomic():
             access.require_creator(lock_account(opening.person))

@@ -201,5 +201,6 @@ def _judgment(ground: Ground, run: _Run, line: Document, item: RunItem | None) -
         score=line["score"],
         model=run.judge.model,
         imported={} if item is None else None,
+        status_not_stated=line.get("status_not_stated", False),
         made_at=when(line["judged_at"]),
     )

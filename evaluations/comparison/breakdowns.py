@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -13,10 +14,10 @@ from annotation.records import Verdict
 from evaluations.cases import Case, lengths
 from evaluations.comparison.clusters import by_task, rate, several_agents
 from evaluations.comparison.evidence import cited_steps
-from evaluations.comparison.results import GROUPS, Bin, Costs, Difference, Judged, Key, Pairs, Row, Said
+from evaluations.comparison.results import GROUPS, Bin, Costs, Difference, Flips, Judged, Key, Pairs, Row, Said
 from evaluations.comparison.rows import both, by
 from evaluations.naming import FAILURE_TYPE_NAMES, LEVELS, NOT_KNOWN, natural
-from evaluations.statistics import Measure
+from evaluations.statistics import Measure, mean_of_items
 
 BUCKETS = ((0, "0"), (1, "1-5"), (6, "6-10"), (11, "11-20"), (21, "21-40"), (41, "41 and more"))  # from, name
 STARTS = [start for start, _ in BUCKETS]
@@ -80,16 +81,27 @@ def differences(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Difference]:
 # --- how steady, how dear --------------------------------------------------------------------------------------------
 
 
-def flips(said: Mapping[Key, Judged], cases: Sequence[Case]) -> Measure:
-    """Of the cases with two or more verdicts of one run, those whose verdicts differ; unscored ones are no verdicts."""
+def flips(said: Mapping[Key, Judged], cases: Sequence[Case]) -> Flips:
+    """How often two verdicts of one run on a case differ; unscored repetitions are no verdicts.
+
+    Of a case with r >= 2 verdicts, r_c of them c, the share of its pairs that differ is
+    1 - sum_c r_c (r_c - 1) / (r (r - 1)); the rate is its mean over these cases, which does not grow with r.
+    """
     shared = several_agents(cases)
-    several = []
+    tasks, shares = [], []
     for case in cases:
         told = said.get(case.key)
         verdicts = [verdict for verdict in told.repeated if verdict is not None] if told is not None else []
-        if len(verdicts) > 1:
-            several.append((case.task_id if shared else case.key, len(set(verdicts)) > 1))
-    return rate(several) if several else Measure.missing("no case was judged more than once")
+        if (pairs := len(verdicts) * (len(verdicts) - 1)) > 0:
+            tasks.append(case.task_id if shared else case.key)
+            shares.append(1 - sum(times * (times - 1) for times in Counter(verdicts).values()) / pairs)
+    if not shares:
+        return Flips(Measure.missing("no case was judged more than once"), 0)
+    differing = sum(share > 0 for share in shares)
+    if set(shares) <= {0.0, 1.0}:  # as of all cases with two repetitions
+        found = rate([(task, share > 0) for task, share in zip(tasks, shares, strict=True)])
+        return Flips(replace(found, hits=None), differing)
+    return Flips(mean_of_items(Measure(fmean(shares), len(shares)), shares, tasks), differing)
 
 
 def costs(said: Iterable[Judged]) -> Costs:

@@ -58,7 +58,12 @@ def compare(
         calibration=breakdowns.calibration(pairs, said) if details else [],
         differences=breakdowns.differences(pairs, said) if details else [],
         after_evidence=decided_after_looking(judge, cases, said),
+        status_not_stated=sum(case.final is not None and _not_stated(said.get(case.key)) for case in cases),
     )
+
+
+def _not_stated(told: Judged | None) -> bool:
+    return told is not None and told.status_not_stated
 
 
 def _shown(rows: Sequence[Row], rules: Rules) -> list[Row]:

@@ -131,13 +131,14 @@ class _Told:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     def judged(self) -> Judged:
-        *_, pk, verdict, score, _, _ = self.rows[0]
+        *_, not_stated, pk, verdict, score, _, _ = self.rows[0]
         return Judged(
             judgment=pk,
             verdict=_verdict(verdict),
             score=score,
             repeated=tuple([_verdict(row[VERDICT]) for row in self.rows]),
             spent=tuple([(row[-2], None if row[-1] is None else float(row[-1])) for row in self.rows]),
+            status_not_stated=not_stated,
         )
 
 
@@ -148,7 +149,7 @@ def _verdict(number: int | None) -> Verdict | None:
     return None if number is None else _VERDICTS[number]
 
 
-_SAID = ("pk", "verdict", "score", "tokens", "cost")  # the last columns of every row
+_SAID = ("status_not_stated", "pk", "verdict", "score", "tokens", "cost")  # the last columns of every row
 VERDICT = _SAID.index("verdict") - len(_SAID)
 
 

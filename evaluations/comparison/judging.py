@@ -11,7 +11,7 @@ from evaluations.comparison.attempts import Attempts, attempts
 from evaluations.comparison.comparing import compare
 from evaluations.comparison.judged import judged
 from evaluations.comparison.results import Comparison, Label2, Row, Standing, Versus
-from evaluations.comparison.rows import ceiling
+from evaluations.comparison.rows import ceiling, paired
 from evaluations.comparison.standings import ranking, standings, versus
 from evaluations.statistics import Measure, wilson
 from judges.models import Judge
@@ -37,7 +37,7 @@ class Judging:
     def as_json(self) -> dict[str, Any]:
         """Its rows as a comparison has them, without what is the same for all judges and what is left out here."""
         told = self.comparison.as_json()
-        kept = ("judge", "fingerprint", "rows", "overall", "average", "flips", "costs")
+        kept = ("judge", "fingerprint", "rows", "overall", "average", "flips", "costs", "status_not_stated")
         return {name: told[name] for name in kept} | {
             "coverage": {rule.value: self.covered(rule).as_json() for rule in Label2},
             "tau": {rule.value: each.as_json() for rule, each in self.tau.items()},
@@ -84,8 +84,9 @@ def judging(
     found = []
     for judge in judges:
         told = said[judge.pk]
+        pairs = paired(cases, told)
         compared = compare(judge, cases, scope, benchmark=benchmark, rules=rules, details=False, said=told)
-        found.append(Judging(str(judge), compared, {rule: ranking(compared.rows, rule) for rule in Label2}))
+        found.append(Judging(str(judge), compared, {rule: ranking(pairs, rule) for rule in Label2}))
     return Judges(
         scope=scope,
         benchmark=benchmark,

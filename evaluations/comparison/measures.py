@@ -18,10 +18,23 @@ MEASURES = (  # in the order of the JSON
 COEFFICIENTS = ("kappa",)  # all others are rates, or the difference of two
 
 
+ROUNDED_TWICE = ("agreement",)  # the accuracy of published tables
+
+
 def rounded(name: str, value: float) -> float:
-    """A rate is a percentage with one digit, rounded twice and half to even, and stays a fraction; a coefficient has
-    four digits."""
-    return round(value, 4) if name in COEFFICIENTS else round(round(value, 4) * 100, 1) / 100
+    """Return a rate as a fraction whose percentage has one digit, half to even, a coefficient with four digits.
+
+    Published accuracies are ``round(round(x, 4) * 100, 1)``, all other rates ``round(100 * x, 1)``: 170/189 is 89.9.
+    """
+    if name in COEFFICIENTS:
+        return round(value, 4)
+    return round(100 * (round(value, 4) if name in ROUNDED_TWICE else value), 1) / 100
+
+
+def published_f1(precision: float, recall: float) -> float:
+    """Return ``2 p r / (p + r)`` of precision and recall that are rounded to four digits first; 0 where both are 0."""
+    p, r = round(precision, 4), round(recall, 4)
+    return 2 * p * r / (p + r) if p + r else 0.0
 
 
 def percent(name: str, value: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from evaluations.comparison.measures import COEFFICIENTS, MEASURES, rounded
+from evaluations.comparison.measures import COEFFICIENTS, MEASURES, published_f1, rounded
 from evaluations.comparison.results import Average, Row
 from evaluations.statistics import Measure
 
@@ -24,6 +24,9 @@ def with_zeros(row: Row) -> Row:
 def row(found: Row) -> Row:
     """Rounded, without intervals, and no rate undefined."""
     zeros = with_zeros(found)
+    if zeros.precision.value is not None and zeros.recall.value is not None:
+        f1 = replace(zeros.f1, value=published_f1(zeros.precision.value, zeros.recall.value))
+        zeros = replace(zeros, f1=f1)
     measures: dict[str, Any] = {name: _measure(name, getattr(zeros, name)) for name in MEASURES}
     return replace(zeros, **measures)
 

@@ -37,7 +37,7 @@ class Judged:
 
     ``verdict`` None is unscored, or with ``error`` never answered. ``repeated`` are the verdicts of all repetitions of
     that run, and ``spent`` the tokens and US dollars of each, None where it does not say. ``step`` is the first step
-    that it cites as proof, read for differences only.
+    that it cites as proof, read for differences only. ``status_not_stated`` as in `Judgment`.
     """
 
     judgment: int | None  # primary key
@@ -47,6 +47,7 @@ class Judged:
     repeated: tuple[Verdict | None, ...] = ()
     spent: tuple[tuple[int | None, float | None], ...] = ()
     step: int | None = None
+    status_not_stated: bool = False
 
 
 class Said(Enum):
@@ -216,15 +217,28 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Flips:
+    """``rate``: how often two repetitions on a case differ; ``differing`` of its ``rate.n`` cases are not all alike."""
+
+    rate: Measure
+    differing: int
+
+    def as_json(self) -> dict[str, Any]:
+        hits = {} if self.rate.value is None else {"hits": self.differing}
+        return self.rate.as_json() | hits
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """One judge against people. ``undecided`` cases have labels and no final verdict.
 
-    ``rows`` has every agent twice, once under each rule for label 2; ``overall`` pools all agents. ``flips``: cases
-    whose repetitions do not all give the same verdict, of those with two or more. ``groups`` are breakdowns over all
+    ``rows`` has every agent twice, once under each rule for label 2; ``overall`` pools all agents. ``flips`` is
+    of the cases with two or more repetitions. ``groups`` are breakdowns over all
     agents, by the names of GROUPS, under both rules. ``benchmark`` is a slug. Under `Rules.PUBLISHED` the rates of rows
     and averages are rounded as in published tables, have no interval, and are 0 where their denominator is; still they
     are fractions. ``flips``, ``key_points`` and ``calibration`` are neither rounded nor without intervals.
     ``after_evidence`` counts cases that were decided by somebody who had opened what the judge goes by.
+    ``status_not_stated`` counts decided cases whose verdict of the judge is one that its reply does not state.
     """
 
     scope: str
@@ -237,12 +251,13 @@ class Comparison:
     overall: list[Row]
     averages: list[Average]
     groups: dict[str, list[Row]]
-    flips: Measure
+    flips: Flips
     costs: Costs
     key_points: KeyPoints
     calibration: list[Bin]
     differences: list[Difference]
     after_evidence: int = 0
+    status_not_stated: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """As `compare --json` prints it and the API answers."""
@@ -255,6 +270,7 @@ class Comparison:
             "rules": rules.value,
             "undecided": self.undecided,
             "decided_after_network_evidence": self.after_evidence,
+            "status_not_stated": self.status_not_stated,
             "rows": [each.as_json("agent", rules) for each in self.rows],
             "overall": [each.as_json("agent", rules) for each in self.overall],
             "average": _averages(self.averages, rules),
@@ -286,7 +302,8 @@ def _averages(averages: Sequence[Average], rules: Rules) -> dict[str, Any]:
 class Versus:
     """Two judges on the cases that both have scored and people have decided, under one rule for label 2.
 
-    ``first_only`` and ``second_only`` count where only that one agrees with people. ``p`` is McNemar's, exact for few.
+    ``first_only`` and ``second_only`` count where only that one agrees with people. ``p`` is McNemar's, exact for
+    few; ``by_task``: of a test that swaps the two task by task, ``permutations`` times where that is not ``exact``.
     ``difference`` is the first one's agreement minus the second's.
     """
 
@@ -302,6 +319,8 @@ class Versus:
     exact: bool
     difference: Measure
     same: Measure  # how often the two say the same
+    by_task: bool = False
+    permutations: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

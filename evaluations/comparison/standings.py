@@ -15,10 +15,10 @@ from annotation.records import Verdict
 from evaluations.cases import Case
 from evaluations.comparison.clusters import counted, several_agents
 from evaluations.comparison.judged import judged
-from evaluations.comparison.results import Judged, Key, Label2, Row, Standing, Versus
+from evaluations.comparison.results import Judged, Key, Label2, Pairs, Said, Standing, Versus
 from evaluations.comparison.rows import PEOPLE
 from evaluations.naming import NOT_KNOWN, level_order, natural
-from evaluations.statistics import Measure, kendall_tau, mcnemar, paired_difference, wilson
+from evaluations.statistics import Measure, paired_difference, paired_test, ranking_by_task, wilson
 from evaluations.statistics.tally import Integers
 from judges.models import Judge
 
@@ -85,15 +85,26 @@ def _best_first(standing: Standing) -> tuple[Any, ...]:
     return rate is None, standing.judged, -(rate or 0), natural(standing.agent)
 
 
-def ranking(rows: Iterable[Row], rule: Label2) -> Measure:
-    """Kendall's tau-b of the agents' success rates by people and by a judge, from the rows of its comparison.
+def ranking(pairs: Pairs, rule: Label2) -> Measure:
+    """Kendall's tau-b of the agents' success rates by people and by a judge, from what `paired` gives.
 
     Both rates of an agent are those of the same cases, that people have decided and the judge has scored, under that
-    rule for label 2. Agents without any are left out.
+    rule for label 2. Agents without any are left out. The interval is that of drawing tasks.
     """
-    cells = [row.confusion for row in rows if row.human_label_2 is rule and row.n]
-    people = [(each.tp + each.fn) / each.n for each in cells]  # of rows that may be rounded, which would make ties
-    return kendall_tau(people, [(each.tp + each.fp) / each.n for each in cells])
+    scored = [
+        (case, human is Verdict.SUCCESS, said is Said.SUCCESS)
+        for case, human, said in pairs
+        if said in (Said.SUCCESS, Said.NO_SUCCESS) and not (rule is Label2.EXCLUDED and human is Verdict.NOT_EXECUTABLE)
+    ]
+    agents = {name: number for number, name in enumerate(sorted({case.agent_name for case, _, _ in scored}))}
+    tasks = {name: number for number, name in enumerate(sorted({case.task_id for case, _, _ in scored}))}
+    people, judge, cases = np.zeros((3, len(tasks), len(agents)), np.int64)
+    for case, by_people, by_judge in scored:
+        place = tasks[case.task_id], agents[case.agent_name]
+        people[place] += by_people
+        judge[place] += by_judge
+        cases[place] += 1
+    return ranking_by_task(people, judge, cases)
 
 
 # --- judge against judge ---------------------------------------------------------------------------------------------
@@ -159,7 +170,7 @@ def _versus(first: _Marked, second: _Marked, rule: Label2, tasks: Integers, kept
     clusters, _ = counted(tasks[shared], (2 * first.marks + second.marks)[shared], 4)
     both, first_only, second_only, neither = clusters.sum(axis=0).tolist()
     same = np.stack([clusters[:, [0, 3]].sum(axis=1), clusters[:, [1, 2]].sum(axis=1)], axis=1)
-    test = mcnemar(first_only, second_only)
+    test = paired_test(clusters[:, [1, 2]])
     return Versus(
         first=first.judge,
         second=second.judge,
@@ -173,4 +184,6 @@ def _versus(first: _Marked, second: _Marked, rule: Label2, tasks: Integers, kept
         exact=test.exact,
         difference=paired_difference(both, first_only, second_only, neither, clusters=clusters),
         same=wilson(both + neither, int(clusters.sum()), same),  # two verdicts: who is wrong with another says the same
+        by_task=test.by_task,
+        permutations=test.permutations,
     )

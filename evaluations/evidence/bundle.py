@@ -47,7 +47,7 @@ def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
 
 def members(submission: Submission, bundle: Bundle) -> list[Member]:
     """Every file but those that list the others, in the order of `verifier.parts.PARTS`."""
-    files = _from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
+    files = from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
     texts = _texts(submission, bundle)
     paths = {"README.md", STREAMED, *texts, *(member.path for member in files)}
     texts["README.md"] = readme(bundle.submission, {*paths, CRATE, MANIFEST, SIGNATURE})
@@ -91,7 +91,7 @@ def canonical_line(document: Document) -> bytes:
 # --- out of the store ------------------------------------------------------------------------------------------------
 
 
-def _from_store(submission: Submission) -> list[Member]:
+def from_store(submission: Submission) -> list[Member]:
     """Covered pictures in place of their originals, which are in no file then: not as an attachment either."""
     covered = redactions.holding(submission)
     found = []
@@ -118,7 +118,7 @@ def _read(path: str, sha256: str, size: int) -> Iterator[bytes]:
     """The bytes of a stored file; ExportStopped where it is gone, or is not what its name says."""
     taken, hashed = 0, hashlib.sha256()
     try:
-        with screenshots.open_original(sha256) as stream:
+        with screenshots.open_unverified(sha256) as stream:
             while chunk := stream.read(AT_ONCE):
                 taken += len(chunk)
                 hashed.update(chunk)

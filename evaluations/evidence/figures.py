@@ -10,30 +10,33 @@ from evaluations.comparison import compare, judges_of
 from evaluations.comparison.judged import judged
 from evaluations.verifier.documents import Document
 
+NOT_STATED = "status_not_stated"
 HINTS = ("competence", "trust")  # estimates for QA; nobody can compute them again without NumPy
 
 
 def agreement(submission: Submission) -> Document:
-    """reports/agreement.json: `agreement --submission ID --json` without scope, groups and hints."""
+    """reports/agreement.json: `agreement --submission ID --json` without scope, groups, hints and informed opinions."""
     found = agreeing.agreement(cases.of_submission(submission), scope="").as_json()
     annotators = [
         {key: value for key, value in annotator.items() if key not in HINTS} for annotator in found["annotators"]
     ]
-    kept = {key: value for key, value in found.items() if key not in ("scope", "groups")}
+    kept = {key: value for key, value in found.items() if key not in ("scope", "groups", "informed")}
     return kept | {"annotators": annotators}
 
 
 def comparison(submission: Submission) -> Document | None:
     """reports/comparison.json; None where no judge has said, or failed to say, anything of these trajectories.
 
-    Judges by name, the newest version first, each as ``name@version``; rows as those of `compare --json`.
+    Judges by name, the newest version first, each as ``name@version``; rows as those of `compare --json`. A judge
+    has ``status_not_stated`` where some decided cases have a verdict that its reply does not state.
     """
     found, slug = cases.of_submission(submission), submission.benchmark.slug
     judges = []
     for judge in judges_of(found, benchmark=slug):
         if not (said := judged(judge, found, benchmark=slug)):
             continue
-        rows = compare(judge, found, "", benchmark=slug, details=False, said=said).rows
-        stated = [row.as_json("agent", Rules.DEFAULT) for row in rows]
-        judges.append({"judge": f"{judge.name}@{judge.version}", "fingerprint": judge.fingerprint, "rows": stated})
+        compared = compare(judge, found, "", benchmark=slug, details=False, said=said)
+        stated = [row.as_json("agent", Rules.DEFAULT) for row in compared.rows]
+        one = {"judge": f"{judge.name}@{judge.version}", "fingerprint": judge.fingerprint, "rows": stated}
+        judges.append(one | ({NOT_STATED: number} if (number := compared.status_not_stated) else {}))
     return {"judges": judges} if judges else None

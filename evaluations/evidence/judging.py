@@ -183,7 +183,7 @@ def _judgment(number: int, row: Judgment, counts: bool) -> Document:
         "score": row.score,
         "judged_at": instant(row.made_at),
         "counts": counts,
-    }
+    } | ({"status_not_stated": True} if row.status_not_stated else {})
 
 
 def _error(number: int, item: RunItem, task_id: str, counts: bool) -> Document:

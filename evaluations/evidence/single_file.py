@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from threading import Lock
 
 from evaluations import verifier
 from evaluations.verifier.documents import FORMAT
@@ -48,6 +49,10 @@ FOOTER = """
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], __file__))
 """
+
+
+# Python's parser fails with a SystemError when two threads build deep syntax trees at once (gh-106905).
+_one_parser = Lock()
 
 
 class Unassemblable(Exception):
@@ -130,9 +135,14 @@ class Module:
         return Unassemblable(f"{PACKAGE}.{self.name} line {line} {says}.")
 
 
-@cache
 def single_file() -> str:
-    """The text of verify.py; the same for the same modules."""
+    """Return the text of verify.py, which is the same for the same modules."""
+    with _one_parser:
+        return _assembled_here()
+
+
+@cache
+def _assembled_here() -> str:
     folder = Path(verifier.__file__).parent
     return assembled({path.stem: path.read_text() for path in folder.glob("*.py") if path.stem != "__init__"})
 

@@ -1,14 +1,43 @@
-"""How a submission stands: the claims of its bundle, computed from the rows without making one."""
+"""How a submission stands: the claims of its bundle, computed from the rows without making one.
+
+Claims and the search for names take 5 ms a trajectory. For a large submission a job computes them, and pages show what
+it stored for the head of the chain, for a day at most: rows that somebody changed without an event do not change the
+head. A bundle never takes them from there.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Max
+from django.utils import timezone
+
 from annotation.models import Event, Submission
+from annotation.models.events import digest
+from annotation.records import Problem
+from evaluations.evidence import names
 from evaluations.evidence.documents import documents
+from evaluations.models import Standing
 from evaluations.verifier.claims import claims as computed
 from evaluations.verifier.documents import Document
 from evaluations.verifier.findings import Finding
+from judges.models import Judgment
 
 NO_EVENTS: Document = {"id": None, "events": 0, "head": None}
+AT_A_LOOK = 300  # trajectories of a submission whose claims a page computes itself: 1.5 s
+FRESH = timedelta(days=1)
+ASKED_AGAIN = timedelta(minutes=10)  # after which a job that was asked for is taken for lost
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The claims as JSON and the texts that name somebody; ``computed_at`` is None while a job is at work on them."""
+
+    computed_at: datetime | None
+    claims: list[Document] = field(default_factory=list)
+    named: list[Problem] = field(default_factory=list)
 
 
 def claims(submission: Submission) -> list[Finding]:
@@ -16,8 +45,58 @@ def claims(submission: Submission) -> list[Finding]:
     return computed(documents(submission, judges=False))
 
 
+def look(submission: Submission) -> Look:
+    """What a page shows: computed at once, or as a job has stored it for these rows."""
+    if submission.trajectories.count() <= AT_A_LOOK:
+        found = [claim.as_json() for claim in claims(submission)]
+        return Look(timezone.now(), found, names.named(submission))
+    row = Standing.objects.filter(submission=submission).first()
+    if row is None or row.computed_at is None or row.key != _key(submission) or row.computed_at < _stale():
+        return Look(None)
+    return Look(row.computed_at, row.claims, [Problem(**each) for each in row.named])
+
+
+def request(submission: Submission) -> bool:
+    """Whether the job must be sent: once for all who wait for it."""
+    now = timezone.now()
+    row, made = Standing.objects.get_or_create(submission=submission, defaults={"requested_at": now})
+    if made:
+        return True
+    lost = row.requested_at < now - ASKED_AGAIN or (row.computed_at or row.requested_at) > row.requested_at
+    return lost and bool(Standing.objects.filter(pk=row.pk, requested_at=row.requested_at).update(requested_at=now))
+
+
+def compute(submission: Submission) -> None:
+    """Compute and store what `look` shows of a large submission."""
+    key = _key(submission)  # before: what changes meanwhile makes it stale
+    found: dict[str, Any] = {
+        "claims": [claim.as_json() for claim in claims(submission)],
+        "named": [problem.as_json() for problem in names.named(submission)],
+    }
+    now = timezone.now()
+    Standing.objects.update_or_create(
+        submission=submission,
+        defaults=found | {"key": key, "computed_at": now},
+        create_defaults=found | {"key": key, "computed_at": now, "requested_at": now},
+    )
+
+
 def chain(submission: Submission) -> Document:
     """The chain of events as submission.json names it: id, number of events, and head."""
     hashes = Event.objects.filter(submission=submission).order_by("sequence").values_list("hash", flat=True)
     number = hashes.count()
     return {"id": hashes[0], "events": number, "head": hashes.reverse()[0]} if number else dict(NO_EVENTS)
+
+
+def _stale() -> datetime:
+    return timezone.now() - FRESH
+
+
+def _key(submission: Submission) -> str:
+    """The head of the chain, and what has no event there: names of people, and what judges said."""
+    people = submission.memberships.order_by("pk").values_list(
+        "pseudonym", "person__username", "person__first_name", "person__last_name", "person__email"
+    )
+    judgments = Judgment.objects.filter(agent=submission.agent_id).aggregate(newest=Max("pk"))
+    about = (submission.agent.name, submission.benchmark.name, submission.benchmark.slug)
+    return digest([chain(submission), [list(each) for each in people], judgments["newest"], list(about)])

@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
+from django.utils import timezone
 
+from annotation import store_checks
 from annotation.models import Submission
+from annotation.models.events import instant
 from annotation.records import Problem
 from evaluations import exports, signing
-from evaluations.evidence.bundle import Member, canonical_line, complete, members
+from evaluations.evidence.bundle import Member, canonical_line, complete, from_store, members
 from evaluations.evidence.names import named
 from evaluations.exports import ExportRefused, missing_for_export
 from evaluations.verifier.canonical import as_text
@@ -46,15 +49,13 @@ class Evidence:
 
     submission: Submission
     bundle: Bundle
+    members: list[Member]
+    stored_files: Document | None  # of a bundle without them: what the check of the stored files found
 
     @property
     def file_name(self) -> str:
         """Such as ``shops.Agent-1.evidence.zip``."""
         return _file_name(self.submission, self.bundle.submission["partial"])
-
-    @cached_property
-    def members(self) -> list[Member]:
-        return members(self.submission, self.bundle)
 
     @cached_property
     def size(self) -> int:
@@ -81,7 +82,7 @@ class Evidence:
             yield Entry(member.path, chunks, compressed=member.stored is None, size=size)
         about = as_text(crate(self.bundle, listed))
         listed.append((CRATE, source.digest(about), len(about)))
-        manifest = _manifest(listed)
+        manifest = _manifest(listed, self.stored_files)
         yield Entry(CRATE, [about])
         yield Entry(MANIFEST, [manifest])
         yield Entry(SIGNATURE, [canonical_line(source.signature(manifest))])
@@ -98,7 +99,8 @@ def prepare(
     """The bundle, or ExportRefused with every reason. ``screenshots`` is one of `SCREENSHOTS`.
 
     ``partial`` takes what there is, and names what is missing. ``accept_names`` takes texts in which people wrote a
-    member's name.
+    member's name. Every stored file is read and compared with its digest; raises one of `screenshots.STORE_ERRORS`
+    where the image store is away.
     """
     if screenshots not in SCREENSHOTS:
         raise ValueError(f"screenshots is one of {', '.join(SCREENSHOTS)}, not {screenshots!r}")
@@ -111,9 +113,26 @@ def prepare(
         missing += [] if accept_names else named(row, judges)
         if missing:
             raise ExportRefused(missing)
-        evidence = Evidence(row, complete(row, judges=judges, pictures=screenshots))
-        _ = evidence.members  # which pictures are covered, and the texts, belong to the same moment
-    return evidence
+        bundle = complete(row, judges=judges, pictures=screenshots)
+        found = members(row, bundle)  # which screenshots are covered, and the texts, belong to the same moment
+        stored = {member.stored[0] for member in from_store(row) if member.stored}
+    checked = _checked(row, stored, in_bundle=screenshots == "files", partial=partial)
+    return Evidence(row, bundle, found, checked)
+
+
+def _checked(submission: Submission, stored: set[str], *, in_bundle: bool, partial: bool) -> Document | None:
+    """Read every stored file, or ExportRefused for those that are damaged or missing.
+
+    A bundle without the files may be made in spite of them if it is ``partial``: its manifest names them.
+    """
+    verified_at = instant(timezone.now())
+    bad = store_checks.find_bad(stored)
+    if bad and (in_bundle or not partial):
+        raise ExportRefused(store_checks.problems_of(submission, bad))
+    if in_bundle:
+        return None
+    by_kind = {kind: sorted(sha256 for sha256 in bad if bad[sha256] == kind) for kind in ("damaged", "missing")}
+    return {"verified_at": verified_at, "files": len(stored), **by_kind}
 
 
 @contextmanager
@@ -172,9 +191,10 @@ def _file_name(submission: Submission, partial: bool) -> str:
     return exports.file_name(submission, "evidence", "zip", partial=partial)
 
 
-def _manifest(listed: Iterable[Listed]) -> bytes:
+def _manifest(listed: Iterable[Listed], stored_files: Document | None) -> bytes:
     files = [{"path": path, "sha256": sha256, "size": size} for path, sha256, size in sorted(listed)]
-    return canonical_line({"format": FORMAT, "files": files})
+    manifest: Document = {"format": FORMAT, "files": files}
+    return canonical_line(manifest if stored_files is None else manifest | {"stored_files": stored_files})
 
 
 class _Bytes:

@@ -15,9 +15,24 @@ from evaluations.statistics.coefficients import (
     label_alpha,
     raw_agreement,
 )
-from evaluations.statistics.comparing import McNemar, kendall_tau, mcnemar, paired_difference
+from evaluations.statistics.comparing import (
+    PairedTest,
+    kendall_tau,
+    mcnemar,
+    paired_difference,
+    paired_test,
+    ranking_by_task,
+)
 from evaluations.statistics.competence import Competence, dawid_skene, mace
-from evaluations.statistics.intervals import bootstrap, by_cluster, kappa_with_interval, wilson, with_interval
+from evaluations.statistics.finite import Sample, hits_left
+from evaluations.statistics.intervals import (
+    bootstrap,
+    by_cluster,
+    kappa_with_interval,
+    mean_of_items,
+    wilson,
+    with_interval,
+)
 from evaluations.statistics.measure import Measure
 from evaluations.statistics.tally import Tally, clusters_of
 
@@ -25,8 +40,9 @@ __all__ = [
     "Coefficient",
     "Competence",
     "Confusion",
-    "McNemar",
     "Measure",
+    "PairedTest",
+    "Sample",
     "Spread",
     "Tally",
     "alpha_of_label",
@@ -37,14 +53,18 @@ __all__ = [
     "dawid_skene",
     "fleiss_kappa",
     "gwet_ac1",
+    "hits_left",
     "kappa_with_interval",
     "kendall_tau",
     "krippendorff_alpha",
     "label_alpha",
     "mace",
     "mcnemar",
+    "mean_of_items",
     "paired_difference",
+    "paired_test",
     "pass_at_k",
+    "ranking_by_task",
     "raw_agreement",
     "score_spread",
     "success_spread",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
-from evaluations.statistics.intervals import wilson
+from evaluations.statistics.intervals import mean_of_items, wilson
 from evaluations.statistics.measure import Measure
 
 NO_SCORES = "no scores"
@@ -16,7 +16,7 @@ NO_SCORES = "no scores"
 class Spread:
     """One figure of each of k attempts, their ``mean`` and ``deviation``; ``n`` of all of them counts tasks.
 
-    Neither has an interval: the attempts are at the same tasks, and k is small.
+    The mean has the interval of drawing tasks, each with all of its attempts; the deviation has none.
     """
 
     each: tuple[Measure, ...]
@@ -27,13 +27,17 @@ class Spread:
 def success_spread(successes: Sequence[Sequence[bool]]) -> Spread:
     """Success rates of attempts (k, n): of attempt a, the sum over tasks of s_at / n, with Wilson's interval."""
     _require_same_tasks(successes)
-    return spread([wilson(sum(row), len(row)) for row in successes])
+    found = spread([wilson(sum(row), len(row)) for row in successes])
+    times = [sum(column) for column in zip(*successes, strict=True)]
+    drawn = wilson(sum(times), len(successes) * len(times), [(hits, len(successes) - hits) for hits in times])
+    return replace(found, mean=replace(found.mean, low=drawn.low, high=drawn.high))
 
 
 def score_spread(scores: Sequence[Sequence[float]]) -> Spread:
     """Mean scores of attempts (k, n), in the unit of the scores: of attempt a, the sum over tasks of x_at / n."""
     _require_same_tasks(scores)
-    return spread([Measure(fmean(row), len(row)) if row else Measure.missing(NO_SCORES) for row in scores])
+    found = spread([Measure(fmean(row), len(row)) if row else Measure.missing(NO_SCORES) for row in scores])
+    return replace(found, mean=mean_of_items(found.mean, [fmean(column) for column in zip(*scores, strict=True)]))
 
 
 def spread(each: Sequence[Measure]) -> Spread:

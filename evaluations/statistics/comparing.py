@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, erfc, sqrt
+from math import comb, erfc, lgamma, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,17 +15,26 @@ from evaluations.statistics.measure import Measure
 from evaluations.statistics.tally import Floats
 
 EXACT_BELOW = 25  # discordant cases
+ENUMERATED = 5000  # discordant cases, up to which all swaps of tasks are counted
+PERMUTATIONS = 9999
+NEVER_DIFFER = "the two never differ"
 
 
 @dataclass(frozen=True, slots=True)
-class McNemar:
-    """The two-sided ``p`` value of McNemar's test, ``p.n`` being the discordant cases; ``exact``: from the binomial."""
+class PairedTest:
+    """A two-sided ``p`` value, ``p.n`` being the discordant cases.
+
+    ``exact``: every outcome was counted. ``by_task``: whole tasks were swapped, ``permutations`` times where not
+    ``exact``; else it is McNemar's test.
+    """
 
     p: Measure
     exact: bool
+    by_task: bool = False
+    permutations: int | None = None
 
 
-def mcnemar(first_only: int, second_only: int) -> McNemar:
+def mcnemar(first_only: int, second_only: int) -> PairedTest:
     """Whether two judges, on the same cases, are right equally often; only cases where one of the two is right count.
 
     With b = first_only and c = second_only: below 25 of them the exact p = min(1, 2 P(X <= min(b, c))) for
@@ -36,11 +45,53 @@ def mcnemar(first_only: int, second_only: int) -> McNemar:
         raise ValueError("A count is not negative.")
     n = first_only + second_only
     if not n:
-        return McNemar(Measure.missing("the two never differ"), exact=True)
+        return PairedTest(Measure.missing(NEVER_DIFFER), exact=True)
     if n < EXACT_BELOW:
         tail = sum(comb(n, hits) for hits in range(min(first_only, second_only) + 1))
-        return McNemar(Measure(min(1.0, 2 * tail / 2**n), n), exact=True)
-    return McNemar(Measure(erfc(abs(first_only - second_only) / sqrt(2 * n)), n), exact=False)
+        return PairedTest(Measure(min(1.0, 2 * tail / 2**n), n), exact=True)
+    return PairedTest(Measure(erfc(abs(first_only - second_only) / sqrt(2 * n)), n), exact=False)
+
+
+def paired_test(tasks: ArrayLike, *, seed: int = 0) -> PairedTest:
+    """Whether two judges are right equally often; ``tasks`` (c, 2) counts where only one of the two is right, by task.
+
+    Where no task has two such cases this is `mcnemar`. Else cases of a task hang together, and the judges are swapped
+    task by task: with d_t the first count minus the second, p is the share of all choices of signs s_t for which
+    |sum s_t d_t| >= |sum d_t|. Up to `ENUMERATED` discordant cases all choices are counted; else `PERMUTATIONS` are
+    drawn, and p = (1 + how many reach it) / (1 + PERMUTATIONS). 1 where all d_t are 0, undefined without a discordant
+    case. Source: Pesarin and Salmaso (2010), Permutation Tests for Complex Data, section 2.4; Phipson and Smyth (2010),
+    Statistical Applications in Genetics and Molecular Biology 9, 39.
+    """
+    counts = np.asarray(tasks, np.int64).reshape(-1, 2)
+    if (counts < 0).any():
+        raise ValueError("A count is not negative.")
+    first, second = counts.sum(axis=0).tolist()
+    if not (counts.sum(axis=1) > 1).any():
+        return mcnemar(first, second)
+    differences = np.abs(counts[:, 0] - counts[:, 1])
+    sizes, times = np.unique(differences[differences > 0], return_counts=True)
+    reached = abs(first - second)
+    if int(sizes @ times) <= ENUMERATED:
+        p = _share_of_swaps(sizes.tolist(), times.tolist(), reached)
+        return PairedTest(Measure(p, first + second), exact=True, by_task=True)
+    generator = np.random.default_rng(seed)
+    kept = generator.binomial(times, 0.5, (PERMUTATIONS, len(times)))
+    hits = int(np.count_nonzero(np.abs((2 * kept - times) @ sizes) >= reached))
+    p = (1 + hits) / (1 + PERMUTATIONS)
+    return PairedTest(Measure(p, first + second), exact=False, by_task=True, permutations=PERMUTATIONS)
+
+
+def _share_of_swaps(sizes: Sequence[int], times: Sequence[int], reached: int) -> float:
+    """P(|sum of signed sizes| >= reached): ``times`` of each of the ``sizes``, each sign as likely as the other."""
+    most = sum(size * number for size, number in zip(sizes, times, strict=True))
+    chances = np.ones(1)
+    for size, number in zip(sizes, times, strict=True):
+        spread = np.zeros(size * number + 1)  # place size * j: j of them are positive
+        logarithms = [lgamma(number + 1) - lgamma(j + 1) - lgamma(number - j + 1) for j in range(number + 1)]
+        spread[::size] = np.exp(np.array(logarithms) - number * log(2))
+        chances = np.convolve(chances, spread)
+    sums = 2 * np.arange(len(chances)) - most
+    return float(min(1.0, chances[np.abs(sums) >= reached].sum()))
 
 
 def paired_difference(
@@ -110,3 +161,36 @@ def kendall_tau(x: Sequence[float], y: Sequence[float]) -> Measure:
     if not untied_x or not untied_y:
         return Measure.missing("all are tied in one of the rankings", n)
     return Measure(score / sqrt(untied_x * untied_y), n)
+
+
+def ranking_by_task(first: ArrayLike, second: ArrayLike, cases: ArrayLike) -> Measure:
+    """`kendall_tau` of two rankings of n things by rates, with the interval of `by_cluster`.
+
+    ``first``, ``second`` and ``cases`` (t, n): how often each thing succeeds by either ranking, of how many cases, on
+    each of t tasks. Tasks are drawn, each with all of its cases. Things without any case are left out; resamples in
+    which one has none are undefined.
+    """
+    hits, others, of = (np.asarray(each, np.int64) for each in (first, second, cases))
+    present = of.any(axis=0)
+    hits, others, of = hits[:, present], others[:, present], of[:, present]
+    n = hits.shape[1]
+    found = kendall_tau(hits.sum(axis=0) / of.sum(axis=0), others.sum(axis=0) / of.sum(axis=0))
+
+    def values(drawn: Floats) -> Floats:
+        by_first, by_second, sizes = drawn[:, :n], drawn[:, n : 2 * n], drawn[:, 2 * n :]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return _taus(by_first / sizes, by_second / sizes)
+
+    return by_cluster(found, np.concatenate([hits, others, of], axis=1), values)
+
+
+def _taus(x: Floats, y: Floats) -> Floats:
+    """(r,) of (r, n) values each; NaN where undefined."""
+    score, untied_x, untied_y = (np.zeros(len(x)) for _ in range(3))
+    for at in range(x.shape[1] - 1):
+        by_x, by_y = np.sign(x[:, at + 1 :] - x[:, [at]]), np.sign(y[:, at + 1 :] - y[:, [at]])
+        score += (by_x * by_y).sum(axis=1)
+        untied_x += np.abs(by_x).sum(axis=1)
+        untied_y += np.abs(by_y).sum(axis=1)
+    result: Floats = score / np.sqrt(untied_x * untied_y)
+    return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import sqrt
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from evaluations.statistics.coefficients import NO_CASES, Coefficient, cohen_kappa, kappa_values
 from evaluations.statistics.measure import Measure
-from evaluations.statistics.tally import Floats, Integers, Tally
+from evaluations.statistics.tally import Floats, Integers, Tally, clusters_of
 
 Z = NormalDist().inv_cdf(0.975)
 RESAMPLES = 2000
@@ -170,6 +170,24 @@ def by_cluster(
         return found
     draw = _tasks_drawn if resamples * counts.shape[1] <= SHARED else _tasks_drawn.__wrapped__
     return _between(found, values(draw(counts.tobytes(), counts.shape[1], resamples, seed)))
+
+
+def mean_of_items(found: Measure, values: Sequence[float], tasks: Sequence[Hashable] | None = None) -> Measure:
+    """``found``, the mean of ``values``, with its interval from drawing items, or ``tasks`` with all of their items.
+
+    None where nothing is found or all resamples give the same; otherwise as `bootstrap` and `by_cluster`.
+    """
+    kinds, which = np.unique(np.asarray(values, float), return_inverse=True)
+    if found.value is None or len(kinds) < 2:
+        return found
+
+    def means(times: Floats) -> Floats:
+        result: Floats = times @ kinds / times.sum(axis=1)
+        return result
+
+    if tasks is None or len(set(tasks)) == len(tasks):
+        return bootstrap(found, np.bincount(which), means)
+    return by_cluster(found, clusters_of(zip(tasks, which.tolist(), strict=True), len(kinds)), means)
 
 
 def _between(found: Measure, drawn: Floats) -> Measure:

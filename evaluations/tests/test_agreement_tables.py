@@ -28,6 +28,8 @@ NAMES = [
     "annotators",
     "confusion",
     "adjudications",
+    "informed",
+    "informed-reasons",
 ]
 
 

@@ -62,7 +62,7 @@ def headers(people: People) -> Iterator[dict[str, str]]:
     """Mira's token. A request through WSGI must not close the connection that holds the test's transaction."""
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
-    yield {"Authorization": f"Bearer {ApiToken.issue(people['mira'], 'test')[1]}", "Host": "testserver"}
+    yield {"Authorization": f"Bearer {ApiToken.issue(people['mira'], 'test', 'admin')[1]}", "Host": "testserver"}
     for signal in (request_started, request_finished):
         signal.connect(close_old_connections)
 

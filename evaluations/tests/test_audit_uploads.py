@@ -20,6 +20,7 @@ from django.utils import timezone
 from annotation import arrivals, screenshots
 from annotation.ingest import ImportStopped
 from annotation.models import Person, Submission
+from annotation.tests.full_disk import find_originals, limit_room
 from annotation.workflow import Conflict
 from evaluations import jobs, uploads
 from evaluations.auditing import arriving
@@ -263,6 +264,15 @@ def test_a_full_disk_is_said_and_nothing_is_kept(upload: BundleUpload, monkeypat
 
     assert "No space left on device. Upload the bundle again." in found.refused
     assert (Audit.objects.count(), Submission.objects.count(), stored()) == (0, 0, [])
+
+
+def test_bundle_leaves_no_files_when_the_disk_is_full(upload: BundleUpload, settings: Any) -> None:
+    limit_room(settings, 150)  # bytes; some of its screenshots fit
+
+    found = worked(upload)
+
+    assert "No space left on device" in found.refused
+    assert find_originals() == []
 
 
 def test_a_bundle_that_the_store_has_lost_is_said(upload: BundleUpload) -> None:

@@ -57,6 +57,19 @@ def test_a_label_without_measured_time_is_noted() -> None:
     assert "Labels whose time was not measured: 1." in noted(tampered, "times").says
 
 
+def test_labels_without_any_measured_time_took_no_zero_minutes() -> None:
+    tampered = hand_made()
+    for row in tampered.bundle.labels:
+        row["facts"].pop("active_seconds", None)
+    says = noted(tampered, "times").says
+    assert says.startswith("No time was measured for 9 labels. ")
+    assert "minutes" not in says
+
+    tampered = hand_made()
+    del tampered.label("task_a")["facts"]["active_seconds"]
+    assert "measured work, and no time was measured for 1 more. " in noted(tampered, "times").says
+
+
 def test_labels_of_one_person_closer_together_than_they_took_are_noted() -> None:
     tampered = hand_made()
     first, second = tampered.label("task_a", 1), tampered.label("task_b", 1)

@@ -214,8 +214,9 @@ def test_the_page_shows_the_same_numbers_written_out(mira: Person) -> None:
         assert row.agreement.value is not None
         assert f"{row.agreement.value * 100:.1f} %" in shown
         assert f"{row.agreement.hits}/{row.agreement.n}" in shown
-    flips = compared(mira, "strict").flips
-    assert f"{flips.hits}/{flips.n}" in shown
+    flips = compared(mira, "strict").flips.rate
+    assert flips.value is not None
+    assert f"{flips.value * 100:.1f} %" in shown
 
 
 def test_both_rules_for_label_2_are_in_every_table_whichever_is_charted(mira: Person) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from django.core.management import call_command
 from annotation import testing
 from annotation.catalogue import import_labels, import_tasks
 from annotation.models import Benchmark
+from annotation.records import Verdict
 from evaluations.cases import Rules, of_benchmark, of_imported
-from evaluations.comparison import Comparison, Label2, compare
+from evaluations.comparison import Comparison, Label2, compare, published
 from evaluations.comparison.measures import percent, rounded
+from evaluations.comparison.results import Said
+from evaluations.comparison.rows import both
 from judges.imports import import_judgments
 from judges.models import Judge
 
@@ -181,15 +185,48 @@ def test_all_agents_together_count_every_case_once(small: Benchmark) -> None:
         (7, 7, 100.0),
     ],
 )
-def test_a_rate_is_rounded_twice_and_half_to_even(hits: int, n: int, shown: float) -> None:
+def test_an_accuracy_is_rounded_twice_and_half_to_even(hits: int, n: int, shown: float) -> None:
     assert percent("agreement", rounded("agreement", hits / n)) == shown
 
 
-def test_rounding_twice_is_not_rounding_once() -> None:
-    rate = 0.81246  # .8125 -> 81.25 -> 81.2; and once: 81.246 -> 81.2
-    assert percent("recall", rounded("recall", rate)) == 81.2
+def test_only_accuracy_is_rounded_twice() -> None:
     rate = 0.81747  # .8175 -> 81.75 -> 81.8; once: 81.747 -> 81.7
-    assert percent("recall", rounded("recall", rate)) == 81.8
+    assert percent("agreement", rounded("agreement", rate)) == 81.8
+    assert percent("recall", rounded("recall", rate)) == 81.7
+    assert percent("specificity", rounded("specificity", 170 / 189)) == 89.9  # .8995 -> 89.95 -> 90.0
+
+
+def printed(tp: int, fp: int, tn: int, fn: int) -> dict[str, float | None]:
+    """What a published table has for these counts of (people, judge)."""
+    yes, no = Said.SUCCESS, Said.NO_SUCCESS
+    said = {
+        (Verdict.SUCCESS, yes): tp,
+        (Verdict.FAILURE, yes): fp,
+        (Verdict.FAILURE, no): tn,
+        (Verdict.SUCCESS, no): fn,
+    }
+    row = published.row(both("judge", Counter(said))[0]).as_json("judge", Rules.PUBLISHED)
+    return {name: row[NAMES.get(name, name)] for name in ("accuracy", "precision", "recall", "f1", "npv", "tnr")}
+
+
+def test_counts_of_the_published_test_split_give_its_published_row() -> None:
+    """WebJudge (o4-mini) on the 1,106 trajectories of the test split of AgentRewardBench (Lù et al. 2025).
+
+    The paper prints rates; these are the only counts of 1,106 cases that give all of them.
+    """
+    assert printed(tp=141, fp=31, tn=780, fn=154) == {
+        "accuracy": 83.3,
+        "precision": 82.0,
+        "recall": 47.8,
+        "f1": 60.4,
+        "npv": 83.5,
+        "tnr": 96.2,
+    }
+
+
+def test_f1_is_made_of_precision_and_recall_with_four_digits() -> None:
+    """p = 1 and r = 1/30 -> .0333: 2 * .0333 / 1.0333 = .06445, where 2/31 = .06452 would print 6.5."""
+    assert printed(tp=1, fp=0, tn=1, fn=29)["f1"] == 6.4
 
 
 def test_a_coefficient_has_four_digits_and_is_no_percentage() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from evaluations.cases import Said as Label
 from evaluations.comparison import MEASURES, Judged, Label2, Row, ceiling, compare
 from evaluations.comparison.breakdowns import costs, flips
 from evaluations.comparison.clusters import by_task
+from evaluations.comparison.results import Flips
 from evaluations.comparison.rows import averages, both, by, paired, pooled
 from evaluations.statistics import Measure, wilson
 from evaluations.tests import hand_made
@@ -212,20 +214,38 @@ def labels(*verdicts: int) -> tuple[Label, ...]:
 # --- how steady, how dear --------------------------------------------------------------------------------------------
 
 
-def test_flips_are_cases_whose_verdicts_differ_and_unscored_is_no_verdict() -> None:
-    repeated = [(1, 1, 1), (1, 0, 1), (0, 2, None), (1, None), (1,)]
+def flipped(*repeated: tuple[int | None, ...]) -> Flips:
     cases = [case(number, 1) for number in range(len(repeated))]
-    said = {
-        one.key: told(1, repeated=tuple(None if verdict is None else Verdict(verdict) for verdict in each))
-        for one, each in zip(cases, repeated, strict=True)
-    }
-    assert flips(said, cases) == wilson(2, 3)
+    verdicts = [tuple(None if verdict is None else Verdict(verdict) for verdict in each) for each in repeated]
+    said = {one.key: told(1, repeated=each) for one, each in zip(cases, verdicts, strict=True)}
+    return flips(said, cases)
+
+
+def test_flips_are_pairs_of_repetitions_that_differ_and_unscored_is_no_verdict() -> None:
+    found = flipped((1, 1, 1), (1, 0, 1), (0, 2, None), (1, None), (1,))
+    # No pair of three, two pairs of three, one of one; the others have no pair.
+    assert (found.rate.value, found.rate.n, found.differing) == (pytest.approx((0 + 2 / 3 + 1) / 3), 3, 2)
+    assert found.as_json()["hits"] == 2
+
+
+def test_flip_rate_of_two_repetitions_has_wilsons_interval() -> None:
+    found = flipped((1, 1), (1, 0), (0, 2), (0, 0)).rate
+    assert (found.value, found.low, found.high) == (0.5, wilson(2, 4).low, wilson(2, 4).high)
+
+
+@pytest.mark.parametrize("repetitions", [2, 3, 5, 8])
+def test_flip_rate_does_not_grow_with_the_number_of_repetitions(repetitions: int) -> None:
+    # A judge that says success in half of its repetitions: every outcome once, so that the mean is the expected rate.
+    found = flipped(*product((0, 1), repeat=repetitions))
+    assert found.rate.value == pytest.approx(0.5)
+    assert found.differing == 2**repetitions - 2
 
 
 def test_without_repetitions_nothing_can_flip() -> None:
     one = case(0, 1)
     found = flips({one.key: told(1, repeated=(Verdict.SUCCESS,))}, [one, case(1, 1)])
-    assert found.undefined == "no case was judged more than once"
+    assert found.rate.undefined == "no case was judged more than once"
+    assert found.as_json()["value"] is None
 
 
 def test_costs_are_means_over_the_judgments_that_say_so() -> None:

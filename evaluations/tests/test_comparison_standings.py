@@ -9,8 +9,10 @@ import pytest
 
 from annotation import testing
 from annotation.models import Benchmark
+from evaluations import comparison_tables
 from evaluations.cases import Case
 from evaluations.comparison import Label2, compare, judged, ranking, standings, versus
+from evaluations.comparison.rows import paired
 from evaluations.statistics import Measure, paired_difference
 from evaluations.tests import hand_made
 from evaluations.tests.hand_made import case, told
@@ -103,7 +105,7 @@ def ranked(rule: Label2, *agents: list[tuple[int | None, int | None]]) -> Measur
         own, told_of = hand_made.both(pairs, agent=f"Agent {number}")
         cases += own
         said |= told_of
-    return ranking(compare(judge_row(), cases, "", benchmark="b", said=said).rows, rule)
+    return ranking(paired(cases, said), rule)
 
 
 def test_rankings_by_people_and_by_the_judge_are_compared_on_decided_cases(db: Any) -> None:
@@ -126,6 +128,17 @@ def test_a_ranking_follows_the_rule_for_label_2(db: Any) -> None:
     assert ranked(Label2.NOT_SUCCESS, first, second).value == 1
     # People first > second = third, the judge first = second > third: one pair in order, the other two tied in one.
     assert ranked(Label2.EXCLUDED, first, second, third).value == pytest.approx(1 / 2)
+
+
+def test_ranking_has_the_interval_of_drawn_tasks(db: Any) -> None:
+    better, worse = [(1, 1)] * 30 + [(0, 0)] * 10, [(1, 1)] * 4 + [(0, 0)] * 36
+    between = [(1, 1)] * 18 + [(0, 0)] * 20 + [(0, 1)] * 2
+    found = ranked(Label2.NOT_SUCCESS, better, worse, between)
+    assert (found.value, found.high) == (1, 1)
+    close = ranked(Label2.NOT_SUCCESS, better, [(1, 1)] * 29 + [(0, 1)] * 3 + [(0, 0)] * 8, between)
+    assert close.value is not None
+    assert close.low is not None
+    assert -1 <= close.low <= close.value <= 1
 
 
 def test_one_agent_has_no_ranking(db: Any) -> None:
@@ -182,6 +195,26 @@ def test_the_interval_of_a_difference_knows_that_agents_attempted_the_same_tasks
         assert found.difference.low is not None and found.difference.high is not None  # noqa: PT018
         widths.append(found.difference.high - found.difference.low)
     assert widths[1] == pytest.approx(widths[0], rel=0.12)
+
+
+def test_p_value_of_two_judges_does_not_fall_with_agents_that_are_alike(db: Any) -> None:
+    """Five agents that do the same tasks alike tell no more of two judges than one agent does."""
+    judges, found = [judge_row("a"), judge_row("b")], {}
+    for agents in (1, 5):
+        cases = [case(number, 1, agent=f"Agent {n}") for n in range(agents) for number in range(12)]
+        a = {one.key: told(int(number % 12 < 9)) for number, one in enumerate(cases)}
+        b = {one.key: told(int(number % 12 > 7)) for number, one in enumerate(cases)}
+        found[agents] = versus(judges, cases, said={judges[0].pk: a, judges[1].pk: b})[0]
+    # On 8 tasks only the first is right, on 3 only the second: 2 P(X <= 3) of 11 = 2 (1 + 11 + 55 + 165) / 2048.
+    assert [each.p.value for each in found.values()] == pytest.approx([2 * 232 / 2048] * 2)
+    assert [(each.by_task, each.exact, each.permutations) for each in found.values()] == [
+        (False, True, None),
+        (True, True, None),
+    ]
+    assert [row[10:12] for row in comparison_tables.versus(list(found.values())).rows] == [
+        ["exact", found[1].same],
+        ["tasks swapped, exact", found[5].same],
+    ]
 
 
 def test_of_many_judges_the_ten_that_agree_best_are_set_against_each_other(db: Any) -> None:

@@ -288,15 +288,17 @@ def test_a_key_that_cannot_be_opened_refuses_before_anything_is_sent(frozen: Sub
 
 
 def test_a_lost_picture_stops_the_bundle_and_leaves_nothing(frozen: Submission, tmp_path: Path) -> None:
+    evidence = prepare(frozen)
     removed(Screenshot.objects.order_by("sha256")[0].sha256)
     with pytest.raises(ExportStopped, match="cannot be read from the image store"):
-        write(prepare(frozen), tmp_path / "bundle.zip")
+        write(evidence, tmp_path / "bundle.zip")
     assert list(tmp_path.glob("*.zip")) + list(tmp_path.glob(".export-*")) == []
 
 
 @pytest.mark.parametrize("data", [b"another", b"x" * 100_000])
 def test_a_changed_picture_stops_the_bundle_and_leaves_nothing(frozen: Submission, tmp_path: Path, data: bytes) -> None:
+    evidence = prepare(frozen)
     replaced(Screenshot.objects.order_by("sha256")[0].sha256, data)
     with pytest.raises(ExportStopped, match="is damaged in the image store"):
-        write(prepare(frozen), tmp_path / "bundle.zip")
+        write(evidence, tmp_path / "bundle.zip")
     assert list(tmp_path.glob("*.zip")) + list(tmp_path.glob(".export-*")) == []

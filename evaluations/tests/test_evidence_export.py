@@ -135,10 +135,18 @@ def test_a_refused_download_shows_every_reason_and_a_part_is_asked_for(uncovered
     assert json.loads(package(response).read("submission.json"))["partial"] is True
 
 
-def test_a_lost_picture_breaks_the_download_off(frozen: Submission, people: People) -> None:
+def test_a_picture_that_is_lost_meanwhile_breaks_the_download_off(frozen: Submission, people: People) -> None:
+    response = get(people["mira"], "evidence-file", frozen)
     lose_a_picture()
     with pytest.raises(ExportStopped, match="cannot be read from the image store"):
-        get(people["mira"], "evidence-file", frozen).getvalue()
+        response.getvalue()
+
+
+def test_download_is_refused_when_a_picture_is_lost(frozen: Submission, people: People) -> None:
+    lose_a_picture()
+    response = get(people["mira"], "evidence-file", frozen)
+    assert response.status_code == 409
+    assert "is missing from the image store" in response.content.decode()
 
 
 def test_a_practice_set_has_no_evidence(submission: Submission, people: People) -> None:
@@ -281,7 +289,7 @@ def test_a_lost_picture_is_one_line_and_no_half_bundle(frozen: Submission, tmp_p
     folder.mkdir()
     _, err, code = run("export_evidence", frozen.pk, "--output", folder / "bundle.zip")
     assert code == 1
-    assert len(err.splitlines()) == 1
+    assert [line.split(":")[:3] for line in err.splitlines()[:-1]] == [["refused", " screenshot_lost", " task_0001"]]
     assert list(folder.iterdir()) == []
 
 

@@ -6,13 +6,16 @@ import io
 import json
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from annotation import testing
 from annotation.models import ImportedLabel, Person, Submission
+from evaluations.evidence import writing
 from evaluations.evidence.writing import prepare
 from evaluations.testing import judged
 from judges.imports import import_judgments
@@ -23,6 +26,13 @@ TASKS = ("task_0000", "task_0001")
 @pytest.fixture(autouse=True)
 def own_store(store: None) -> None:
     """What is kept here is not found by other tests."""
+
+
+@pytest.fixture(autouse=True)
+def verified_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle of digests states when the stored files were verified; everything else is the same for the same rows."""
+    at = timezone.now()
+    monkeypatch.setattr(writing, "timezone", SimpleNamespace(now=lambda: at))
 
 
 def made(submission: Submission, **chosen: Any) -> bytes:

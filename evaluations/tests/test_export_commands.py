@@ -44,6 +44,23 @@ def test_check_submission_exits_0_when_nothing_is_missing(frozen: Submission) ->
     assert "nothing is missing" in out
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"confirmed_task": "Find any laptop."}, "task_outdated: task_0000: The task has changed since"),
+        ({"task_id": "task_0000_120125"}, "task_replaced: task_0000: The benchmark has replaced this task"),
+    ],
+)
+def test_check_submission_reports_a_task_that_changed_after_the_import(
+    frozen: Submission, change: dict[str, str], says: str
+) -> None:
+    testing.benchmark(1, **change)
+    _, err, code = run("check_submission", frozen.pk)
+    assert err.startswith(f"outdated, which no export refuses: {says}")
+    assert len(err.splitlines()) == 1
+    assert code == 0
+
+
 @pytest.mark.parametrize("words", [("check_submission",), ("export_submission", "--format=labels", "--output=x")])
 def test_an_unknown_submission_is_wrong_usage(db: Any, words: tuple[str, ...]) -> None:
     _, err, code = run(words[0], 77, *words[1:])
@@ -103,6 +120,7 @@ def test_an_earlier_file_is_kept_when_the_disk_is_full(
 @pytest.mark.parametrize("name", ["out.zip", "out"])
 def test_an_image_that_the_store_has_lost_leaves_no_half_export(frozen: Submission, tmp_path: Path, name: str) -> None:
     lost = Screenshot.objects.order_by("-pk").first()
+    task_id = lost.steps.get().trajectory.task.external_id
     assert isinstance(default_storage._wrapped, AtomicFileSystemStorage)
     default_storage.delete(f"originals/{lost.sha256[:2]}/{lost.sha256}")
     folder = tmp_path / "exports"
@@ -110,7 +128,7 @@ def test_an_image_that_the_store_has_lost_leaves_no_half_export(frozen: Submissi
     words = ("export_submission", frozen.pk, "--format", "trajectories-v2", "--output", folder / name)
     _, err, code = run(*words)
     assert code == 1
-    assert len(err.splitlines()) == 1
+    assert [line.split(":")[:3] for line in err.splitlines()[:-1]] == [["refused", " screenshot_lost", f" {task_id}"]]
     assert list(folder.iterdir()) == []
 
 
@@ -123,9 +141,10 @@ def test_an_image_store_that_does_not_answer_is_one_line_and_no_half_export(
 
     folder = tmp_path / "exports"
     folder.mkdir()
+    export = prepare(frozen, ExportFormat.TRAJECTORIES_V2)
     monkeypatch.setattr(default_storage, "open", gone)
     with pytest.raises(ExportStopped, match="was not written: the image store does not answer"):
-        write(prepare(frozen, ExportFormat.TRAJECTORIES_V2), folder / name)
+        write(export, folder / name)
     _, err, code = run("export_submission", frozen.pk, "--format", "trajectories-v2", "--output", folder / name)
     assert code == 1
     assert len(err.splitlines()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import datetime
 from pathlib import Path
@@ -9,13 +10,28 @@ from typing import Any
 
 import jsonschema
 import pytest
+from django.db import connection
+from django.db.models import Model
+from django.db.models.signals import post_init
+from django.test.utils import CaptureQueriesContext
 
 from annotation import testing, workflow
-from annotation.models import Agent, Person, Report, Submission
+from annotation.models import Agent, Person, Report, Submission, Task
 from annotation.records import AttemptContent
+from evaluations import exports_labels
 from evaluations.exports import ExportFormat, ExportRefused, prepare
+from evaluations.testing import reviewed
+from evaluations.tests.busy_review import busy_review
 
 People = dict[str, Person]
+OF_TASK = [
+    {
+        "task_id": f"task_000{n}",
+        "task_version": 1,
+        "task_digest": hashlib.sha256(testing.task(n)["confirmed_task"].encode()).hexdigest(),
+    }
+    for n in range(2)
+]
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 
 
@@ -123,7 +139,7 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
     assert datetime.fromisoformat(failure.pop("created_at")).utcoffset().total_seconds() == 0
     assert failure == {
         "type": "label",
-        "task_id": "task_0000",
+        **OF_TASK[0],
         "annotator": "A2",
         "slot": 2,
         "revision": 1,
@@ -198,6 +214,17 @@ def test_a_label_has_the_human_attempt_that_version_2_of_the_protocol_asks_for(
     assert (bob["steps"], chen["steps"], chen["link"]) == (5, None, "https://shop.example/")
 
 
+def test_every_line_has_version_and_digest_of_its_task(submission: Submission, people: People) -> None:
+    Task.objects.filter(external_id="task_0000").update(version=3)
+    testing.label_all(people, submission, {"task_0000": [1, 1, 0], "task_0001": [1, 1, 0]})
+    testing.adjudicate_all(people["carol"], submission, 2)
+    header, *rest = lines(workflow.freeze(people["mira"], submission))
+    assert "task_version" not in header
+    assert {line["type"] for line in rest} == {"label", "adjudication"}
+    expected = {of["task_id"]: of for of in (OF_TASK[0] | {"task_version": 3}, OF_TASK[1])}
+    assert [{name: line[name] for name in OF_TASK[0]} for line in rest] == [expected[line["task_id"]] for line in rest]
+
+
 def test_reports_to_the_maintainer_are_exported_with_their_answers(submission: Submission, people: People) -> None:
     first, second = submission.trajectories.order_by("position")
     testing.label_all(people, submission, {"task_0000": [1, 0, 1], "task_0001": [1, 0, 1]})
@@ -212,7 +239,7 @@ def test_reports_to_the_maintainer_are_exported_with_their_answers(submission: S
     assert found == [
         {
             "type": "report",
-            "task_id": "task_0000",
+            **OF_TASK[0],
             "reporter": "A2",
             "kind": "task_outdated",
             "note": "The shop has closed.",
@@ -220,7 +247,7 @@ def test_reports_to_the_maintainer_are_exported_with_their_answers(submission: S
         },
         {
             "type": "report",
-            "task_id": "task_0001",
+            **OF_TASK[1],
             "reporter": "Q1",
             "kind": "guideline_unclear",
             "note": "Is a range of a list exact?",
@@ -276,8 +303,46 @@ def test_an_export_is_byte_identical_when_run_twice(frozen: Submission, name: st
     assert exported(frozen, name) == exported(Submission.objects.get(pk=frozen.pk), name)
 
 
-def test_the_queries_of_a_label_file_do_not_grow_with_its_trajectories(
-    frozen: Submission, django_assert_max_num_queries: Any
+def label_file(submission: Submission) -> bytes:
+    return b"".join(exports_labels.label_lines(submission, []))
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_label_file_is_the_same_in_batches_of_any_size(
+    tmp_path: Path, db: Any, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with django_assert_max_num_queries(18):
-        lines(frozen)
+    submission = busy_review(tmp_path)
+    expected = label_file(submission)
+    assert {json.loads(line)["type"] for line in expected.splitlines()} == {
+        "header", "label", "informed", "flag", "report", "adjudication",
+    }  # fmt: skip
+    monkeypatch.setattr(exports_labels, "AT_ONCE", at_once)
+    assert label_file(submission) == expected
+
+
+def test_label_file_takes_six_queries_for_each_batch(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    submission = reviewed(1, 40).submissions.select_related("agent").get()
+
+    def count_queries(at_once: int) -> int:
+        monkeypatch.setattr(exports_labels, "AT_ONCE", at_once)
+        with CaptureQueriesContext(connection) as queries:
+            label_file(submission)
+        return len(queries)
+
+    assert count_queries(10) - count_queries(40) == 3 * 6
+
+
+@pytest.mark.parametrize("name", ["human-label", "labels"])
+def test_export_loads_no_model_instances(frozen: Submission, name: str) -> None:
+    submission = Submission.objects.select_related("agent", "benchmark").get(pk=frozen.pk)
+    loaded: list[str] = []
+
+    def record(sender: type[Model], **_: Any) -> None:
+        loaded.append(sender.__name__)
+
+    post_init.connect(record)
+    try:
+        exported(submission, name)
+    finally:
+        post_init.disconnect(record)
+    assert loaded == []

@@ -15,7 +15,8 @@ from annotation.models import Agent, Benchmark, Person, Submission
 from evaluations import access
 from evaluations import testing as results
 from evaluations.cases import Rules, of_submission
-from evaluations.comparison import ceiling, compare, judges_of, ranking, standings, versus
+from evaluations.comparison import ceiling, compare, judged, judges_of, ranking, standings, versus
+from evaluations.comparison.rows import paired
 from evaluations.tests.test_comparison_pages import LABEL_2, csv_rows, get, number, page, text
 from evaluations.tests.test_report_access import second
 from judges.models import Judge, JudgeRun, Judgment
@@ -196,13 +197,16 @@ def test_the_judges_stand_with_the_numbers_of_their_comparisons(mira: Person) ->
         own = compare(judge, every, found.name, benchmark="reviewed")
         for row, mean, said in zip(own.overall, own.averages, shown[2 * place : 2 * place + 2], strict=True):
             assert number(said["agreement"]) == row.agreement.value
-            tau, scored = ranking(own.rows, row.human_label_2), row.unscored + row.errors + row.unjudged
+            tau, scored = (
+                ranking(paired(every, judged(judge, every, benchmark="reviewed")), row.human_label_2),
+                row.unscored + row.errors + row.unjudged,
+            )
             assert number(said["average"]) == mean.values["agreement"].value
             assert int(said["average_n"]) == 3
             assert number(said["coverage"]) == row.n / (row.n + scored)
             assert number(said["gap"]) == row.success_rate_gap.value
             assert number(said["kappa"]) == row.kappa.value
-            assert number(said["flips"]) == own.flips.value
+            assert number(said["flips"]) == own.flips.rate.value
             assert number(said["tau"]) == tau.value
             assert (number(said["tokens"]), number(said["cost"])) == (own.costs.tokens, own.costs.cost)
             assert [int(said[name]) for name in ("unscored", "errors", "unjudged")] == [
@@ -252,8 +256,8 @@ def test_every_two_judges_are_compared(mira: Person) -> None:
         assert said["label_2"] == LABEL_2[expected.human_label_2]
         assert (int(said["first_alone"]), int(said["second_alone"])) == (expected.first_only, expected.second_only)
         assert number(said["p"]) == expected.p.value
-        assert said["test"] == ("exact" if expected.exact else "chi-square")
-    assert "The p values take the cases as independent" in text(get(mira, page("judge-standings")))
+        assert (said["test"], expected.by_task) == ("tasks swapped, exact", True)  # three agents did the same tasks
+    assert "whole tasks are swapped between the two judges instead" in text(get(mira, page("judge-standings")))
 
 
 def test_one_judge_alone_is_set_against_nobody(db: Any) -> None:

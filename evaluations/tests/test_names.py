@@ -128,7 +128,7 @@ def test_every_text_that_goes_into_a_bundle_is_looked_through(submission, people
         verdict = 0 if person == chen else 1
         given = testing.content(first, verdict, **(attempt | ({"attempt": told} if told else {})))
         workflow.submit(person, first, given)
-    workflow.revise(alice, first, testing.content(first, 1, **attempt), said)
+    workflow.revise(alice, first, testing.content(first, 1, reasoning="Said better.", **attempt), said)
     workflow.flag(chen, first, said)
     workflow.settle_report(mira, Report.objects.get(), said)
     workflow.open_adjudication(carol, first)

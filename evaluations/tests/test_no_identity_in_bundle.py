@@ -79,7 +79,8 @@ def review(submission: Submission, clients: dict[str, Client], says: str = "The 
             verdict = 0 if (name, held.position) == ("bob", 0) else 1
             done(clients[name].post(reverse("submit", args=[held.pk]), fields(held, verdict, says)))
     alice, carol, mira = clients["alice"], clients["carol"], clients["mira"]
-    done(alice.post(reverse("revise", args=[rows[1].pk]), fields(rows[1], 1, says) | {"reason": "A word was missing."}))
+    revised = fields(rows[1], 1, f"{says} Twice.") | {"reason": "A word was missing."}
+    done(alice.post(reverse("revise", args=[rows[1].pk]), revised))
     done(alice.post(reverse("flag", args=[rows[2].pk]), {"note": "Look at step 1."}))
     done(alice.post(reverse("report", args=[rows[2].pk]), {"kind": "task_outdated", "note": "Is it?"}))
     done(mira.post(reverse("submission-draw", args=[submission.pk])))

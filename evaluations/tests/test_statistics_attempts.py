@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluations.statistics import Measure, pass_at_k, score_spread, success_spread
+from evaluations.statistics import Measure, pass_at_k, score_spread, success_spread, wilson
 
 # Three attempts at four tasks: 2, 1 and 3 of 4 succeed, and the last task in none of them.
 SUCCESSES = [[True, True, False, False], [False, False, True, False], [True, True, True, False]]
@@ -19,7 +19,32 @@ def test_success_rates_of_attempts_have_a_mean_and_a_population_deviation() -> N
     assert [(each.hits, each.n, each.value) for each in found.each] == [(2, 4, 0.5), (1, 4, 0.25), (3, 4, 0.75)]
     assert (found.mean.value, found.mean.n) == (0.5, 4)  # (1/2 + 1/4 + 3/4) / 3
     assert found.deviation.value == pytest.approx(sqrt((0 + 1 / 16 + 1 / 16) / 3))  # with n - 1 it would be 0.25
-    assert (found.mean.low, found.deviation.low) == (None, None)
+    assert found.deviation.low is None
+
+
+def test_mean_over_attempts_has_the_interval_of_drawn_tasks() -> None:
+    rows = [[task % 4 < attempt for task in range(40)] for attempt in (1, 2, 3)]
+    found = success_spread(rows).mean
+    # 10 tasks each with 0, 1, 2 and 3 of 3 successes: the mean of 40 such numbers has the standard error
+    # sqrt((1/4 + 1/36 + 1/36 + 1/4) / 4 / 40) = 0.0589.
+    assert found.value == 0.5
+    assert found.low == pytest.approx(0.5 - 1.96 * 0.0589, abs=0.015)
+    assert found.high == pytest.approx(0.5 + 1.96 * 0.0589, abs=0.015)
+    assert found.n == 40
+
+
+def test_mean_over_attempts_that_all_succeed_is_not_certain() -> None:
+    found = success_spread([[True] * 10] * 3).mean
+    assert (found.value, found.low, found.high) == (1, wilson(10, 10).low, 1)
+
+
+def test_mean_score_over_attempts_has_the_interval_of_drawn_tasks() -> None:
+    scores = [[(task % 5) / 4 for task in range(50)], [(task % 5) / 4 for task in range(50)]]
+    found = score_spread(scores).mean
+    # The two attempts are alike, so there are 50 independent numbers and not 100: sqrt(0.125 / 50) = 0.05.
+    assert found.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
+    assert found.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)
+    assert score_spread([[0.5, 0.5], [0.5, 0.5]]).mean.low is None
 
 
 def test_a_task_is_passed_when_any_attempt_succeeded() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
-from evaluations.statistics import Confusion, Measure, kendall_tau, mcnemar, paired_difference
+from evaluations.statistics import Confusion, Measure, kendall_tau, mcnemar, paired_difference, paired_test
 
 
 def test_a_confusion_counts_what_was_said_of_what_is():
@@ -99,6 +101,58 @@ def test_mcnemar_of_two_who_never_differ_is_undefined():
     assert mcnemar(0, 0).p == Measure.missing("the two never differ")
     with pytest.raises(ValueError, match="negative"):
         mcnemar(-1, 2)
+
+
+def brute_force(tasks):
+    """The share of all ways to swap the two judges task by task in which the difference is as large."""
+    differences = [first - second for first, second in tasks]
+    swapped = [sum(sign * d for sign, d in zip(signs, differences, strict=True)) for signs in signs_of(len(tasks))]
+    return sum(abs(each) >= abs(sum(differences)) for each in swapped) / len(swapped)
+
+
+def signs_of(n):
+    return product((1, -1), repeat=n)
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [(2, 0), (0, 1)],
+        [(1, 1), (2, 2)],
+        [(3, 0), (3, 0), (1, 2), (0, 1), (0, 0)],
+        [(5, 1), (0, 4), (2, 0), (2, 0), (1, 0), (0, 3), (1, 1), (6, 0), (0, 2), (1, 0)],
+    ],
+)
+def test_paired_test_swaps_whole_tasks(tasks):
+    found = paired_test(tasks)
+    assert found.p.value == pytest.approx(brute_force(tasks), rel=1e-12)
+    assert (found.exact, found.by_task, found.permutations) == (True, True, None)
+    assert found.p.n == sum(map(sum, tasks))
+
+
+def test_paired_test_is_mcnemars_where_no_task_counts_twice():
+    assert paired_test([(1, 0)] * 8 + [(0, 1)] * 2 + [(0, 0)]) == mcnemar(8, 2)
+    assert paired_test([]) == mcnemar(0, 0)
+    with pytest.raises(ValueError, match="negative"):
+        paired_test([(2, -1)])
+
+
+def test_paired_test_rejects_equal_judges_in_at_most_one_of_twenty_ways():
+    sizes = [1, 1, 2, 3, 3, 4, 5, 5, 5, 6]  # cases of a task on which the same judge is right
+    ways = [[(d, 0) if sign > 0 else (0, d) for sign, d in zip(signs, sizes, strict=True)] for signs in signs_of(10)]
+    assert sum(paired_test(way).p.value <= 0.05 for way in ways) / len(ways) <= 0.05
+    taken_apart = [mcnemar(sum(a for a, _ in way), sum(b for _, b in way)) for way in ways]
+    assert sum(each.p.value <= 0.05 for each in taken_apart) / len(ways) > 0.25
+
+
+def test_paired_test_of_very_many_cases_draws_the_swaps():
+    tasks = [(3, 0)] * 1700 + [(0, 3)] * 1600 + [(1, 1)] * 5
+    found = paired_test(tasks)
+    assert (found.exact, found.by_task, found.permutations) == (False, True, 9999)
+    # d = 3 (1700 - 1600) = 300, and its standard deviation is sqrt(3300 * 9) = 172.3: P(|Z| >= 299.5 / 172.3) = 0.082.
+    assert found.p.value == pytest.approx(0.082, abs=0.012)
+    assert paired_test(tasks) == found
+    assert paired_test([(3, 0)] * 3300).p.value == 1 / 10_000
 
 
 def test_a_paired_difference_by_hand():

@@ -16,15 +16,17 @@ from evaluations.statistics import (
     krippendorff_alpha,
     label_alpha,
     mcnemar,
+    paired_test,
     wilson,
 )
+from evaluations.statistics.comparing import _taus
 
 with warnings.catch_warnings():  # what they say of their own dependencies is not ours
     warnings.simplefilter("ignore")
     krippendorff = pytest.importorskip("krippendorff")
     metrics = pytest.importorskip("sklearn.metrics")
     inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
-    from scipy.stats import kendalltau
+    from scipy.stats import kendalltau, permutation_test
     from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
     from statsmodels.stats.proportion import proportion_confint
 
@@ -119,3 +121,22 @@ def test_kendalls_tau_is_that_of_scipy(seed):
     random = np.random.default_rng(seed)
     x, y = random.integers(0, 6, (2, random.integers(3, 30)))
     assert kendall_tau(x, y).value == pytest.approx(kendalltau(x, y).statistic)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_swaps_of_tasks_are_the_permutations_of_scipy(seed):
+    random = np.random.default_rng(seed)
+    tasks = random.integers(0, 4, (10, 2))
+    differences = tasks[:, 0] - tasks[:, 1]
+    expected = permutation_test(
+        (differences, np.zeros(10)), lambda x, y: x.sum() - y.sum(), permutation_type="samples", n_resamples=np.inf
+    )
+    assert paired_test(tasks).p.value == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rankings_of_drawn_tasks_are_those_of_scipy(seed):
+    random = np.random.default_rng(seed)
+    x, y = random.integers(0, 4, (2, 20, 6)) / 3
+    expected = [kendalltau(*each).statistic for each in zip(x, y, strict=True)]
+    assert _taus(x, y) == pytest.approx(expected, nan_ok=True)

@@ -92,14 +92,36 @@ def test_it_says_how_much_was_computed_again():
     assert f"and {number} intervals were checked by resampling" in of_agreement(bundle).says
 
 
+def test_figures_of_an_older_bundle_pass_by_the_formulas_of_then():
+    bundle = bulk(200, annotators=3, skill=0.95)
+    expected = bundle.agreement["adjudications"]["expected_missed"]
+    newest = (expected["low"], expected["high"])
+    missed, left = bundle.agreement["adjudications"]["missed"], bundle.agreement["adjudications"]["unchecked"]
+    # Version 1 had Wilson's interval of the checked ones times the others, and reports did not state a version.
+    expected |= {"low": left * missed["low"], "high": left * missed["high"]}
+    assert (expected["low"], expected["high"]) != newest
+    assert "adjudications.expected_missed.high" in of_agreement(bundle).places
+    del bundle.agreement["figures_version"]
+    finding = of_agreement(bundle)
+    assert finding.result is Result.PASS, finding.says
+    assert "formulas of version 1" in finding.says
+
+
+@pytest.mark.parametrize("version", [1, 3, None, "2", True, []])
+def test_figures_of_an_unknown_version_are_refused(version: Any):
+    bundle = bulk(5)
+    bundle.agreement["figures_version"] = version
+    refused(of_agreement(bundle), "figures_version")
+
+
 # --- what the documents say ------------------------------------------------------------------------------------------
 
 
-def test_the_agreement_is_that_of_the_command_without_groups_and_hints():
+def test_the_agreement_is_that_of_the_command_without_groups_hints_and_opinions():
     submission = Submission.objects.get(benchmark=reviewed(1, 10))
     told = agreement(of_submission(submission), "").as_json()
     found = figures.agreement(submission)
-    assert set(told) - set(found) == {"scope", "groups"}
+    assert set(told) - set(found) == {"scope", "groups", "informed"}
     assert set(told["annotators"][0]) - set(found["annotators"][0]) == {"competence", "trust"}
     assert all(found[key] == told[key] for key in found if key != "annotators")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -113,13 +114,16 @@ def test_no_flood_of_one_kind_of_exception_hides_another(tmp_path: Path, capsys:
     main([str(path)])
 
     lines = capsys.readouterr().out.splitlines()
+    numbers = r"(\d+) checks \(17 claims of the report among them\): (\d+) passed, (\d+) failed, (\d+) noted\."
+    checks, *results = map(int, re.fullmatch(numbers, lines[-1]).groups())
+    assert checks == sum(results)
     first = next(number for number, line in enumerate(lines) if line.startswith("NOTE  exceptions"))
     assert lines[first].endswith("  121 exceptions of 4 kinds.")
     below = lines[first + 1 : next(n for n, line in enumerate(lines) if n > first and not line.startswith("  "))]
     assert [line.strip() for line in below if line.endswith(":")] == [
         "60 trajectories given back:", "30 known answers set:", "30 slots returned:", "1 adjudication returned:",
     ]  # fmt: skip
-    assert below[1].startswith("          task_a (\\u201c0 Long Long")
+    assert below[1].startswith('          task_a ("0 Long Long')
     assert [line.strip() for line in below if " more: " in line] == [
         f"and {number} more: --json lists all of them" for number in (55, 25, 25)
     ]

@@ -9,14 +9,17 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evaluations.evidence.single_file import OLDEST_PYTHON, Unassemblable, assembled, single_file
+from evaluations.evidence.single_file import OLDEST_PYTHON, Unassemblable, _assembled_here, assembled, single_file
 from evaluations.tests.hand_made_bundle import KEY, HandMade, signed, zipped
 
 MAIN = '"""Say it."""\n\nfrom __future__ import annotations\n\nimport sys\n\n\ndef main(argv):\n    return 0\n'
@@ -269,3 +272,24 @@ def test_modules_that_import_each_other_are_refused() -> None:
     right = "from evaluations.verifier.left import a\n\nb = 1\n"
     with pytest.raises(Unassemblable, match="in a circle"):
         assembled({"main": MAIN, "left": left, "right": right})
+
+
+def test_one_thread_at_a_time_assembles_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, inside, met = ast.parse, threading.Semaphore(1), threading.Event()
+
+    def watched(*arguments: Any, **options: Any) -> ast.AST:
+        if not inside.acquire(blocking=False):
+            met.set()
+            return parse(*arguments, **options)
+        try:
+            met.wait(0.05)  # room for another thread to come in
+            return parse(*arguments, **options)
+        finally:
+            inside.release()
+
+    monkeypatch.setattr(ast, "parse", watched)
+    _assembled_here.cache_clear()
+    with ThreadPoolExecutor(2) as pool:
+        texts = list(pool.map(lambda _: single_file(), range(2)))
+    assert texts[0] == texts[1]
+    assert not met.is_set()

@@ -30,6 +30,7 @@ KNOWN_FILE = re.compile(
     r"README\.md|verify\.py|ro-crate-metadata\.json|reports/report\.html|schemas/[a-z-]+\.schema\.json"
     r"|screenshots/[0-9a-f]{64}\.(png|jpg|webp|redacted\.png)|attachments/[0-9a-f]{64}"
 )
+MOST_NAMED = 20  # damaged files in a finding
 # What systems put into a folder that somebody looks into.
 LEFT_BY_LOOKING = re.compile(r"(.*/)?(\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini|\.directory)", re.IGNORECASE)
 LOOKED_INTO = (
@@ -116,9 +117,42 @@ def picture_findings(reading: Reading, bundle: Bundle, digests: dict[str, str], 
         more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
         return [failed("pictures", PICTURES_TITLE, says + more, [place for place, _ in wrong]), *hidden]
     if not files:
-        says = f"Only the digests of the {len(reading.pictures):,} pictures are here, so nobody can look at them."
-        return [noted("pictures", PICTURES_TITLE, says), *hidden]
+        return [_not_here(reading, package), *hidden]
     return [passed("pictures", PICTURES_TITLE, f"All {len(promised):,} files are here with their digests."), *hidden]
+
+
+def _not_here(reading: Reading, package: Package) -> Finding:
+    """Of a bundle without the files: what its manifest says of the files where the bundle was made."""
+    says = f"Only the digests of the {len(reading.pictures):,} pictures are here, so nobody can look at them."
+    stated = _stored_files(package)
+    if stated is None:
+        says += " The bundle does not state whether the stored files were verified."
+        return noted("pictures", PICTURES_TITLE, says)
+    bad = [*stated["damaged"], *stated["missing"]]
+    if bad:
+        says += (
+            f" When the bundle was made ({stated['verified_at']}), {len(stated['damaged']):,} of the "
+            f"{stated['files']:,} stored files were damaged and {len(stated['missing']):,} missing: "
+            f"{', '.join(each[:12] for each in bad[:MOST_NAMED])}."
+        )
+        return failed("pictures", PICTURES_TITLE, says, bad)
+    says += (
+        f" The bundle states that all {stated['files']:,} stored files were verified against their digests at "
+        f"{stated['verified_at']}."
+    )
+    return noted("pictures", PICTURES_TITLE, says)
+
+
+def _stored_files(package: Package) -> Document | None:
+    """None where the manifest does not tell, as before version 0.2, or is broken, which has a finding of its own."""
+    try:
+        manifest = parsed(package.read(MANIFEST).decode())
+    except (KeyError, Malformed, UnicodeError):
+        return None
+    if mismatches(manifest, SCHEMAS[MANIFEST]):
+        return None
+    stated: Document | None = manifest.get("stored_files")
+    return stated
 
 
 def _no_pictures(reading: Reading, covered: dict[str, Document], names: set[str], package: Package) -> WrongPictures:

@@ -83,6 +83,8 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield ("draw of less than 10 %", "draws of less than 10 %", _small_draws(bundle))
     yield ("setting changed after the first label", "settings changed after the first label", settings_changed(history))
     yield ("person who left", "people who left", _left(bundle))
+    set_by_others = "set by somebody else than its owner"
+    yield (f"password {set_by_others}", f"passwords {set_by_others}", _passwords_set(history))
     yield ("informed second stage", "informed second stages", _informed(bundle))
     yield ("known answer set", "known answers set", _known_answers(history))
     not_passed = "who had not passed the practice that was asked for"
@@ -122,6 +124,14 @@ def _submission_reopened(history: History) -> Iterator[Wrong]:
     for moment in history.of("submission_reopened"):
         place = number_of(moment.event)
         yield Wrong(f"event {place} (“{named(text_in(moment.payload, 'reason') or '')}”)", place)
+
+
+def _passwords_set(history: History) -> Iterator[Wrong]:
+    """Whoever sets somebody's password can act as that person from then on."""
+    for moment in history.of("password_set"):
+        member, way = named(text_in(moment.payload, "member") or ""), named(text_in(moment.payload, "way") or "")
+        place = number_of(moment.event)
+        yield Wrong(f"{member} at {named(moment.event['at'])} ({way}, event {place})", place)
 
 
 def _released(bundle: Bundle) -> Iterable[Wrong]:

@@ -7,13 +7,17 @@ from typing import Any
 
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, failed, noted, passed
-from evaluations.verifier.recounting import recounted_agreement
+from evaluations.verifier.recounting import FIRST_FIGURES, figures_version, recounted_agreement
 from evaluations.verifier.rejudging import judged_in_no_run, miscounted, recompared
 from evaluations.verifier.walking import Walked, walk
 from evaluations.verifier.wrongs import counted
 
 OF_AGREEMENT = "reports/agreement.json has the figures of these labels"
 OF_COMPARISON = "reports/comparison.json has the figures of these judgments"
+OLDER_FIGURES = (
+    " They were made by formulas of version 1, in which the interval for errors among unchecked labels is too narrow "
+    "where many were spot-checked."
+)
 VERDICTS = (0, 1, 2)
 MOST_JUDGES = 1000  # with another fingerprint; the intervals of each are drawn again
 MOST_LABELS = 99  # of one trajectory; a hostile number of them would be paired for ever
@@ -27,7 +31,8 @@ def agreement_findings(bundle: Bundle) -> list[Finding]:
     if strange := [*_strange_verdicts(bundle), *_crowded(bundle)]:
         return [_not_computed("agreement", OF_AGREEMENT, strange)]
     walked = walk(bundle.agreement, recounted_agreement(bundle), "the labels give")
-    return [_figures_finding("agreement", OF_AGREEMENT, walked)]
+    older = OLDER_FIGURES if figures_version(bundle.agreement) == FIRST_FIGURES else ""
+    return [_figures_finding("agreement", OF_AGREEMENT, walked, older)]
 
 
 def comparison_findings(bundle: Bundle) -> list[Finding]:
@@ -47,7 +52,7 @@ def comparison_findings(bundle: Bundle) -> list[Finding]:
     return [_figures_finding("comparison", OF_COMPARISON, walked)]
 
 
-def _figures_finding(name: str, title: str, walked: Walked) -> Finding:
+def _figures_finding(name: str, title: str, walked: Walked, more_to_say: str = "") -> Finding:
     if walked.wrong:
         first = "; ".join(says for _, says in walked.differing[:TOLD_IN_FULL])
         more = f"; and {walked.wrong - TOLD_IN_FULL} more" if walked.wrong > TOLD_IN_FULL else ""
@@ -55,7 +60,7 @@ def _figures_finding(name: str, title: str, walked: Walked) -> Finding:
         return failed(name, title, stated, [place for place, _ in walked.differing])
     checked = counted(walked.intervals, "interval was checked", "intervals were checked")
     recomputed = counted(walked.numbers, "number was", "numbers were")
-    return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.")
+    return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.{more_to_say}")
 
 
 def _not_computed(name: str, title: str, strange: list[tuple[str, str]]) -> Finding:

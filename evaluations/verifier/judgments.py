@@ -282,9 +282,12 @@ def judgment_problem(line: Document, run: Document) -> str | None:
         said = [name for name in ("verdict", "reason", "score", "judged_at") if line[name] is not None]
         if imported_run(run):
             return "it failed in no run"
+        said += ["status"] if line.get("status_not_stated") else []
         return f"it failed and has a {said[0]}" if said else None
     if line["judged_at"] is None:
         return "it has no time"
+    if line.get("status_not_stated") and line["verdict"] is None:
+        return "its status is not stated, and it has no verdict"
     if (line["verdict"] is None) != bool(line["reason"]):
         return "it has both a verdict and a reason for none, or neither"
     return None

@@ -16,8 +16,10 @@ from evaluations.verifier.checking import Given, Outcome, examined
 from evaluations.verifier.documents import FORMAT
 from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Result, kinds_told
 from evaluations.verifier.refusing import Refused, escaped
+from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, key_list
 from evaluations.verifier.tasks import task_list
+from evaluations.verifier.wrongs import counted
 
 LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
 LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal
@@ -99,14 +101,19 @@ def told_as_lines(manifest: str, key: str, findings: list[Finding]) -> str:
     width = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
         says, kinds = kinds_told(finding.says)
-        shown = escaped(says, LONGEST_SENTENCE)
+        shown = escaped(says.translate(PLAIN_QUOTES), LONGEST_SENTENCE)
         lines.append(f"{finding.result.value.upper()}  {escaped(finding.name):<{width}}  {shown}")
         lines += [f"        {line}" for line in (_of_kinds(kinds) or _places_of(finding))]
     counts = Counter(finding.result for finding in findings)
-    lines += ["", ", ".join(f"{counts[result]} {word}" for result, word in _WORDS.items()) + "."]
+    claims = sum(finding.name in CLAIMS for finding in findings)
+    of_these = f" ({counted(claims, 'claim')} of the report among them)" if claims else ""
+    results = ", ".join(f"{counts[result]} {word}" for result, word in _WORDS.items())
+    lines += ["", f"{counted(len(findings), 'check')}{of_these}: {results}."]
     return "\n".join(lines)
 
 
+# Output is ASCII; without this, quotation marks would be printed as escapes.
+PLAIN_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "…": "..."})
 _WORDS = {Result.PASS: "passed", Result.FAIL: "failed", Result.NOTE: "noted"}
 
 
@@ -145,7 +152,7 @@ def _places_of(finding: Finding) -> list[str]:
 def _first(told_of: Sequence[str], most: int) -> list[str]:
     """The first lines, and how many more there are."""
     rest = [f"and {len(told_of) - most} more: {ALL_OF_THEM}"] if len(told_of) > most else []
-    return [escaped(each, LONGEST_LINE_BELOW) for each in told_of[:most]] + rest
+    return [escaped(each.translate(PLAIN_QUOTES), LONGEST_LINE_BELOW) for each in told_of[:most]] + rest
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -238,6 +238,8 @@ def _judge_shown(judge: dict[str, Any]) -> str:
     lines = [(name, *(_figure_in_row(row, key) for row in rows)) for key, name in RATES_OF_JUDGES]
     counts = [(name, *(count_shown(at(row, key)) for row in rows)) for key, name in COUNTS_OF_JUDGES]
     crossed = [(name, *(count_shown(at(row, key)) for row in rows)) for key, name in _cells_named()]
+    if number := at(judge, "status_not_stated"):
+        counts.append(("status not stated in the reply", *(count_shown(number) for _ in rows)))
     body = table_shown(headings, counts + crossed + lines) if rows else "<p>Nothing is decided yet.</p>"
     return f"""<h3>{shown(at(judge, "judge"))}</h3>
 <p class="soft"><code>{shown(at(judge, "fingerprint"))}</code></p>

@@ -14,6 +14,7 @@ from evaluations.verifier.rules import (
     FAILURE_TYPES,
     FINDINGS,
     MINIMUM_LABELS,
+    NOT_COMPARABLE,
     NOT_EXECUTABLE,
     PATHS,
     REASONING_LIMIT,
@@ -166,7 +167,8 @@ def _lacks_attempt(facts: Document, version: int) -> Iterator[str]:
     if attempt is None:
         yield "the own attempt"
         return
-    if attempt["steps"] is None and facts["verdict"] != NOT_EXECUTABLE:
+    could_do_it = facts["verdict"] != NOT_EXECUTABLE and attempt["path"] != NOT_COMPARABLE
+    if attempt["steps"] is None and could_do_it:
         yield "the number of steps of the own attempt"
     if is_blank(attempt["notes"]) or len(attempt["notes"]) > REASONING_LIMIT:
         yield "notes of the own attempt"

@@ -22,6 +22,7 @@ from evaluations.verifier.numbers import (
     cohen_kappa,
     fleiss_kappa,
     gwet_ac1,
+    hits_left,
     krippendorff_alpha,
     labels_compared,
     majority_label,
@@ -34,10 +35,14 @@ from evaluations.verifier.numbers import (
 from evaluations.verifier.resampling import NOWHERE, Ends, Resamples
 from evaluations.verifier.rules import UNANIMOUS
 
+FIRST_FIGURES, NEWEST_FIGURES = 1, 2  # versions of the formulas; the reports of the first state none
 OF_ALL, OF_PAIRS = 2000, 1000  # resamples behind the intervals of a report
 PAIRS_LISTED, PAIRS_WITH_INTERVAL = 500, 100
 REASONS_TO_LOOK = ("disputes", "drawn", "flagged")
 NEVER_BLIND = "no drawn spot check was judged blind"
+
+
+Extrapolated = Callable[[Sequence[tuple[int, int, int]]], tuple[float, float, float]]
 
 
 @dataclass
@@ -76,13 +81,23 @@ class Counted:
         return self.drawn and self.unanimous and self.blind is not None
 
 
+def figures_version(report: Any) -> Any:
+    """By which formulas reports/agreement.json was made: 1 where it does not say."""
+    return report.get("figures_version", FIRST_FIGURES) if isinstance(report, dict) else NEWEST_FIGURES
+
+
 def recounted_agreement(bundle: Bundle) -> Document:
-    """The document; where an interval was drawn at random, an `End` says where each end can be."""
+    """The document; where an interval was drawn at random, an `End` says where each end can be.
+
+    The formulas are those of the version that the report of the bundle states, and the newest if that is unknown.
+    """
     cases = counted_cases(bundle)
-    adjudications = _what_review_changed(cases) if cases else None
+    first = figures_version(bundle.agreement) == FIRST_FIGURES
+    adjudications = _what_review_changed(cases, sum_of_rates if first else hits_left) if cases else None
     pairs, left_out = _pairs_of_annotators(cases)
     return {
         "rules": "default",
+        **({} if first else {"figures_version": NEWEST_FIGURES}),
         **_all_together(cases),
         "undecided": sum(case.final is None for case in cases),
         "pairs": pairs,
@@ -291,7 +306,7 @@ def _annotator_alone(name: str, record: _Alone) -> Document:
 # --- what the review changed -----------------------------------------------------------------------------------------
 
 
-def _what_review_changed(cases: Sequence[Counted]) -> Document:
+def _what_review_changed(cases: Sequence[Counted], extrapolated: Extrapolated) -> Document:
     adjudicated = [case for case in cases if case.adjudicated is not None]
     checked = [case for case in cases if case.checked]
     draws = _draws_of(cases)
@@ -304,7 +319,7 @@ def _what_review_changed(cases: Sequence[Counted]) -> Document:
         "unknown": sum(unchecked for unchecked, _, looked in draws if not looked),
         "changed": _changed_figure(adjudicated),
         "missed": rate_figure(sum(map(_was_missed, checked)), len(checked), NEVER_BLIND),
-        "expected_missed": _expected_figure(draws),
+        "expected_missed": _expected_figure(draws, extrapolated),
         "changed_of": {
             reason: _changed_figure([case for case in adjudicated if _reason_to_look(case) == reason])
             for reason in REASONS_TO_LOOK
@@ -341,11 +356,11 @@ def _draws_of(cases: Sequence[Counted]) -> list[tuple[int, int, int]]:
     return [(unchecked, missed, checked) for unchecked, missed, checked in found.values()]
 
 
-def _expected_figure(draws: Sequence[tuple[int, int, int]]) -> Document:
+def _expected_figure(draws: Sequence[tuple[int, int, int]], extrapolated: Extrapolated) -> Document:
     """The rate of every draw times its own unchecked, summed; draws without a blind check are left out."""
     known = [draw for draw in draws if draw[2]]
     unchecked = sum(draw[0] for draw in known)
     if not known or (not unchecked and any(draw[0] for draw in draws)):
         return {"value": None, "low": None, "high": None, "n": 0, "undefined": NEVER_BLIND}
-    value, low, high = sum_of_rates(known)
+    value, low, high = extrapolated(known)
     return {"value": value, "low": low, "high": high, "n": sum(draw[2] for draw in known)}

@@ -45,7 +45,10 @@ def _judge_beside_people(key: JudgeKey, lines: Sequence[Document], name: str, fi
         said[line["task_id"]] = _what_it_said(line)
     crossed = Counter((verdict, said.get(task_id, NOTHING_SAID)) for task_id, verdict in final.items())
     rows = both_rules(name, crossed) if final else []
-    return {"judge": key[0], "fingerprint": key[1], "rows": rows}
+    not_stated = sum(line.get("status_not_stated", False) and line["task_id"] in final for line in lines)
+    return {"judge": key[0], "fingerprint": key[1], "rows": rows} | (
+        {"status_not_stated": not_stated} if not_stated else {}
+    )
 
 
 def _what_it_said(line: Document) -> str:

@@ -66,7 +66,8 @@ CRITERIA = frozenset(
     | {"already_satisfied", "hallucination"}
 )
 DECIDING = CRITERIA | {"key_point", "not_executable", "other"}
-PATHS = frozenset(["as_short", "longer", "hack", "not_solved", "not_comparable"])
+NOT_COMPARABLE = "not_comparable"
+PATHS = frozenset(["as_short", "longer", "hack", "not_solved", NOT_COMPARABLE])
 
 # Where a trajectory stands, in the order in which the rules are asked.
 IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicated", "dispute"
@@ -85,7 +86,7 @@ NOT_FINAL = {
 
 ANNOTATOR, ADJUDICATOR, MAINTAINER = "annotator", "adjudicator", "maintainer"
 LETTERS = {ANNOTATOR: "A", ADJUDICATOR: "Q", MAINTAINER: "M"}
-NOBODY = ""  # acts where nobody does: the import, and runs of judges that end
+NOBODY = ""  # acts where no member does: the import, runs of judges that end, and operators
 
 RUNS_ENDED = ("judge_run_finished", "judge_run_stopped")  # by themselves
 RUNS_BY_HAND = (
@@ -131,6 +132,8 @@ ACTORS = {
     "results_opened": (MAINTAINER,),
     "submission_reopened": (MAINTAINER,),
     "screenshot_redacted": (MAINTAINER,),
+    "password_link_created": (NOBODY,),
+    "password_set": (NOBODY,),
     **dict.fromkeys(RUNS_BY_HAND, (MAINTAINER,)),
     **dict.fromkeys(RUNS_ENDED, (NOBODY,)),
 }
@@ -140,6 +143,7 @@ WITHOUT_ACT = ("lease_expired", "adjudication_expired")
 OF_NO_TASK = frozenset(
     {"imported", "member_added", "member_deactivated", "member_reactivated", "configured", "practice_passed"}
     | {"spot_checks_drawn", "frozen", "results_opened", "submission_reopened", "screenshot_redacted", *JUDGE_RUNS}
+    | {"password_link_created", "password_set"}
 )
 # What may happen while a submission is frozen: nothing of it touches a verdict or what it rests on.
 WHILE_FROZEN = frozenset(

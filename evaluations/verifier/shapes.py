@@ -58,6 +58,9 @@ def _only(*values: str) -> dict[str, Any]:
     return {"type": "string", "enum": list(values)}
 
 
+JUDGE_BESIDE_PEOPLE = _of(
+    {"judge": NAME, "fingerprint": NAME, "rows": _list_of(OPEN_OBJECT)}, {"status_not_stated": COUNT}
+)
 PROBLEM = _of({"code": NAME, "message": TEXT, "where": TEXT})
 TERM = _of({"code": CODE, "name": NAME, "definition": TEXT})
 FOUND = {
@@ -117,7 +120,12 @@ HUMAN_LABELS = {
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "MANIFEST.json": _of(
-        {"format": {"const": FORMAT}, "files": _list_of(_of({"path": NAME, "sha256": HEX64, "size": COUNT}))}
+        {"format": {"const": FORMAT}, "files": _list_of(_of({"path": NAME, "sha256": HEX64, "size": COUNT}))},
+        {
+            "stored_files": _of(
+                {"verified_at": INSTANT, "files": COUNT, "damaged": _list_of(HEX64), "missing": _list_of(HEX64)}
+            )
+        },
     ),
     "SIGNATURE.json": _of(
         {
@@ -344,9 +352,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         }
     ),
     "reports/agreement.json": OPEN_OBJECT,
-    "reports/comparison.json": _of(
-        {"judges": _list_of(_of({"judge": NAME, "fingerprint": NAME, "rows": _list_of(OPEN_OBJECT)}), 10_000)}
-    ),
+    "reports/comparison.json": _of({"judges": _list_of(JUDGE_BESIDE_PEOPLE, 10_000)}),
     "judges/runs.jsonl": _of(
         {
             "run": COUNT,
@@ -381,6 +387,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "score": _or_null(NUMBER),
             "judged_at": _or_null(INSTANT),
             "counts": FLAG,
-        }
+        },
+        {"status_not_stated": FLAG},
     ),
 }

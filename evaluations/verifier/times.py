@@ -20,13 +20,21 @@ def times_claim(bundle: Bundle) -> Finding:
     oddities = [*_unmeasured(bundle), *_of_decisions(bundle), *_of_people(bundle), *_of_events(bundle)]
     for odd in oddities:
         found.setdefault(odd.says, []).append(odd.place)
-    seconds = sum(max(0, row["facts"].get("active_seconds") or 0) for row in bundle.labels)
-    minutes = counted(round(seconds / 60), "minute")
-    measured = f"{counted(len(bundle.labels), 'label')} took {named(minutes)} of measured work."
+    measured = _measured([row["facts"].get("active_seconds") for row in bundle.labels])
     if not found:
         return passed("times", CLAIMS["times"], f"{measured} Nothing was quicker than reading takes.")
     told_of = " ".join(f"{says}: {len(places)}." for says, places in found.items())
     return noted("times", CLAIMS["times"], f"{measured} {told_of}", [odd.place for odd in oddities])
+
+
+def _measured(times: list[float | None]) -> str:
+    """Return how much work was measured; a label without a measured time did not take no time."""
+    known = [max(0, seconds) for seconds in times if seconds is not None]
+    if not known:
+        return f"No time was measured for {counted(len(times), 'label')}."
+    minutes = counted(round(sum(known) / 60), "minute")
+    of_all = "" if len(known) == len(times) else f", and no time was measured for {len(times) - len(known):,} more"
+    return f"{counted(len(known), 'label')} took {named(minutes)} of measured work{of_all}."
 
 
 def _unmeasured(bundle: Bundle) -> Iterator[Wrong]:

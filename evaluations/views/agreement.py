@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -20,6 +21,8 @@ from evaluations.forms import Filters, FiltersForm
 from evaluations.tables import Table
 from evaluations.views import agreement_charts
 from evaluations.views.files import csv_file
+
+MOST_REASONS = 200  # rows on a page; the CSV file has all
 
 
 @page
@@ -70,6 +73,7 @@ def _answer(
 def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
     """Tables by their names (with underscores), the figures of the rows that stand alone, and the pictures."""
     by_name = {table.name.replace("-", "_"): table for table in tables}
+    by_name["informed_reasons"] = _first_rows(by_name["informed_reasons"])
     return figures_of(found, by_name) | {
         "agreement": found,
         "tables": by_name,
@@ -79,6 +83,13 @@ def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
         "same_as_final": agreement_charts.same_as_final(found.annotators),
         "confusions": agreement_charts.confusions(found.annotators),
     }
+
+
+def _first_rows(table: Table) -> Table:
+    if len(table.rows) <= MOST_REASONS:
+        return table
+    note = f"The first {MOST_REASONS} of {len(table.rows):,} opinions; the CSV file has all."
+    return replace(table, rows=table.rows[:MOST_REASONS], note=note)
 
 
 def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from evaluations.auditing.checked import RUNS_IT, checks_of, pseudonyms
 from evaluations.auditing.result import labelled_by, result
 from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
 from evaluations.models import Audit, SigningKey
-from evaluations.views.findings import counted, finding_rows
+from evaluations.views.findings import checks_counted, counted, finding_rows
 
 MOST_UPLOADS = 20  # shown, the newest
 
@@ -48,7 +48,9 @@ def open_audit(request: Request) -> HttpResponse:
         made = uploads.receive(request.user, form.cleaned_data["bundle"], form.cleaned_data["given"])
     except ImportStopped as error:
         form.add_error("bundle", str(error))
-        return _audits(request, form, HTTPStatus.INSUFFICIENT_STORAGE)
+        answer = _audits(request, form, error.outage.status)
+        answer["Retry-After"] = str(error.outage.retry_after)
+        return answer
     return redirect("bundle-upload", made.pk)
 
 
@@ -159,6 +161,7 @@ def _shown(found: Audit) -> dict[str, Any]:
         "decisions": [(each, names.get(each.decided_by_id, RUNS_IT)) for each in decisions],
         "check": checks[0],
         "earlier": checks[1:],
+        "checks_counted": checks_counted(checks[0].row.findings),
         "counts": counted(checks[0].row.findings),
         "findings": finding_rows(checks[0].row.findings, _trajectories(found)),
         "own_key": found.key_trusted and SigningKey.objects.filter(key_id=found.key_id).exists(),

@@ -40,7 +40,7 @@ def figures(found: Comparison) -> list[tuple[Column, Cell]]:
     tokens, cost = comparison_tables.TOKENS, comparison_tables.COST
     return [
         *shown,
-        (comparison_tables.FLIPS, cell(found.flips, "rate")),
+        (comparison_tables.FLIPS, cell(found.flips.rate, "rate")),
         (cost, cell(found.costs.cost, cost.kind)),
         (tokens, cell(found.costs.tokens, tokens.kind)),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -13,10 +14,10 @@ from django.views.decorators.http import require_GET, require_safe
 from annotation import access
 from annotation.access import Role
 from annotation.models import Submission
-from annotation.records import Problem
+from evaluations import jobs
 from evaluations.access import claims_may_be_shown
 from evaluations.download import download_evidence, prepare_evidence
-from evaluations.evidence import names, standing
+from evaluations.evidence import standing
 from evaluations.evidence.trajectories import stored_size
 from evaluations.exports import ExportRefused, missing_for_export
 from evaluations.forms import EvidenceForm
@@ -42,14 +43,16 @@ def evidence_file(request: HttpRequest, pk: int) -> HttpResponseBase:
         return download_evidence(prepare_evidence(submission, **form.chosen()))
     except ExportRefused as refused:
         context = _standing(submission, form) | {"refused": refused.problems}
+        context["named"] = context["named"] or [each for each in refused.problems if each.code == "name_in_text"]
         return render(request, "evaluations/evidence.html", context, status=409)
 
 
 def _standing(submission: Submission, form: EvidenceForm) -> dict[str, Any]:
     """Before the freeze only what `check_submission` says: claims would tell a maintainer of labels."""
     frozen = claims_may_be_shown(submission)
-    claims = [claim.as_json() for claim in standing.claims(submission)] if frozen else []
-    named: list[Problem] = names.named(submission) if frozen else []
+    look = standing.look(submission) if frozen else standing.Look(None)
+    if frozen and look.computed_at is None and standing.request(submission):
+        transaction.on_commit(lambda: jobs.compute_standing.delay(submission.pk), robust=True)
     trajectories = dict(submission.trajectories.values_list("task__external_id", "pk"))
     return {
         "submission": submission,
@@ -57,9 +60,10 @@ def _standing(submission: Submission, form: EvidenceForm) -> dict[str, Any]:
         "frozen": frozen,
         "chain": standing.chain(submission),
         "missing": missing_for_export(submission),
-        "claims": finding_rows(claims, trajectories),
-        "counts": counted(claims),
-        "named": named,
+        "computed_at": look.computed_at,
+        "claims": finding_rows(look.claims, trajectories),
+        "counts": counted(look.claims),
+        "named": look.named,
         "not_proved": NOT_PROVED,
         "stored": stored_size(submission) if frozen else 0,
     }

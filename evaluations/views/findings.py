@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from annotation.formats import printable
 from evaluations.verifier.findings import kinds_told
+from evaluations.verifier.rules import CLAIMS
 
 MOST_OF_A_KIND = 200  # that a page lists; claims.json and the API have all
 CHIPS = {"pass": "ok", "fail": "bad", "note": "warn"}
 WORDS = {"pass": ("passed", "passed"), "fail": ("failed", "failed"), "note": ("note", "notes")}
+
+
+def checks_counted(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many checks there were, and how many of them are the claims that every bundle states."""
+    claims = sum(row["name"] in CLAIMS for row in rows)
+    checks = printable.counted(len(rows), "check")
+    return checks if claims in (0, len(rows)) else f"{checks}, {claims} of them the claims of the bundle"
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from annotation import access as people_access
 from annotation.api.ground import Listing, View, imported
 from annotation.api.serializers import ReportSerializer
+from annotation.api_tokens import Scope
 from annotation.models import Task
 from judges import access, expectations
 from judges.expectations import Kind
@@ -73,6 +74,7 @@ class WithdrawnVersion(serializers.Serializer):
 class Expectations(Listing):
     """The newest versions of what the tasks of a benchmark are held against, those that withdraw left out."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = ExpectationSerializer
     filters = ExpectationFilters
 
@@ -94,6 +96,7 @@ class Expectations(Listing):
 class ExpectationDetail(View):
     """What one task is held against: the newest version of the task."""
 
+    scopes = {"GET": Scope.READ, "PUT": Scope.WRITE, "DELETE": Scope.WRITE}
     serializer_class = ExpectationSerializer
     filters: type[serializers.Serializer] = WhichVersion
 
@@ -159,6 +162,7 @@ class ExpectationsFile(serializers.Serializer):
 class ExpectationsImport(View):
     """Checks or rubrics of many tasks."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = ExpectationsFile
     parser_classes = [MultiPartParser]
 

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from annotation import access as people_access
 from annotation.api.ground import View, imported
 from annotation.api.serializers import ReportSerializer
+from annotation.api_tokens import Scope
 from judges import access, imports
 
 
@@ -32,6 +33,7 @@ class JudgmentFile(serializers.Serializer):
 class ImportedJudgments(View):
     """Judgments that were made elsewhere."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = JudgmentFile
     parser_classes = [MultiPartParser]
 

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from annotation import access as people_access
 from annotation.api.ground import Listing, View
+from annotation.api_tokens import Scope
 from judges import access, defining, prompt_sets
 from judges.models import Judge, ModelTerms
 
@@ -62,6 +63,7 @@ class JudgeFilters(serializers.Serializer):
 class Judges(Listing):
     """The judges of the instance."""
 
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = JudgeSerializer
     filters = JudgeFilters
 
@@ -88,6 +90,7 @@ class Judges(Listing):
 class JudgeDetail(View):
     """One judge."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = JudgeSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -114,6 +117,7 @@ class TermsSerializer(serializers.ModelSerializer):
 class Terms(Listing):
     """What models cost and how often they may be asked."""
 
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = TermsSerializer
 
     def get_queryset(self) -> QuerySet[ModelTerms]:
@@ -165,6 +169,7 @@ class NewPromptSetSerializer(serializers.Serializer):
 class PromptSets(Listing):
     """The project's own prompt sets, then the loaded ones."""
 
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = PromptSetSerializer
 
     def get_queryset(self) -> Any:
@@ -189,6 +194,7 @@ class PromptSets(Listing):
 class PromptSetDetail(View):
     """One prompt set, by its digest."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = PromptSetDetailSerializer
 
     def get(self, request: Request, digest: str) -> Response:

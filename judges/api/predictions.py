@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from annotation import access as people_access
 from annotation.access import Role
 from annotation.api.ground import View
+from annotation.api_tokens import Scope
 from judges import access, predictions
 
 
@@ -22,6 +23,7 @@ class PredictionFilters(serializers.Serializer):
 class Predictions(View):
     """What a judge of actions predicted in a submission: numbers, groups, and with ``each`` every prediction."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = serializers.Serializer
     filters = PredictionFilters
 

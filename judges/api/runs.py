@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from annotation import access as people_access
 from annotation.access import Role
 from annotation.api.ground import Listing, View
+from annotation.api_tokens import Scope
 from annotation.models import Submission
 from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
@@ -61,7 +62,10 @@ class WantedRunSerializer(serializers.Serializer):
 
 
 class PlanSerializer(serializers.Serializer):
-    """What a run would do. Tokens, cost (US dollars, null without prices) and seconds are estimates."""
+    """What a run would do. Tokens, cost (US dollars, null without prices) and seconds are estimates.
+
+    The fields with ``_high`` are for a model that thinks, where it may, and gives every answer in another form first.
+    """
 
     trajectories = serializers.IntegerField()
     repetitions = serializers.IntegerField()
@@ -72,6 +76,10 @@ class PlanSerializer(serializers.Serializer):
     cost = serializers.DecimalField(max_digits=20, decimal_places=8, allow_null=True)
     seconds = serializers.FloatField()
     already_judged = serializers.IntegerField()
+    calls_high = serializers.IntegerField()
+    prompt_tokens_high = serializers.IntegerField()
+    completion_tokens_high = serializers.IntegerField()
+    cost_high = serializers.DecimalField(max_digits=20, decimal_places=8, allow_null=True)
 
 
 class RunErrorSerializer(serializers.Serializer):
@@ -86,6 +94,9 @@ class StandingSerializer(serializers.Serializer):
     total = serializers.IntegerField()
     done = serializers.IntegerField()
     unscored = serializers.IntegerField()
+    status_not_stated = serializers.IntegerField(
+        help_text="Verdicts that the rules of upstream give to replies that state none."
+    )
     failed = serializers.IntegerField()
     running = serializers.IntegerField()
     calls = serializers.IntegerField()
@@ -113,6 +124,7 @@ class RunSerializer(serializers.ModelSerializer):
         fields = [
             "id", "judge", "judge_version", "submission", "state", "selection", "repetitions", "fresh", "test",
             "max_cost", "estimate", "created_at", "started_at", "paused_at", "cancelled_at", "finished_at", "stopped",
+            "retried_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -144,7 +156,7 @@ class JudgmentSerializer(serializers.ModelSerializer):
         fields = [
             "id", "task_id", "agent", "trajectory", "judge", "judge_version", "fingerprint", "run", "repetition",
             "verdict", "unscored", "score", "explanation", "evidence", "response", "model", "tokens", "cost",
-            "imported", "made_at",
+            "imported", "made_at", "status_not_stated",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -176,6 +188,7 @@ class JudgmentFilters(serializers.Serializer):
 class RunPlan(View):
     """What a run would cost, before anything is asked."""
 
+    scopes = {"POST": Scope.READ}
     serializer_class = WantedRunSerializer
 
     @extend_schema(request=WantedRunSerializer, responses={200: PlanSerializer})
@@ -189,6 +202,7 @@ class RunPlan(View):
 class Runs(Listing):
     """The judge runs over a submission, newest first; tests of a judge left out."""
 
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = RunSerializer
     filters = RunFilters
 
@@ -223,6 +237,7 @@ def _wanted(request: Request) -> tuple[Judge, WantedRunSerializer]:
 class RunDetail(View):
     """A run with how far it is."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = RunDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -234,6 +249,7 @@ class RunDetail(View):
 class RunPause(View):
     """Let what is being asked end, and ask nothing more."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = RunDetailSerializer
 
     @extend_schema(request=None, responses={200: RunDetailSerializer})
@@ -246,6 +262,7 @@ class RunPause(View):
 class RunResume(View):
     """Go on after a pause, or with a higher budget."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = RunDetailSerializer
 
     @extend_schema(request=BudgetSerializer, responses={200: RunDetailSerializer})
@@ -260,6 +277,7 @@ class RunResume(View):
 class RunCancel(View):
     """End a run for good; the judgments that were made stay."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = RunDetailSerializer
 
     @extend_schema(request=None, responses={200: RunDetailSerializer})
@@ -272,6 +290,7 @@ class RunCancel(View):
 class RunRetry(View):
     """Let the failed items wait again."""
 
+    scopes = {"POST": Scope.WRITE}
     serializer_class = RetriedSerializer
 
     @extend_schema(request=None, responses={200: RetriedSerializer})
@@ -286,6 +305,7 @@ class RunRetry(View):
 class Judgments(Listing):
     """The judgments of a run, by task and repetition."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = JudgmentSerializer
     filters = JudgmentFilters
 
@@ -303,6 +323,7 @@ class Judgments(Listing):
 class JudgmentDetail(View):
     """One judgment with its evidence."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = JudgmentSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -314,6 +335,7 @@ class JudgmentDetail(View):
 class JudgmentTrace(View):
     """A judgment with every call behind it: prompts with pictures by digest, raw replies, tokens, cost, times."""
 
+    scopes = {"GET": Scope.READ}
     serializer_class = JudgmentSerializer
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT})

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from lxml import etree, html
 from PIL import Image, ImageDraw
 
+from annotation.formats import scratch
 from judges.capturing.fetching import Dial, Limits, dialled
 from judges.capturing.relay import Relay, relayed
 from judges.capturing.targets import Target
@@ -73,11 +73,11 @@ def picture_of(
     if left <= 0:
         return _none(late)
     with (
-        tempfile.TemporaryDirectory(prefix="capture-", ignore_cleanup_errors=True) as name,
+        scratch.folder("capture") as folder,
         relayed((target.ip, target.port), dial, left, limits.size) as relay,
     ):
-        file = Path(name) / "page.png"
-        code = _ran(_command(program, target, relay.port, file), Path(name), until, relay)
+        file = folder / "page.png"
+        code = _ran(_command(program, target, relay.port, file), folder, until, relay)
         if relay.full:
             return _none(f"its browser received more than {limits.size:,} bytes")
         if code is None:

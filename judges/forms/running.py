@@ -25,8 +25,10 @@ SHOWN = {
     "failure": "failure",
     "not executable": "not executable",
     "unscored": "unscored",
+    "status not stated": "status not stated",
     "failed": "failed items",
     "waiting": "waiting",
+    "not judged": "not judged: the run was cancelled",
 }
 
 

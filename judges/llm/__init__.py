@@ -5,6 +5,7 @@ retries, limits, budget, the cache of replies and the trace lie behind it.
 """
 
 from judges.llm.asking import (
+    ADDED,
     Asker,
     BudgetSpent,
     Call,
@@ -26,8 +27,10 @@ from judges.llm.asking import (
     Usage,
 )
 from judges.llm.client import Client
+from judges.llm.reasoning import is_reasoning
 
 __all__ = [
+    "ADDED",
     "Asker",
     "BudgetSpent",
     "Call",
@@ -48,4 +51,5 @@ __all__ = [
     "Reply",
     "SentImage",
     "Usage",
+    "is_reasoning",
 ]

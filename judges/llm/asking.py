@@ -65,7 +65,7 @@ class Reply:
     ``text`` is what the model wrote, "" for nothing. ``data`` is the object of a structured answer that fits its
     schema, None where there is none. ``refusal`` is the model's refusal, or why the endpoint filtered the reply.
     ``cut`` is True when the reply stopped at its length limit. ``problem`` says why a structured answer could not be
-    read, after the one attempt to repair it. ``tokens`` and ``cost`` are what this answer was worth, a repair
+    read, after an attempt to repair it. ``tokens`` and ``cost`` are what this answer was worth, a repair
     included, whether it was paid now or came from the cache.
     """
 
@@ -87,7 +87,14 @@ class Reply:
 
 
 class CallFailed(Exception):
-    """No reply after all attempts, or an error that no attempt can mend; the message is for the maintainer."""
+    """No reply after all attempts, or an error that no attempt can mend; the message is for the maintainer.
+
+    ``passing`` is True where a later attempt may succeed: the endpoint was busy, slow or out of reach.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 class BudgetSpent(Exception):
@@ -130,6 +137,11 @@ class Endpoint:
     key: str = field(default="", repr=False)
 
     @property
+    def identity(self) -> tuple[str, str]:
+        """Name and address: a name alone can be pointed to another server."""
+        return self.name, self.base_url
+
+    @property
     def variable(self) -> str:
         """The environment variable that holds the key; ``<variable>_FILE`` may name a file instead."""
         return f"JUDGE_API_KEY_{self.name.upper()}"
@@ -139,10 +151,12 @@ class Endpoint:
 class Generation:
     """How a judge's model is asked, as JSON in `Judge.generation`; every field is part of the fingerprint.
 
+    A field that was added later (`ADDED`) is left out there while it has its default, so that fingerprints stay.
+
     ``dialect``: ``classic`` sends max_tokens and temperature, ``reasoning`` sends max_completion_tokens and no
     temperature, ``auto`` decides by the model's name and by what the endpoint refuses. ``output``: how structured
     answers are asked for. ``max_tokens`` 0: 2,048, or 16,384 for reasoning models, whose thoughts count. ``seed`` -1:
-    none is sent.
+    none is sent. ``reasoning``: whether the model thinks; ``auto`` decides by its name and its replies.
     """
 
     temperature: float = field(default=0.0, metadata={"help": "0 for the most repeatable replies."})
@@ -151,12 +165,22 @@ class Generation:
     dialect: Literal["auto", "classic", "reasoning"] = field(
         default="auto", metadata={"help": "Which names the endpoint knows for the length limit."}
     )
-    reasoning_effort: Literal["", "minimal", "low", "medium", "high"] = field(
+    reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = field(
         default="", metadata={"help": "For reasoning models that take it."}
     )
     output: Literal["schema", "tool", "text"] = field(
         default="schema", metadata={"help": "How structured answers are asked for: JSON schema, tool call, or not."}
     )
+    reasoning: Literal["auto", "yes", "no"] = field(
+        default="auto",
+        metadata={
+            "help": "Whether the model thinks before it answers, and so needs longer replies. auto: by its name and "
+            "its replies."
+        },
+    )
+
+
+ADDED = ("reasoning",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +198,17 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is known of a call before it is made: ``key`` is the SHA-256 of the request with images by digest."""
+    """What is known of a call before it is made.
+
+    ``key`` is the SHA-256 of the endpoint and the request with images by digest. ``former_key`` leaves out the
+    endpoint: replies that were stored before endpoints were part of the key are found under it.
+    """
 
     key: str
     stage: str
     step: int | None
     request: Mapping[str, Any]
+    former_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +235,8 @@ class Ledger(Protocol):
     @property
     def sample(self) -> str: ...
 
-    async def known(self, key: str) -> tuple[int, str] | None:
-        """The id and raw body of an earlier reply to the same request, for the same repetition."""
+    async def known(self, call: Call) -> tuple[int, str] | None:
+        """Return the id and raw body of an earlier reply to the same request at the same endpoint and repetition."""
         ...
 
     async def keep(self, outcome: Outcome) -> Decimal | None:

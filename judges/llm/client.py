@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import random
 import time
 import weakref
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +42,18 @@ from judges.llm.wire import Correction, Encoded, Form, call_for, estimated_token
 if TYPE_CHECKING:
     from judges.llm.sending import Fault
 
+log = logging.getLogger(__name__)
+
 PICTURE_BYTES = 32 * 1024 * 1024  # of pictures in memory, of all calls together; a call with more goes alone
 SUPPOSED = 512 * 1024  # bytes of a picture that was not loaded yet
 REMEMBERED = 4096  # pictures whose size is kept
+LIMITED_WAIT = (
+    4.0  # seconds that everybody waits after a 429 that does not say how long, doubled after each further one
+)
 FIRST_WAIT = 0.5  # seconds; the longest wait before the second attempt, doubled before each further one
 LAST_WAIT = 60.0
 LOOK = 1.0  # seconds between two looks for room
+TRIED_REPAIRS = 5  # of a stage; when none of them led to an answer that can be read, no more are asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,19 @@ class _Turn:
             self.way.give(int(self.begun))
 
 
+@dataclass(slots=True)
+class _Repairs:
+    """Whether it helps to ask again for answers of one stage. Until one repair has helped, only a few are tried."""
+
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TRIED_REPAIRS))
+    helped: bool = False
+    in_vain: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        return not self.helped and self.in_vain >= TRIED_REPAIRS
+
+
 class Client:
     """Asks one model at one endpoint; one for each worker job and event loop.
 
@@ -110,12 +130,22 @@ class Client:
     """
 
     def __init__(
-        self, endpoint: Endpoint, model: str, generation: Generation, patience: Patience, gate: Gate, images: Images
+        self,
+        endpoint: Endpoint,
+        model: str,
+        generation: Generation,
+        patience: Patience,
+        gate: Gate,
+        images: Images,
+        *,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         # The SDK takes most of a second to import, which web servers need not spend: they ask no model.
         from judges.llm.sending import Line  # noqa: PLC0415
 
-        self._line = Line(endpoint, patience)
+        self._line = Line(endpoint, patience, clock)
+        self._endpoint, self._sleep = endpoint, sleep
         self._form = Form(model, generation)
         self._patience, self._gate, self._images = patience, gate, images
         calls = max(1, patience.concurrency)
@@ -127,6 +157,7 @@ class Client:
         self._same: weakref.WeakValueDictionary[tuple[str, str], asyncio.Lock] = weakref.WeakValueDictionary()
         self._sending: set[asyncio.Task[Body | Fault]] = set()
         self._silent: weakref.WeakSet[_Asker] = weakref.WeakSet()
+        self._repairs: defaultdict[str, _Repairs] = defaultdict(_Repairs)
         self._open = self._in_flight = self._peak = 0
         self._change = asyncio.Event()
 
@@ -145,7 +176,8 @@ class Client:
         while self._open + len(self._silent) >= self._way.size:
             self._change.clear()
             try:
-                await asyncio.wait_for(self._change.wait(), LOOK)
+                async with asyncio.timeout(LOOK):  # wait_for loses a cancellation in Python 3.11
+                    await self._change.wait()
             except TimeoutError:
                 if not self._open:  # whoever is silent for so long has ended, and only its memory is not free yet
                     return
@@ -182,6 +214,25 @@ class Client:
             self._open -= 1
             self._change.set()
 
+    async def repaired(self, question: _Question, first: Reply) -> Reply:
+        """A reply that could not be read, after one attempt to have it mended, unless those of its stage are in vain.
+
+        A model that ignores the form of answers would double the bill otherwise.
+        """
+        repairs = self._repairs[question.stage]
+        async with nullcontext() if repairs.helped else repairs.places:
+            if repairs.given_up:
+                return first
+            shown = Correction(first.text, first.problem)
+            second = await self.answer(replace(question, stage=f"{question.stage}.repair", correction=shown))
+            repairs.helped |= second.data is not None
+            repairs.in_vain += second.data is None
+            if repairs.given_up and repairs.in_vain == TRIED_REPAIRS:
+                log.warning(
+                    "%s ignores the form of answers (%s): they are read as text.", self._form.model, question.stage
+                )
+            return mended(first, second)
+
     async def _body(self, question: _Question) -> Body:
         """Attempt after attempt; raises CallFailed after the last one, which is then in the trace."""
         made = failed = 0
@@ -189,6 +240,9 @@ class Client:
             turn, call = await self._ready(question)
             came = await self._attempt(question, call, turn, made)
             if isinstance(came, Body):
+                self._form.notice(came.thought)
+                if came.cut and self._call(question, turn).key != call.key:
+                    continue  # thoughts used up the length that it was asked with, and now it may be longer
                 return came
             made += 1
             if came.refused and self._learns(question, call, turn, came):
@@ -196,7 +250,7 @@ class Client:
             failed += 1
             if not came.again or failed >= self._patience.attempts:
                 await question.ledger.keep(Outcome(call, retries=made - 1, error=came.message))
-                raise CallFailed(came.message)
+                raise CallFailed(came.message, passing=came.again)
             await self._pause(came, failed)
 
     async def _ready(self, question: _Question) -> tuple[_Turn, Call]:
@@ -246,7 +300,7 @@ class Client:
         request = request_for(
             self._form, question.prompt, turn.sent, question.schema, question.correction, question.vote
         )
-        return call_for(request, question.stage, question.step, question.vote)
+        return call_for(self._endpoint, request, question.stage, question.step, question.vote)
 
     @asynccontextmanager
     async def _alone(self, question: _Question, call: Call) -> AsyncIterator[None]:
@@ -276,7 +330,7 @@ class Client:
                 turn.leave()
 
     async def _known(self, ledger: Ledger, call: Call) -> Body | None:
-        found = await ledger.known(call.key)
+        found = await ledger.known(call)
         if found is None:
             return None
         try:
@@ -322,11 +376,17 @@ class Client:
         return self._call(question, turn).key != call.key
 
     async def _pause(self, fault: Fault, failed: int) -> None:
-        """Full jitter, so that callers who failed together do not come back together."""
-        if fault.wait:
-            await self._gate.hold(fault.wait)
-        longest = FIRST_WAIT if fault.wait else min(LAST_WAIT, FIRST_WAIT * 2 ** (failed - 1))
-        await asyncio.sleep(fault.wait + random.uniform(0, longest))  # noqa: S311 - no secret
+        """Full jitter, so that callers who failed together do not come back together.
+
+        What the endpoint asks for, or a growing time after it has limited us, every worker waits.
+        """
+        wait = fault.wait or 0.0
+        if fault.limited and fault.wait is None:
+            wait = min(LAST_WAIT, LIMITED_WAIT * 2 ** (failed - 1))
+        if wait:
+            await self._gate.hold(wait)
+        longest = FIRST_WAIT if wait else min(LAST_WAIT, FIRST_WAIT * 2 ** (failed - 1))
+        await self._sleep(wait + random.uniform(0, longest))  # noqa: S311 - no secret
 
 
 class _Asker:
@@ -351,10 +411,7 @@ class _Asker:
         rank = (-self._client.rank(stage, self._stages.index(stage)), self._order)
         question = _Question(self._ledger, prompt, stage, step, schema, rank, vote=vote)
         first = await self._client.answer(question)
-        if not first.problem:
-            return first
-        shown = Correction(first.text, first.problem)
-        return mended(first, await self._client.answer(replace(question, stage=f"{stage}.repair", correction=shown)))
+        return await self._client.repaired(question, first) if first.problem else first
 
 
 def _sum(prompt: int | None, completion: int | None) -> int | None:

@@ -34,6 +34,7 @@ class Body:
     """A chat completion that arrived: ``raw`` as it was sent, and what was found in it.
 
     ``tool`` is the name of the function that the model called, and ``arguments`` the text that it called it with.
+    ``thought`` is True where the reply shows that the model thought, or used up its length without a word.
     """
 
     raw: str
@@ -44,6 +45,11 @@ class Body:
     finish: str = ""
     model: str = ""
     usage: Usage = field(default_factory=Usage)
+    thought: bool = False
+
+    @property
+    def cut(self) -> bool:
+        return self.finish in ("length", "max_tokens")
 
 
 def parse(raw: str) -> Body:
@@ -78,15 +84,19 @@ def _body(raw: str, whole: dict[str, Any], finish: str, message: dict[str, Any])
     refusal = _text(message.get("refusal")).strip()
     if finish == "content_filter":
         refusal = refusal or "the endpoint filtered the reply"
+    text, usage = _text(message.get("content")), _usage(whole.get("usage"))
+    thoughts = message.get("reasoning_content") or message.get("reasoning") or usage.reasoning
+    silent = finish in ("length", "max_tokens") and not (text or arguments)
     return Body(
         raw=raw,
-        text=_text(message.get("content")),
+        text=text,
         tool=tool,
         arguments=arguments,
         refusal=refusal,
         finish=plain(finish)[:40],
         model=plain(_text(whole.get("model")))[:200],
-        usage=_usage(whole.get("usage")),
+        usage=usage,
+        thought=bool(thoughts or silent or text.lstrip().startswith("<think>")),
     )
 
 
@@ -135,10 +145,9 @@ def reply_from(body: Body, schema: Mapping[str, Any] | None, output: str) -> Rep
     In the output mode ``text`` nobody asked for JSON: it is taken where it is there, and missed only where the model
     began some.
     """
-    cut = body.finish in ("length", "max_tokens")
     # What a model would do with a function that nobody offered says nothing about the trajectory.
     text = body.text or (body.arguments if body.tool in ("", TOOL) else "")
-    reply = Reply(text, None, body.refusal, cut, "", body.model, body.usage)
+    reply = Reply(text, None, body.refusal, body.cut, "", body.model, body.usage)
     if schema is None or reply.refusal or reply.cut:
         return reply
     data, problem = _data(body, schema)

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -27,6 +28,13 @@ from judges.llm.wire import Encoded, plain
 
 MAX_REPLY = 8 * 1024 * 1024  # bytes; the longest replies of models have some 100 kB
 LONGEST_WAIT = 600.0  # seconds that an endpoint may make us wait
+LONGEST_RESET = 60.0  # the same where it is not known which of its limits is used up
+RESET, REMAINING = "x-ratelimit-reset", "x-ratelimit-remaining"
+UNITS = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
+DURATION = re.compile(
+    r"(?=\d)(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,8}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?"
+)
+A_YEAR_1973, A_YEAR_2286 = 1e8, 1e10  # Unix times: less is a number of seconds, more is in milliseconds
 AGAIN = (408, 409, 425, 429)  # and everything from 500 on
 GZIP = b"\x1f\x8b"
 NO_KEY = "none"  # what endpoints without keys are sent, since the header has to be there
@@ -39,17 +47,19 @@ for _name in ("openai", "httpx2", "httpcore2"):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An attempt without a reply. ``wait`` in seconds is what the endpoint asked for.
+    """An attempt without a reply. ``wait`` in seconds is what the endpoint asked for, None where it asked for nothing.
 
-    ``param`` and ``message`` are the endpoint's words where it refused the request itself (``refused``).
+    ``param`` and ``message`` are the endpoint's words where it refused the request itself (``refused``). ``limited``:
+    more was asked than the endpoint allows.
     """
 
     message: str
     again: bool
-    wait: float = 0.0
+    wait: float | None = None
     refused: bool = False
     param: str = ""
     unpaid: bool = False
+    limited: bool = False
 
 
 class _TooLarge(Exception):
@@ -96,8 +106,8 @@ class _Plain(AsyncOpenAI):
 class Line:
     """The connections of one client to its endpoint. Raises NotConfigured for an address or key that cannot be."""
 
-    def __init__(self, endpoint: Endpoint, patience: Patience) -> None:
-        self._endpoint, self._patience = endpoint, patience
+    def __init__(self, endpoint: Endpoint, patience: Patience, clock: Callable[[], float] = time.time) -> None:
+        self._endpoint, self._patience, self._clock = endpoint, patience, clock
         self._secret = _written(endpoint.key)
         if not endpoint.base_url.startswith(("http://", "https://")):
             raise NotConfigured(f"The endpoint {endpoint.name} has no address; set it in JUDGE_ENDPOINTS.")
@@ -177,9 +187,9 @@ class Line:
             return Fault(message, again=False, unpaid=True)
         again = status in AGAIN or status >= 500
         param = str(error.get("param") or "")
-        return Fault(
-            message, again, waiting_time(headers) if again else 0.0, status in (400, 422), param, status == 429
-        )
+        limited = status == 429
+        wait = waiting_time(headers, self._clock(), limited) if again else None
+        return Fault(message, again, wait, status in (400, 422), param, unpaid=limited, limited=limited)
 
     def _hidden(self, text: str) -> str:
         """The text without our key, should an endpoint repeat it, in whichever way JSON may write it."""
@@ -218,8 +228,12 @@ def _error(text: str) -> dict[str, Any]:
     return found if found.get("message") else {**found, "message": str(found.get("detail") or "")}
 
 
-def waiting_time(headers: Mapping[str, str]) -> float:
-    """How long to wait, in seconds up to `LONGEST_WAIT`: Retry-After as seconds or a date; 0 where nothing is said."""
+def waiting_time(headers: Mapping[str, str], now: float, limited: bool = False) -> float | None:
+    """How long to wait, in seconds up to `LONGEST_WAIT`, None where nothing is said; ``now`` is Unix time.
+
+    Retry-After as seconds or a date. Where the endpoint ``limited`` us without it: until the limits that are used up
+    are reset, or, where it does not say which those are, until the last of all is reset, but at most `LONGEST_RESET`.
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         with suppress(ValueError):
             seconds = float(headers.get(name, "")) / unit
@@ -227,5 +241,30 @@ def waiting_time(headers: Mapping[str, str]) -> float:
                 return min(max(seconds, 0.0), LONGEST_WAIT)
     with suppress(ValueError, TypeError, OverflowError):
         date = parsedate_to_datetime(headers.get("retry-after", ""))
-        return min(max(date.timestamp() - time.time(), 0.0), LONGEST_WAIT)
+        return min(max(date.timestamp() - now, 0.0), LONGEST_WAIT)
+    return (_until_reset(headers, now) or None) if limited else None
+
+
+def _until_reset(headers: Mapping[str, str], now: float) -> float:
+    """Until x-ratelimit-reset(-requests, -tokens, ...), by x-ratelimit-remaining of the same kind."""
+    kinds = [name.lower().removeprefix(RESET) for name in headers if name.lower().startswith(RESET)]
+    resets = {kind: _seconds_until(headers[f"{RESET}{kind}"], now) for kind in kinds}
+    used_up = [seconds for kind, seconds in resets.items() if headers.get(f"{REMAINING}{kind}") == "0"]
+    if used_up:
+        return min(max(used_up), LONGEST_WAIT)
+    return min(max(resets.values(), default=0.0), LONGEST_RESET)
+
+
+def _seconds_until(said: str, now: float) -> float:
+    """Endpoints write a number of seconds, a duration (6m0s, 20ms), Unix time (also in milliseconds), or a date."""
+    if parts := DURATION.fullmatch(said.strip()):
+        return sum(float(number or 0) * unit for number, unit in zip(parts.groups(), UNITS, strict=True))
+    with suppress(ValueError, OverflowError):
+        try:
+            number = float(said)
+        except ValueError:
+            number = datetime.fromisoformat(said.strip()).timestamp()
+        if math.isfinite(number):
+            number = number / 1000 if number > A_YEAR_2286 else number
+            return max(number - now if number > A_YEAR_1973 else number, 0.0)
     return 0.0

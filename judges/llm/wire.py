@@ -15,19 +15,21 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from judges.llm.asking import Call, Generation, Part, Prompt, SentImage
+from judges.llm.asking import Call, Endpoint, Generation, Part, Prompt, SentImage
+from judges.llm.reasoning import OPENAI, is_reasoning
 
-TOKENS = {"max_tokens": 2_048, "max_completion_tokens": 16_384}  # where a judge sets no length
+LENGTHS = ("max_tokens", "max_completion_tokens")
+SHORT, LONG = 2_048, 16_384  # tokens of a reply where a judge sets no length; the second for models that think
 PICTURE_TOKENS = 1_100  # about what endpoints count for a screenshot in high detail
-REASONING = re.compile(r"(?:^|/)(?:o\d+(?:-|$)|gpt-[5-9](?![\w.-]*chat))", re.IGNORECASE)
 TOOL = "answer"  # the name of the function, and of the schema
 
 # Words by which endpoints say that they do not know a parameter, rather than that something else is wrong with it.
 UNKNOWN = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|not allowed|unexpected|extra inputs"
-    r"|invalid parameter|invalid schema|not available|not accept",
+    r"|invalid parameter|invalid schema|not available|not accept|may only be set",
     re.IGNORECASE,
 )
+VALUE = re.compile(r"unsupported value|supported values", re.IGNORECASE)
 ADAPTABLE = (
     "max_tokens",
     "max_completion_tokens",
@@ -60,9 +62,10 @@ class Form:
     def __init__(self, model: str, generation: Generation) -> None:
         self.model, self.generation = model, generation
         self.output = generation.output
-        reasoning = REASONING.search(model) if generation.dialect == "auto" else generation.dialect == "reasoning"
-        self.length = "max_completion_tokens" if reasoning else "max_tokens"
-        self._left_out = {"temperature"} if reasoning else set()
+        newer = OPENAI.search(model) if generation.dialect == "auto" else generation.dialect == "reasoning"
+        self.length = "max_completion_tokens" if newer else "max_tokens"
+        self.reasoning = is_reasoning(model, generation)
+        self._left_out = {"temperature"} if newer else set()
         self._refused: set[str] = set()
 
     def settings(self, schema: Mapping[str, Any] | None, vote: int = 0) -> dict[str, Any]:
@@ -70,7 +73,7 @@ class Form:
         asked = self.generation
         given = {
             "model": self.model,
-            self.length: asked.max_tokens or TOKENS[self.length],
+            self.length: asked.max_tokens or (LONG if self.reasoning else SHORT),
             "temperature": asked.temperature,
             "seed": None if asked.seed == -1 else asked.seed + vote,
             "reasoning_effort": asked.reasoning_effort or None,
@@ -87,13 +90,20 @@ class Form:
             return
         if name in ("max_tokens", "max_completion_tokens", "temperature") and self.generation.dialect != "auto":
             return
+        if name == "reasoning_effort" and VALUE.search(message):
+            return  # it takes efforts, and not this one: without it the judge would not be the one that was defined
         self._refused.add(name)
-        if name in TOKENS:
-            self.length = next(other for other in TOKENS if other != name)
+        if name in LENGTHS:
+            self.length = next(other for other in LENGTHS if other != name)
+            self.reasoning |= self.length == "max_completion_tokens" and self.generation.reasoning == "auto"
         elif name in ("response_format", "tools"):
             self.output = "text"
         else:
             self._left_out.add(name)
+
+    def notice(self, thought: bool) -> None:
+        """Remember that a reply shows that the model thinks, unless the judge says whether it does."""
+        self.reasoning |= thought and self.generation.reasoning == "auto"
 
 
 def _refused_name(param: str, message: str) -> str:
@@ -160,14 +170,20 @@ def _picture(part: SentImage, sent: Mapping[str, str]) -> dict[str, Any]:
     return {"type": "image_url", "image_url": digests | {"media_type": part.media_type, "detail": part.detail}}
 
 
-def call_for(request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0) -> Call:
-    """The call with its key: SHA-256 of the request as canonical JSON, and of the vote where it is not the first.
+def call_for(endpoint: Endpoint, request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0) -> Call:
+    """Return the call with its key: SHA-256 of endpoint and request as canonical JSON, and of a vote after the first.
 
-    Where no seed is sent the requests of all votes are equal, and only their keys tell their replies apart.
+    Two endpoints may serve different models under one name. Where no seed is sent, the requests of all votes are
+    equal, and only their keys separate their replies.
     """
-    named = {"request": request, "vote": vote} if vote else request
-    canonical = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return Call(hashlib.sha256(canonical.encode()).hexdigest(), stage, step, request)
+    former = {"request": request, "vote": vote} if vote else request
+    key = _digest({"endpoint": endpoint.identity, "call": former})
+    return Call(key, stage, step, request, former_key=_digest(former))
+
+
+def _digest(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 class Encoded:

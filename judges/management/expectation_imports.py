@@ -7,13 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation.formats.printable import counted
 from annotation.management.reports import find_own_benchmark, finish, read_input
 from judges import expectations
 from judges.expectations import Kind
 
 
 class ExpectationsCommand(BaseCommand):
-    """Loads a file or folder of one ``kind``; ``what`` names it in the last line."""
+    """Load a file or folder of one ``kind``; ``what`` names it in the last line."""
 
     kind: Kind
     what: str
@@ -33,6 +34,5 @@ class ExpectationsCommand(BaseCommand):
         else:
             data = read_input(path)
             report = expectations.import_file(None, benchmark, self.kind, data, path.name, dry_run=dry_run)
-        finish(self, report, options["report"], self.what, kept=False)
-        if dry_run:
-            self.stdout.write("Nothing was kept (--dry-run).")
+        accepted = f"{counted(len(report.accepted), 'task')} with {self.what}"
+        finish(self, report, options["report"], accepted, kept=False, dry_run=dry_run)

@@ -33,7 +33,9 @@ def shows_upstream(subject: Subject) -> Shown:
     )
 
 
-METHOD = Method(("task", "thoughts_and_actions"), shows, shows_upstream, upstream.verdict, obstacle)
+METHOD = Method(
+    ("task", "thoughts_and_actions"), shows, shows_upstream, upstream.verdict, upstream.has_status, obstacle
+)
 KIND = register(
     Kind(
         name="agenttrek",

@@ -45,7 +45,9 @@ def obstacle(subject: Subject, mode: Mode) -> str:
     return ""
 
 
-METHOD = Method(("task", "last_actions"), shows, shows_upstream, upstream.verdict, obstacle, SCHEMA)
+METHOD = Method(
+    ("task", "last_actions"), shows, shows_upstream, upstream.verdict, upstream.has_status, obstacle, SCHEMA
+)
 KIND = register(
     Kind(
         name="autonomous-eval",

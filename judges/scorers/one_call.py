@@ -50,7 +50,8 @@ class Shown:
 class Method:
     """A published judge: what it shows in either mode, how upstream reads a reply, and when it cannot judge.
 
-    ``fills`` are the places that ``shows_upstream`` has values for. ``obstacle`` is the reason for which a subject
+    ``fills`` are the places that ``shows_upstream`` has values for. ``has_status`` tells whether a reply states the
+    verdict that ``reads_upstream`` reads. ``obstacle`` is the reason for which a subject
     cannot be judged in that mode, "" where it can. ``schema`` is the form of the answer in the default mode; what it
     has beside reason and verdict is noted.
     """
@@ -59,6 +60,7 @@ class Method:
     shows: Callable[[Subject], Shown]
     shows_upstream: Callable[[Subject], Shown]
     reads_upstream: Callable[[str], Verdict]
+    has_status: Callable[[str], bool]
     obstacle: Callable[[Subject, Mode], str]
     schema: Mapping[str, Any] = field(default_factory=lambda: reading.VERDICT_SCHEMA)
 
@@ -91,7 +93,9 @@ class Published:
         text = fill(self.user, **{name: framing.encodable(value) for name, value in shown.values.items()})
         prompt = Prompt(self.system, ((text, *(SentImage(image) for _, image in shown.pictures)),))
         reply = await model.ask(prompt, stage=STAGE)
-        return scored(reply, lambda reply: self.method.reads_upstream(reply.text), shown.pictures)
+        score = scored(reply, lambda reply: self.method.reads_upstream(reply.text), shown.pictures)
+        not_stated = score.verdict is not None and not self.method.has_status(reply.text)
+        return replace(score, status_not_stated=not_stated)
 
 
 def obstacle(method: Method, subject: Subject, mode: Mode) -> str:

@@ -11,6 +11,7 @@ import re
 from annotation.records import Verdict
 
 STATED = re.compile(r"success|failure\b")
+ANY_STATUS = re.compile("success|fail")
 DIGIT = re.compile("[1-5]")
 BOLD_POINTS, PLAIN_POINTS = "**Key Points**:", "Key Points:"
 
@@ -30,9 +31,20 @@ def states_verdict(text: str) -> bool:
     return bool(between and STATED.search(between[0]))
 
 
+def has_status(text: str) -> bool:
+    """Whether "success" or a form of "fail" stands where `verdict` looks; where not, its failure is only a default."""
+    between = text.lower().split("status:")[1:2]
+    return bool(between and ANY_STATUS.search(between[0]))
+
+
 def voyager_verdict(text: str) -> Verdict:
     """WebVoyager's rule: failure when the word FAILURE occurs in upper case; success otherwise, whatever it says."""
     return Verdict.FAILURE if "FAILURE" in text else Verdict.SUCCESS
+
+
+def voyager_has_status(text: str) -> bool:
+    """Whether one of the two words in upper case is there; where not, the success of `voyager_verdict` is a default."""
+    return "FAILURE" in text or "SUCCESS" in text
 
 
 def key_points(text: str) -> str:

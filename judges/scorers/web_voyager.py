@@ -49,7 +49,7 @@ def obstacle(subject: Subject, mode: Mode) -> str:
 
 
 PLACES = ("task", "answer", "response", "count", "num")
-METHOD = Method(PLACES, shows, shows_upstream, upstream.voyager_verdict, obstacle)
+METHOD = Method(PLACES, shows, shows_upstream, upstream.voyager_verdict, upstream.voyager_has_status, obstacle)
 KIND = register(
     Kind(
         name="webvoyager",

@@ -164,6 +164,7 @@ class WebJudge:
             key_points=decision.key_points,
             response=reply.text,
             notes={**made.notes, **decision.notes},
+            status_not_stated=decision.status_not_stated,
         )
 
 

@@ -47,12 +47,16 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The verdict with its reasons; ``notes`` are facts about the reading of the reply."""
+    """The verdict with its reasons; ``notes`` are facts about the reading of the reply.
+
+    ``status_not_stated`` as in `scorer.Score`.
+    """
 
     verdict: Verdict
     explanation: str
     key_points: tuple[KeyPointEvidence, ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
+    status_not_stated: bool = False
 
 
 class Mode(Protocol):

@@ -70,7 +70,8 @@ class Upstream:
             raise Unusable(reply.unusable(), reply.text)
         listed = tuple(KeyPointEvidence(text) for text in points.texts)
         verdict: Verdict = upstream.verdict(reply.text)
-        return Decision(verdict, reading.explanation_of(reply), listed)
+        stated = upstream.has_status(reply.text)
+        return Decision(verdict, reading.explanation_of(reply), listed, status_not_stated=not stated)
 
     def _actions(self, subject: Subject) -> list[str]:
         """The lines of the history; in the general variant with thoughts, as far as the shorter list goes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -38,6 +39,9 @@ class Desk:
     gate: Any = field(default_factory=OpenGate)
     images: Any = field(default_factory=FolderImages)
     endpoint: Endpoint | None = None
+    now: float | None = None  # Unix time that stands still
+    waits: bool = False  # whether pauses last; ``slept`` has them either way
+    slept: list[float] = field(default_factory=list)
     client: Client = field(init=False)
 
     def run(self, work: Callable[[Desk], Awaitable[T]]) -> T:
@@ -45,13 +49,21 @@ class Desk:
 
         async def whole() -> T:
             endpoint = self.endpoint or self.fake.endpoint
-            self.client = Client(endpoint, self.model, self.generation, self.patience, self.gate, self.images)
+            clock = time.time if self.now is None else lambda: float(self.now or 0)
+            self.client = Client(
+                endpoint, self.model, self.generation, self.patience, self.gate, self.images,
+                clock=clock, sleep=self.sleep,
+            )  # fmt: skip
             try:
                 return await work(self)
             finally:
                 await self.client.close()
 
         return asyncio.run(whole())
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(seconds if self.waits else 0)
 
     def ask(self, *parts: Part, **more: Any) -> Reply:
         """One question, from beginning to end."""

@@ -21,7 +21,7 @@ def people(db, tmp_path, settings):
 
 
 def api(person, method, path, body=None, **query):
-    headers = {"Authorization": f"Bearer {ApiToken.issue(person, 'test')[1]}"}
+    headers = {"Authorization": f"Bearer {ApiToken.issue(person, 'test', 'admin')[1]}"}
     send = getattr(Client(), method)
     if body is None:
         return send(f"/api/v1/{path}", query, headers=headers)
@@ -58,7 +58,7 @@ def test_what_is_wrong_with_a_judge_is_named_field_by_field(mira):
 
 @pytest.mark.parametrize("body", ['{"a":' * 100_000, "[" * 100_000])
 def test_a_body_that_is_nested_without_end_is_refused(people, body):
-    headers = {"Authorization": f"Bearer {ApiToken.issue(people['mira'], 'test')[1]}"}
+    headers = {"Authorization": f"Bearer {ApiToken.issue(people['mira'], 'test', 'admin')[1]}"}
     refused = Client().post("/api/v1/judges", body, content_type="application/json", headers=headers)
     assert (refused.status_code, refused["Content-Type"]) == (400, "application/problem+json")
 

@@ -34,7 +34,7 @@ def judge(submission: Submission) -> Judge:
 
 
 def client_of(person: Person) -> Client:
-    token = ApiToken.issue(person, "test")[1]
+    token = ApiToken.issue(person, "test", "admin")[1]
     return Client(headers={"Authorization": f"Bearer {token}"})
 
 

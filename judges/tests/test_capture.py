@@ -375,7 +375,7 @@ def test_what_is_there_is_not_captured_again(site: Site, tmp_path: Path):
 def test_the_command_refuses_and_says_why(tmp_path: Path):
     said, wrong = StringIO(), StringIO()
 
-    with pytest.raises(CommandError, match="2 pages were not captured"):
+    with pytest.raises(CommandError, match="Not captured: 2 pages"):
         call_command(
             "capture_pages",
             "http://127.0.0.1/",
@@ -410,7 +410,7 @@ def test_the_command_captures_what_answers_cite(tmp_path: Path):
         (tmp_path / agent / "task_1" / "answer_1.md").write_text(text, encoding="utf-8")
     wrong = StringIO()
 
-    with pytest.raises(CommandError, match="4 pages were not captured"):
+    with pytest.raises(CommandError, match="Not captured: 4 pages"):
         call_command("capture_pages", answers=str(tmp_path), no_pictures=True, stdout=StringIO(), stderr=wrong)
 
     assert wrong.getvalue().count("http://10.0.0.1/b") == 2

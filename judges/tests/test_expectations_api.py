@@ -21,7 +21,7 @@ People = dict[str, Person]
 
 def client_of(person: Person) -> APIClient:
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'tests')[1]}")
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'tests', 'admin')[1]}")
     return client
 
 

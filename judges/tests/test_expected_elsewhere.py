@@ -51,7 +51,7 @@ def answers(person: Person, judgment: Judgment) -> dict[str, tuple[int, bool]]:
     assert judgment.item is not None
     pages, api = Client(), APIClient()
     pages.force_login(person)
-    api.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'tests')[1]}")
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {ApiToken.issue(person, 'tests', 'admin')[1]}")
     own = ("judgment", "judgment-trace", "judgment-trace-file", "api-judgment", "api-judgment-trace")
     asked = [(name, judgment.pk) for name in own]
     asked += [("judge-run", judgment.item.run_id), ("api-judgments", judgment.item.run_id)]

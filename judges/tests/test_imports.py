@@ -193,6 +193,55 @@ def test_a_judgment_is_linked_to_the_trajectory_of_the_newest_attempt(tmp_path: 
     assert linked["later", "task_0001"].submission == first
 
 
+def test_a_file_that_is_imported_again_links_its_judgments_to_trajectories_that_came_since(
+    tmp_path: Path, db: Any
+) -> None:
+    benchmark = testing.benchmark(3)
+    images = [{"original_step": 4, "score": 5, "passed_threshold": True, "response": "", "file": "0001.png"}]
+    rows = (PLAIN | {"image_scores": images}, PLAIN | {"task_id": "task_0001"}, PLAIN | {"task_id": "task_0002"})
+    first = load(benchmark, *rows)
+    assert (first.new, first.linked) == (3, 0)
+    before = list(Judgment.objects.order_by("pk").values())
+
+    _, submission = ingest.import_submission(
+        testing.write_submission(tmp_path / "late", 2, 3), benchmark=benchmark, agent_name="Agent X"
+    )
+    assert submission is not None
+    named = submission.trajectories.get(position=0)
+    named.steps.filter(index=1).update(file_name="0001.png")
+    again = load(benchmark, *rows)
+    assert (again.new, again.known, again.linked) == (0, 3, 2)
+    assert "1 of the judgments have no trajectory" in warned(again)["not_linked"]
+    assert load(benchmark, *rows).linked == 0
+
+    after = list(Judgment.objects.order_by("pk").values())
+    assert [row["trajectory_id"] for row in after[:2]] == list(submission.trajectories.values_list("pk", flat=True))
+    assert [step["step"] for step in after[0]["evidence"]["steps"]] == [1]  # step 4 of the file is step 1 here
+    for old, new in zip(before, after, strict=True):
+        assert {name for name in old if old[name] != new[name]} <= {"trajectory_id", "evidence"}
+    assert named.judgments.get().pk == before[0]["id"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"verdict": 1}, {"explanation": "Another."}, {"evidence": {}}, {"trajectory": None}, {"imported": {"a": 1}}],
+)
+def test_a_judgment_without_a_trajectory_is_never_changed_but_by_a_link(
+    shops: Benchmark, changes: dict[str, Any]
+) -> None:
+    load(shops, PLAIN)
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        Judgment.objects.update(**changes)
+
+
+def test_a_link_is_made_once(tmp_path: Path, db: Any) -> None:
+    submission = testing.submission(tmp_path / "one", trajectories=2, agent="Agent X")
+    load(submission.benchmark, PLAIN)
+    for trajectory in (submission.trajectories.get(position=1), None):
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            Judgment.objects.update(trajectory=trajectory)
+
+
 def test_screenshots_that_are_named_find_their_steps(tmp_path: Path, db: Any) -> None:
     submission = testing.submission(tmp_path / "one", trajectories=1, steps=3, agent="Agent X")
     images = [
@@ -263,7 +312,7 @@ def test_an_official_result_file_is_imported_by_the_command(shops: Benchmark, tm
     second = upstream(task_id="task_0001", predicted_label=0, evaluation_details=failed)
     file.write_bytes(lines(upstream(), second))
     out = run(file, "--agent", "Agent X", "--report", str(tmp_path / "report.json"))
-    assert "2 tasks with judgments accepted" in out
+    assert "2 judgments of 2 tasks accepted" in out
     assert "elsewhere: 2 judgments." in out
     assert dict(Judgment.objects.values_list("task__external_id", "verdict")) == {"task_0000": 1, "task_0001": 0}
     assert Judgment.objects.filter(imported__carried__system_msg="You are ...").count() == 2

@@ -13,7 +13,7 @@ from judges.llm import Call, Outcome, Usage
 from judges.models import Judge, JudgeRun, ModelCall, ModelTerms, RunItem
 from judges.working import ledger
 from judges.working.database import DatabaseThread
-from judges.working.ledger import ItemLedger, look_up, price, sample_of, storable, write
+from judges.working.ledger import ItemLedger, Wanted, look_up, price, sample_of, storable, write
 
 TERMS = ModelTerms(model="m", input_price=Decimal(2), cached_price=Decimal("0.5"), output_price=Decimal(10))
 USED = Usage(prompt=1000, cached=400, completion=50, reasoning=20)
@@ -59,7 +59,7 @@ def test_a_hit_has_no_copies_costs_nothing_and_is_worth_what_was_paid(item):
     paid = ModelCall.objects.get()
     made, (found, cost) = asked(
         item,
-        lambda book: book.known("k"),
+        lambda book: book.known(outcome().call),
         lambda book: book.keep(outcome(reply="the body", hit_of=paid.pk)),
         attempt=2,
         terms=None,  # prices of another day
@@ -74,7 +74,7 @@ def test_a_reply_is_found_under_its_own_key_and_sample_only(item):
     asked(item, lambda book: book.keep(outcome()))
 
     def known(key, sample):
-        return asked(item, lambda book: book.known(key), sample=sample)[1][0] is not None
+        return asked(item, lambda book: book.known(outcome(key).call), sample=sample)[1][0] is not None
 
     assert (known("k", "1"), known("k", "2"), known("other", "1")) == (True, False, False)
 
@@ -85,19 +85,19 @@ def test_an_error_is_kept_and_never_found(item):
     assert (row.error, row.reply, row.cost) == ("The endpoint answers 500.", None, None)
     assert made.worth.cost == 0
     asked(item, lambda book: book.keep(outcome(reply="not JSON", error="Nothing can be read.")))
-    assert look_up([("k", "1")]) == [None]
+    assert look_up([Wanted("k", "1")]) == [None]
 
 
 def test_a_pruned_reply_is_found_no_more(item):
     asked(item, lambda book: book.keep(outcome()))
     ModelCall.objects.update(reply=None, request=None, pruned_at=timezone.now())
-    assert look_up([("k", "1")]) == [None]
+    assert look_up([Wanted("k", "1")]) == [None]
 
 
 def test_of_two_replies_to_the_same_call_the_first_counts(item):
     for attempt in (1, 2):
         asked(item, lambda book, attempt=attempt: book.keep(outcome(reply=f"body {attempt}")), attempt=attempt)
-    assert look_up([("k", "1")])[0][1] == "body 1"
+    assert look_up([Wanted("k", "1")])[0][1] == "body 1"
 
 
 def test_a_row_whose_commit_was_in_doubt_is_not_written_twice(item):
@@ -271,5 +271,5 @@ def test_the_thread_closes_its_connection(transactional_db):
 def test_what_a_run_paid_is_summed_without_hits(item):
     asked(item, lambda book: book.keep(outcome()))
     paid = ModelCall.objects.get()
-    asked(item, lambda book: book.known("k"), lambda book: book.keep(outcome(hit_of=paid.pk)), attempt=2)
+    asked(item, lambda book: book.known(outcome().call), lambda book: book.keep(outcome(hit_of=paid.pk)), attempt=2)
     assert ledger.paid(item.run_id) == paid.cost

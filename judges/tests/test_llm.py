@@ -68,7 +68,7 @@ def test_a_picture_arrives_as_the_very_bytes_of_its_jpeg_under_the_media_type_of
     assert desk.ask(picture, 'ünïcode "quoted" </script>\n', picture).text == "seen"
 
 
-def test_what_is_traced_has_digests_in_place_of_pictures_and_its_hash_is_the_key(fake: Fake) -> None:
+def test_the_trace_has_digests_in_place_of_pictures_and_the_key_is_its_hash_with_the_endpoint(fake: Fake) -> None:
     desk = Desk(fake)
     data = b"\xff\xd8 a picture"
     image = desk.images.add(data)
@@ -77,8 +77,10 @@ def test_what_is_traced_has_digests_in_place_of_pictures_and_its_hash_is_the_key
     part = kept.call.request["messages"][1]["content"][1]["image_url"]
     digest = hashlib.sha256(data).hexdigest()
     assert part == {"sha256": digest, "screenshot": image.digest, "media_type": "image/jpeg", "detail": "high"}
-    canonical = json.dumps(kept.call.request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert kept.call.key == hashlib.sha256(canonical.encode()).hexdigest()
+    request = json.dumps(kept.call.request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert kept.call.former_key == hashlib.sha256(request.encode()).hexdigest()
+    whole = f'{{"call":{request},"endpoint":["fake","{fake.url}"]}}'
+    assert kept.call.key == hashlib.sha256(whole.encode()).hexdigest()
     assert (kept.call.stage, kept.call.step, kept.finish, kept.model) == ("verdict", None, "stop", "fake-model-1")
     assert kept.latency is not None
 
@@ -432,6 +434,28 @@ def test_items_that_never_ask_do_not_block_the_others_for_ever(fake: Fake, monke
     async def work(desk: Desk) -> None:
         begun = [desk.client.asker(desk.ledger, n) for n in range(2)]
         await asyncio.wait_for(desk.client.room(), 10)
+        assert len(begun) == 2
+
+    Desk(fake, patience=Patience(concurrency=2)).run(work)
+
+
+@pytest.mark.parametrize("later", range(5))
+def test_room_ends_when_it_is_cancelled_just_after_a_change(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    """A worker that is told to quit would otherwise take more items, for as long as the run has any."""
+    monkeypatch.setattr(llm_client, "LOOK", 60.0)
+
+    async def work(desk: Desk) -> None:
+        begun = [desk.client.asker(desk.ledger, n) for n in range(3)]
+        room = asyncio.create_task(desk.client.room())
+        await settled()
+        begun.pop()  # a change, and still no room
+        for _ in range(later):  # rounds of the event loop
+            await asyncio.sleep(0)
+        room.cancel()
+        await asyncio.wait([room], timeout=10)
+        assert room.cancelled()
         assert len(begun) == 2
 
     Desk(fake, patience=Patience(concurrency=2)).run(work)

@@ -64,7 +64,7 @@ def test_a_judge_may_name_its_dialect_and_its_effort(fake: Fake) -> None:
     Desk(fake, Generation(dialect="classic"), model="o4-mini").ask()
     assert settings(fake) == [
         {"model": "mine", "max_completion_tokens": 100, "reasoning_effort": "low"},
-        {"model": "o4-mini", "max_tokens": 2_048, "temperature": 0.0, "seed": 0},
+        {"model": "o4-mini", "max_tokens": 16_384, "temperature": 0.0, "seed": 0},  # another name, the same thoughts
     ]
 
 

@@ -6,6 +6,7 @@ Only those whose way back says something of the rows. Their tables are left as t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,15 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from annotation import testing
-from annotation.models import Redaction, Screenshot, Submission, triggers
-from judges.models import Judge
-from judges.tests.rows import judge_row, run_row
+from annotation.models import Label, Redaction, Screenshot, Submission, triggers
+from annotation.records import Verdict
+from judges.models import Judge, Judgment
+from judges.tests.rows import imported_row, judge_row, judgment_row, run_row
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
 BEFORE_REDACTIONS = ("annotation", "0007_audits_and_privacy")
+BEFORE_ANSWERS = ("annotation", "0005_the_informed_second_stage")
+BEFORE_STATUS = ("judges", "0004_endpoint_addresses")
 BEFORE_BUNDLED_JUDGES = ("judges", "0002_expectations")
 
 To = Callable[..., Any]
@@ -83,6 +87,61 @@ def test_judges_that_came_in_a_bundle_are_in_the_way_back(to: To) -> None:
         to(BEFORE_BUNDLED_JUDGES)
 
     assert [row.stated for row in Judge.objects.order_by("pk")] == ["", "f" * 64]
+    assert standing() == triggers.names()
+
+
+def test_earlier_judgments_are_marked_where_their_reply_states_no_status(to: To) -> None:
+    here = testing.bare_submission(4)
+    upstream, ours = {"parameters": {"mode": "upstream"}}, {"parameters": {"mode": "default"}}
+    cases = [  # judge, verdict, reply, marked
+        (judge_row("upstream", **upstream), 0, "I cannot tell.", True),
+        (judge_row("upstream", **upstream), 0, "Status: failure", False),
+        (judge_row("upstream", **upstream), None, "", False),
+        (judge_row("voyager", scorer="webvoyager", **upstream), 1, "It went well.", True),
+        (judge_row("voyager", scorer="webvoyager", **upstream), 1, "SUCCESS", False),
+        (judge_row("ours", **ours), 0, "I cannot tell.", False),
+    ]
+    runs = [run_row(here, judge) for judge, *_ in cases]
+    for run, (_, verdict, reply, _) in zip(runs, cases, strict=True):
+        judgment_row(run.items.earliest("pk"), verdict, response=reply)
+    for place, (shape, reply) in enumerate(
+        (("webjudge", "I cannot tell."), ("webjudge", "status: bad"), ("plain", ""))
+    ):
+        imported_row(here.trajectories.get(position=place), 0, response=reply, imported={"shape": shape})
+
+    to(BEFORE_STATUS)
+    to()
+
+    marks = list(Judgment.objects.order_by("pk").values_list("status_not_stated", flat=True))
+    assert marks == [*(marked for *_, marked in cases), True, False, False]
+    assert standing() == triggers.names()
+
+
+def test_failures_of_answers_without_a_step_are_in_the_way_back(to: To, tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    answers = testing.answered(tmp_path / "answers", 1)
+    alice = testing.cast(answers)["alice"]
+    testing.label(alice, answers.trajectories.get(), Verdict.FAILURE)
+
+    with pytest.raises(IrreversibleError, match=rf"submissions {answers.pk} have failures without a step"):
+        to(BEFORE_ANSWERS)
+
+    to()
+    assert Label.objects.get().failure_step is None
+    assert standing() == triggers.names()
+
+
+def test_labels_of_trajectories_with_steps_are_the_same_after_going_back(to: To, tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    submission = testing.submission(tmp_path / "package", 1)
+    alice = testing.cast(submission)["alice"]
+    testing.label(alice, submission.trajectories.get(), Verdict.FAILURE)
+    before = Label.objects.values().get()
+
+    label = to(BEFORE_ANSWERS)("annotation", "Label")
+    assert label.objects.get().failure_step == before["failure_step"]
+    to()
+    assert Label.objects.values().get() == before
     assert standing() == triggers.names()
 
 

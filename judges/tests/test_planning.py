@@ -80,7 +80,52 @@ def test_a_plan_costs_what_the_terms_say_and_thoughts_of_a_reasoning_model_are_c
     by_hand = (planned.prompt_tokens * 2 + 2 * 300 * 10) / Decimal(1_000_000)
     assert planned.cost == by_hand.quantize(Decimal("1e-4"))
     thinking = defined_judge("thinking", scorer="tiny", generation={"dialect": "reasoning"})
-    assert runs.plan(thinking, submission, {}).completion_tokens == 2 * (300 + 1200)
+    assert _completion(runs.plan(thinking, submission, {})) == (2 * 300, 2 * 2 * (300 + 1200))
+
+
+def _completion(planned):
+    return planned.completion_tokens, planned.completion_tokens_high
+
+
+@pytest.mark.parametrize(
+    ("model", "generation", "thoughts"),
+    [
+        ("o4-mini", {}, 1200),
+        ("gemini-2.5-flash", {}, 1200),
+        ("gpt-4o", {}, 0),
+        ("gpt-4o", {"reasoning": "yes"}, 1200),
+        ("o4-mini", {"reasoning": "no"}, 0),
+        ("gpt-5.2", {"reasoning_effort": "none"}, 0),
+        ("gpt-5.2", {"reasoning_effort": "low"}, 1200),
+    ],
+)
+def test_a_plan_states_a_range_from_no_thoughts_to_thoughts_in_every_call(model, generation, thoughts):
+    submission = testing.bare_submission(2)
+    ModelTerms.objects.create(model=model, input_price=Decimal(1), output_price=Decimal(4))
+    upstream = defined_judge(model=model, generation=generation, scorer="webvoyager", parameters={"mode": "upstream"})
+    planned = runs.plan(upstream, submission, {})
+    assert planned.calls == planned.calls_high == 2  # upstream asks for no form
+    assert _completion(planned) == (2 * 300, 2 * (300 + thoughts))
+    assert planned.cost_high - planned.cost == Decimal(2 * thoughts * 4) / 1_000_000
+
+
+def test_a_plan_knows_thoughts_from_earlier_replies_of_the_model(judge):
+    submission = testing.bare_submission(1)
+    assert _completion(runs.plan(judge, submission, {}))[1] == 2 * 300
+    run = JudgeRun.objects.create(judge=judge, submission=submission, started_at=timezone.now())
+    item = run.items.create(trajectory=submission.trajectories.get())
+    ModelCall.objects.create(
+        item=item, attempt=1, stage="verdict", key="k", latency=1, reasoning_tokens=500, made_at=timezone.now()
+    )
+    assert _completion(runs.plan(judge, submission, {}))[1] == 2 * (300 + 1200)
+
+
+def test_a_plan_states_how_much_is_asked_when_every_answer_has_another_form(judge):
+    submission = testing.bare_submission(3)
+    planned = runs.plan(judge, submission, {}, repetitions=2)
+    assert (planned.calls, planned.calls_high) == (6, 12)
+    # The question again, with the first reply of 300 tokens.
+    assert planned.prompt_tokens_high == 2 * planned.prompt_tokens + 6 * 300
 
 
 def test_three_hundred_trajectories_are_planned_soon_and_in_few_queries(judge):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from annotation.formats import scratch
 from annotation.formats.cached_pages import stem
 from judges.prompts import builtin
 from judges.scorer import Expected
@@ -55,23 +56,24 @@ def test_a_folder_is_removed_whatever_was_left_in_it(tmp_path):
     assert (outside / "kept.txt").read_text() == "kept"
 
 
-def test_what_a_killed_worker_has_left_goes_a_day_later_and_no_link_is_followed(tmp_path, monkeypatch):
+def test_own_folder_removes_what_a_killed_worker_left_and_follows_no_link(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    outside, link, old = tmp_path / "outside", tmp_path / "webverdict-link", tmp_path / "webverdict-rubric-old"
+    outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept.txt").write_text("kept")
+    directory = scratch.private_directory()
+    link, old = directory / "process-link", directory / "process-old"  # nobody holds a lock on them
     link.symlink_to(outside)
-    (old / "own").mkdir(parents=True)
-    (old / "own" / "link").symlink_to(outside)
-    for left in (old, link):
-        os.utime(left, (1, 1), follow_symlinks=False)
+    (old / "rubric-1" / "own").mkdir(parents=True)
+    (old / "rubric-1" / "own" / "link").symlink_to(outside)
 
     async def used() -> None:
         async with own_folder():
             pass
 
     asyncio.run(used())
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["outside", "webverdict-link"]
+    assert not old.exists()
+    assert link.is_symlink()
     assert (outside / "kept.txt").read_text() == "kept"
 
 

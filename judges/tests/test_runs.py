@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import clock, testing, workflow
 from annotation.models.events import digest, first_broken
 from annotation.workflow import Conflict, integrity
 from judges import jobs, runs
@@ -409,7 +409,7 @@ def called_for_in(time, monkeypatch):
     """How often the reconciler calls workers for a run, asked every 15 seconds."""
     began, called = timezone.now(), 0
     for seconds in range(0, int(time.total_seconds()), 15):
-        monkeypatch.setattr(timezone, "now", lambda after=seconds: began + timedelta(seconds=after))
+        monkeypatch.setattr(clock, "now", lambda after=seconds: began + timedelta(seconds=after))
         called += len(holding.unfinished())
     return called
 

@@ -269,6 +269,26 @@ def test_a_picture_that_the_store_has_lost_fails_the_item_with_its_reason(here, 
     assert lost[:12] in now.errors[0][0]
 
 
+def test_damaged_picture_fails_the_item_with_its_reason(here, fake):
+    from pathlib import Path
+
+    from django.core.files.storage import default_storage
+
+    submission, mira, judge = here
+    damaged = submission.trajectories.get(position=0).steps.first().screenshot.sha256
+    default_storage.delete(f"renditions/judge/{damaged[:2]}/{damaged}")
+    path = Path(default_storage.path(f"originals/{damaged[:2]}/{damaged}"))
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1  # in the checksum of a PNG, or behind the pixels: it can still be decoded
+    path.write_bytes(data)
+    run = started_run(mira, submission, judge)
+    worked(run)
+    now = runs.standing(run)
+    assert (now.done, now.failed) == (2, 1)
+    assert damaged[:12] in now.errors[0][0]
+    assert "damaged" in now.errors[0][0]
+
+
 def test_a_machine_without_the_endpoint_lets_the_run_wait_and_says_so(here, fake, settings):
     submission, mira, judge = here
     run = started_run(mira, submission, judge)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ from django.utils import timezone
 
 from annotation import testing, workflow
 from annotation.models import InformedRevision, Label, Person, Submission, Trajectory
+from judges.imports import import_judgments
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.scorer import KeyPointEvidence, Score, StepEvidence
 
 People = dict[str, Person]
+NOTHING = "Only judgments from judge runs of this submission are shown, imported ones are not."
 
 
 @pytest.fixture
@@ -131,8 +135,26 @@ def test_without_a_judgment_there_is_nothing_to_look_at_and_the_label_stays_free
     judged(row, "strict", 0, text="MARK-tried", test=True)
     answer = look(people, "alice", row)
     assert answer.status_code == 409
-    assert "No judge has said anything" in answer.content.decode()
+    assert NOTHING in answer.content.decode()
     workflow.revise(people["alice"], row, testing.content(row, 0), "Read it again.")
+
+
+def test_look_says_the_same_with_and_without_imported_judgments(submission: Submission, people: People) -> None:
+    row = Trajectory.objects.filter(submission=submission).select_related("task").earliest("position")
+    testing.label(people["alice"], row)
+    before = look(people, "alice", row).content.decode()
+    line = json.dumps({"task_id": row.task.external_id, "agent": submission.agent.name, "verdict": 0})
+    import_judgments(line.encode(), "j.jsonl", benchmark=submission.benchmark, judge="elsewhere")
+    assert Judgment.objects.get(trajectory=row).item is None
+    answer = look(people, "alice", row)
+    assert answer.status_code == 409
+    assert NOTHING in answer.content.decode()
+    assert without_token(answer.content.decode()) == without_token(before)
+
+
+def without_token(page: str) -> str:
+    """The page without what differs each time it is rendered."""
+    return re.sub(r'(csrfmiddlewaretoken" value=|X-CSRFToken&quot;: &quot;|nonce=|csrf-token" content=)[^>]*', "", page)
 
 
 # --- the look --------------------------------------------------------------------------------------------------------

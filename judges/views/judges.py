@@ -15,10 +15,10 @@ from annotation.views.answers import Request, act, page, paged
 from annotation.workflow import Incomplete
 from judges import access, defining, endpoints, prompt_sets, runs
 from judges.forms.defining import JudgeForm, TestForm
-from judges.llm import NotConfigured
+from judges.llm import Generation, NotConfigured, is_reasoning
 from judges.models import Expectation, Judge, JudgeRun, Judgment, ModelTerms
 from judges.runs import RunRefused
-from judges.scorer import REGISTRY, Kind
+from judges.scorer import REGISTRY, Kind, parameters_from
 from judges.views.terms import prices_of
 
 
@@ -100,7 +100,7 @@ def _judge(request: Request, found: Judge, form: TestForm, status: int = 200) ->
         "kind": kind,
         "expects": Expectation.Kind(kind.expects).label if kind and kind.expects else "",
         "parameters": _explained(kind.parameters if kind else None, found.parameters),
-        "generation": _explained(defining.Generation, found.generation),
+        "generation": _explained(defining.Generation, _generation(found)),
         "texts": texts,
         "problem": problem,
         "unasked": unasked(found),
@@ -111,6 +111,14 @@ def _judge(request: Request, found: Judge, form: TestForm, status: int = 200) ->
         "form": form,
     }
     return render(request, "judges/judge.html", context, status=status)
+
+
+def _generation(found: Judge) -> dict[str, Any]:
+    """How the model of a judge is asked, with what ``auto`` makes of its name."""
+    if not found.generation or found.generation.get("reasoning", "auto") != "auto":
+        return found.generation
+    known = is_reasoning(found.model, parameters_from(Generation, found.generation))
+    return {**found.generation, "reasoning": f"auto: {'yes, by its name' if known else 'as its replies show'}"}
 
 
 def _explained(kind: type | None, values: Any) -> list[tuple[str, Any, str]]:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 
 from annotation import access as people_access
 from annotation.formats import scratch
+from annotation.formats.printable import counted
 from annotation.views.answers import Request, act, page
 from annotation.workflow import Incomplete
 from judges import access, prompt_sets
@@ -58,7 +59,7 @@ def load(request: Request) -> HttpResponse:
     except (source.SourceError, Incomplete) as refused:
         form.refuse(refused.problems)
         return _prompts(request, form, 400)
-    said = f"{len(texts)} texts are loaded." if new else "These texts are there already; nothing was changed."
+    said = f"Loaded: {counted(len(texts), 'text')}." if new else "These texts are there already; nothing was changed."
     messages.success(request, said)
     return redirect("prompt-set", made.digest)
 

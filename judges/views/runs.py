@@ -14,6 +14,7 @@ from django_htmx.http import trigger_client_event
 
 from annotation import access as people_access
 from annotation.access import Role
+from annotation.formats.printable import counted
 from annotation.models import Submission
 from annotation.views.answers import Request, act, act_from, page, paged
 from judges import access, defining, endpoints, imports, planning, run_table, runs
@@ -56,18 +57,28 @@ def plan(request: Request, pk: int) -> HttpResponse:
         "asks": defining.asks(given["judge"]),
         "expects": planning.expected(given["judge"], found, form.selection()),
         "time": duration(foreseen.seconds),
-        "tokens": (f"{foreseen.prompt_tokens:,}", f"{foreseen.completion_tokens:,}"),
+        "tokens": (
+            span(foreseen.prompt_tokens, foreseen.prompt_tokens_high),
+            span(foreseen.completion_tokens, foreseen.completion_tokens_high),
+        ),
+        "calls": span(foreseen.calls, foreseen.calls_high),
         "given": [(name, value) for name, value in request.POST.items() if name in form.fields],
     }
     context |= _against(foreseen, given["max_cost"])
     return render(request, "judges/plan.html", context)
 
 
+def span(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
 def _against(foreseen: Plan, budget: Decimal | None) -> dict[str, bool]:
     """How the estimate and a budget go together."""
     if budget is None:
         return {}
-    return {"unpriced": foreseen.cost is None, "over_budget": foreseen.cost is not None and foreseen.cost > budget}
+    over = foreseen.cost is not None and foreseen.cost > budget
+    may = foreseen.cost_high is not None and foreseen.cost_high > budget
+    return {"unpriced": foreseen.cost is None, "over_budget": over, "may_be_over_budget": may and not over}
 
 
 @act_from("judge-runs")
@@ -223,5 +234,5 @@ def cancel(request: Request, pk: int) -> HttpResponse:
 def retry(request: Request, pk: int) -> HttpResponse:
     found = access.run_for(request.user, pk)
     count = runs.retry_failed(request.user, found)
-    messages.success(request, f"{count} failed item{'' if count == 1 else 's'} will be tried again.")
+    messages.success(request, f"{counted(count, 'failed item')} will be tried again.")
     return redirect("judge-run", pk)

@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from annotation import clock
 from annotation.models.events import append, digest
 from annotation.workflow.ground import lock_submission
 from judges.models import JudgeRun, Judgment, RunItem
@@ -54,7 +55,7 @@ def workers_for(items: int) -> int:
 
 def silent_since() -> datetime:
     """A worker that has not reported after this is lost."""
-    return timezone.now() - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
+    return clock.now() - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
 
 
 def free() -> Q:
@@ -71,7 +72,7 @@ def take(run: int, worker: str, held: Collection[int]) -> list[Held]:
     Returns every item that is this worker's beside those of ``held``: after a commit in doubt that may be two. What it
     holds is not taken again, even where nobody could report for longer than a silence.
     """
-    now, found = timezone.now(), free()
+    now, found = clock.now(), free()
     with transaction.atomic():
         # On PostgreSQL workers pass over what others are taking. Not as a part of the update: PostgreSQL may ask a
         # part with a limit and locks more than once, and the update would take more than one.
@@ -84,7 +85,7 @@ def take(run: int, worker: str, held: Collection[int]) -> list[Held]:
     mine = RunItem.objects.filter(OPEN, run=run, worker=worker).exclude(pk__in=held).order_by("pk")
     found_mine = [Held(*row) for row in mine.values_list("pk", "attempt", "trajectory_id", "repetition")]
     if found_mine:  # not while the item is locked: who cancels a run locks the run first, and then its items
-        JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=now)
+        JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=timezone.now())
     return found_mine
 
 
@@ -101,7 +102,7 @@ def _first(waiting: QuerySet[RunItem], now: datetime) -> int | None:
 def beat(worker: str, held: Collection[int]) -> set[int]:
     """Report that the worker lives; returns which of ``held`` are its own still."""
     mine = RunItem.objects.filter(OPEN, worker=worker, pk__in=held)
-    if mine.update(heartbeat_at=timezone.now()) == len(held):
+    if mine.update(heartbeat_at=clock.now()) == len(held):
         return set(held)
     return set(mine.values_list("pk", flat=True))
 
@@ -122,17 +123,20 @@ def give_back(item: Held, worker: str) -> None:
     _mine(item, worker).update(worker="", taken_at=None, heartbeat_at=None)
 
 
-def fail(item: Held, worker: str, error: str) -> bool:
-    """End the attempt without a judgment; False when the item is not this worker's any more."""
+def fail(item: Held, worker: str, error: str, *, passing: bool = False) -> bool:
+    """End the attempt without a judgment; False when the item is not this worker's any more.
+
+    ``passing``: a later attempt may succeed.
+    """
     said = storable(error) or "Something went wrong, and nothing was said about it."
-    return bool(_mine(item, worker).update(failed_at=timezone.now(), error=said[:2000]))
+    return bool(_mine(item, worker).update(failed_at=timezone.now(), error=said[:2000], passing=passing))
 
 
 def settle(item: Held, worker: str, score: Score, worth: Worth, fingerprint: str) -> bool:
     """Store the judgment and end the item, both or neither; False when the item is not this worker's any more."""
     now = timezone.now()
     with transaction.atomic():
-        if not _mine(item, worker).update(done_at=now, heartbeat_at=now, error=""):
+        if not _mine(item, worker).update(done_at=now, heartbeat_at=clock.now(), error=""):
             return False
         row = RunItem.objects.select_related("run__submission", "trajectory").get(pk=item.pk)
         Judgment.objects.create(
@@ -161,6 +165,7 @@ def _said(score: Score) -> dict[str, Any]:
         "explanation": storable(score.explanation),
         "evidence": storable(score.evidence()),
         "response": storable(score.response),
+        "status_not_stated": score.status_not_stated,
     }
 
 
@@ -198,6 +203,7 @@ def stop(run: int, reason: str, recorded: str) -> None:
 def end(run: int) -> bool:
     """Finish a run without open items; True for the one who did. The event has the digest of what judges said.
 
+    Once in a run at work, items that failed by what may pass are opened again instead.
     Asked after the commit that settled an item: of two workers with the last two, the later one sees both.
     """
     going_on = JudgeRun.objects.filter(pk=run, finished_at=None, cancelled_at=None)
@@ -210,11 +216,25 @@ def end(run: int) -> bool:
             return False
         if row.finished_at is not None or row.cancelled_at is not None:  # another worker was faster
             return False
+        if _tried_again(row):
+            return False
         row.finished_at, row.paused_at, row.stopped = timezone.now(), None, ""
         row.save(update_fields=["finished_at", "paused_at", "stopped"])
         if not counts(run).items() <= said.items():  # somebody did, and they have been
             said = ended(row)
         append(row.submission, "judge_run_finished", **said)
+    return True
+
+
+def _tried_again(run: JudgeRun) -> bool:
+    """Open the failed items that may succeed now, the first time that nothing else is left to do."""
+    if run.retried_at is not None or run.state not in ("waiting", "running"):
+        return False
+    failed = RunItem.objects.filter(run=run, failed_at__isnull=False, passing=True)
+    if not failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None):
+        return False
+    run.retried_at = timezone.now()
+    run.save(update_fields=["retried_at"])
     return True
 
 
@@ -261,7 +281,15 @@ def unfinished() -> list[int]:
     runs = JudgeRun.objects.filter(IN_WORK, late).order_by("pk")
     asked = runs.filter(Exists(RunItem.objects.filter(free(), run=OuterRef("pk"))) | ~Exists(open_items))
     wanting = [run for run in asked if _due(run)]
-    return [run.pk for run in wanting if _same(run).update(called_at=timezone.now())]
+    return [run.pk for run in wanting if _same(run).update(called_at=clock.now())]
+
+
+def end_settled() -> None:
+    """End paused and stopped runs without open items: the worker with the last one died before it could do so."""
+    open_items = RunItem.objects.filter(OPEN, run=OuterRef("pk"))
+    waiting = JudgeRun.objects.filter(~IN_WORK, ~Exists(open_items), finished_at=None, cancelled_at=None)
+    for run in waiting.order_by("pk").values_list("pk", flat=True):
+        end(run)
 
 
 def _same(run: JudgeRun) -> QuerySet[JudgeRun]:
@@ -284,4 +312,4 @@ def _due(run: JudgeRun) -> bool:
         return True
     seen = items.aggregate(seen=Max("heartbeat_at"))["seen"] or run.created_at
     pause = CALMEST * silence if living else min(max(run.called_at - seen, silence), CALMEST * silence)
-    return timezone.now() - run.called_at > pause
+    return clock.now() - run.called_at > pause

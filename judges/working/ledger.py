@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Sum
 from django.utils import timezone
 
-from judges.llm import BudgetSpent, Outcome, Usage
-from judges.models import JudgeRun, ModelCall, ModelTerms
+from judges.llm import BudgetSpent, Call, Endpoint, Outcome, Usage
+from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms
 from judges.working.database import DatabaseThread
 from judges.working.limits import Budget
 
@@ -40,7 +40,8 @@ class ItemLedger:
     """`llm.Ledger` for one attempt at a run item.
 
     ``sample`` tells repetitions apart: a reply is found under its own only (`sample_of`). ``terms`` are the prices of
-    now, and ``budget`` is told what was paid. ``worth`` adds up.
+    now, and ``budget`` is told what was paid. ``worth`` adds up. ``former_endpoint`` names the endpoint whose replies
+    are also found under their former keys (`former_endpoint`).
     """
 
     item: int
@@ -49,17 +50,19 @@ class ItemLedger:
     database: DatabaseThread
     terms: ModelTerms | None = None
     budget: Budget | None = None
+    former_endpoint: str = ""
     worth: Worth = field(default_factory=Worth)
     _found: dict[int, Decimal | None] = field(default_factory=dict)
     _number: int = 0
 
-    async def known(self, key: str) -> tuple[int, str] | None:
-        found = await self.database.together(look_up, (key, self.sample))
+    async def known(self, call: Call) -> tuple[int, str] | None:
+        wanted = Wanted(call.key, self.sample, call.former_key, self.former_endpoint)
+        found = await self.database.together(look_up, wanted)
         if found is None:
             return None
-        call, reply, cost = found
-        self._found[call] = cost
-        return call, reply
+        pk, reply, cost = found
+        self._found[pk] = cost
+        return pk, reply
 
     async def keep(self, outcome: Outcome) -> Decimal | None:
         row, cost = self._row(outcome)
@@ -122,14 +125,39 @@ def sample_of(run: int, repetition: int, fresh: bool) -> str:
     return f"{run}/{repetition}" if fresh else str(repetition)
 
 
-def look_up(wanted: list[tuple[str, str]]) -> list[tuple[int, str, Decimal | None] | None]:
-    """The first reply for each pair of key and sample: its row, its body and what it cost; one query."""
-    keys, samples = {key for key, _ in wanted}, {sample for _, sample in wanted}
-    calls = ModelCall.objects.filter(key__in=keys, sample__in=samples, reply__isnull=False, error="")
-    found: dict[tuple[str, str], tuple[int, str, Decimal | None]] = {}
-    for key, sample, pk, reply, cost in calls.order_by("-pk").values_list("key", "sample", "pk", "reply", "cost"):
-        found[key, sample] = (pk, str(reply), cost)
-    return [found.get(pair) for pair in wanted]
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A reply to look up. Under ``former_key`` only the replies of ``former_endpoint`` count, none where it is ""."""
+
+    key: str
+    sample: str
+    former_key: str = ""
+    former_endpoint: str = ""
+
+
+def look_up(wanted: list[Wanted]) -> list[tuple[int, str, Decimal | None] | None]:
+    """Return the first reply for each: its row, its body and its cost; one query."""
+    keys = {one.key for one in wanted} | {one.former_key for one in wanted if one.former_endpoint}
+    calls = ModelCall.objects.filter(
+        key__in=keys, sample__in={one.sample for one in wanted}, reply__isnull=False, error=""
+    )
+    found: dict[tuple[str, ...], tuple[int, str, Decimal | None]] = {}
+    columns = ("item__run__judge__endpoint", "key", "sample", "pk", "reply", "cost")
+    for endpoint, key, sample, pk, reply, cost in calls.order_by("-pk").values_list(*columns):
+        found[key, sample] = found[key, sample, endpoint] = (pk, str(reply), cost)
+    return [
+        found.get((one.key, one.sample)) or found.get((one.former_key, one.sample, one.former_endpoint))
+        for one in wanted
+    ]
+
+
+def former_endpoint(endpoint: Endpoint) -> str:
+    """Return the name of the endpoint while it has the address that it had when this was asked first, "" afterwards.
+
+    Replies with a former key say which endpoint gave them, by the judge's endpoint, but not at which address.
+    """
+    first, _ = EndpointAddress.objects.get_or_create(name=endpoint.name, defaults={"address": endpoint.base_url})
+    return endpoint.name if first.address == endpoint.base_url else ""
 
 
 def write(rows: list[ModelCall]) -> list[None]:

@@ -72,10 +72,10 @@ async def _work(
 
 async def _wanted(database: DatabaseThread, run_pk: int) -> bool:
     """Whether there is something to do; a run without anything open is ended."""
-    wanted = await database.run(holding.wanted, run_pk)
-    if not wanted:
-        await database.run(holding.end, run_pk)
-    return wanted
+    if await database.run(holding.wanted, run_pk):
+        return True
+    await database.run(holding.end, run_pk)
+    return await database.run(holding.wanted, run_pk)  # it may have opened failed items again
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +88,22 @@ class _Ground:
     endpoint: Endpoint
     terms: ModelTerms | None
     fingerprint: str
+    former_endpoint: str
 
 
 def _ground(run_pk: int) -> _Ground:
     """Raises NotConfigured, or LookupError or ValueError where this machine cannot build the judge."""
     run = JudgeRun.objects.select_related("judge").get(pk=run_pk)
     judge = run.judge
+    endpoint = endpoints.endpoint_for(judge.endpoint) if defining.asks(judge) else NOWHERE
     return _Ground(
         run=run,
         scorer=defining.built(judge)[2],
         generation=parameters_from(Generation, judge.generation),
-        endpoint=endpoints.endpoint_for(judge.endpoint) if defining.asks(judge) else NOWHERE,
+        endpoint=endpoint,
         terms=ModelTerms.objects.filter(endpoint=judge.endpoint, model=judge.model).first(),
         fingerprint=judge.fingerprint,
+        former_endpoint=ledger.former_endpoint(endpoint),
     )
 
 
@@ -173,14 +176,20 @@ class _Shift:
                 continue
             taken = await self.database.run(holding.take, self.ground.run.pk, self.worker, tuple(self.tasks))
             if not taken:
-                return
+                if not self.tasks:
+                    return
+                # The last of them to end may have the run try failed items again.
+                await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+                continue
             for item in taken:
                 self._begin(group, item)
 
     def _begin(self, group: asyncio.TaskGroup, item: Held) -> None:
         run = self.ground.run
         sample = ledger.sample_of(run.pk, item.repetition, run.fresh)
-        calls = ItemLedger(item.pk, item.attempt, sample, self.database, self.ground.terms, self.budget)
+        calls = ItemLedger(
+            item.pk, item.attempt, sample, self.database, self.ground.terms, self.budget, self.ground.former_endpoint
+        )
         # Made here, since `room` counts it from now on: else all items would begin before the first one asks.
         task = group.create_task(self._judge(item, calls, self.client.asker(calls, item.pk)))
         self.tasks[item.pk] = task
@@ -248,7 +257,8 @@ class _Shift:
         if not isinstance(error, CallFailed):
             logger.error("Run %s: item %s failed on our side.", self.ground.run.pk, item.pk, exc_info=error)
             said = f"This failed on our side, and is in the log of the worker: {type(error).__name__}: {error}"
-        await self.database.run(holding.fail, item, self.worker, said)
+        passing = isinstance(error, CallFailed) and error.passing
+        await self.database.run(partial(holding.fail, passing=passing), item, self.worker, said)
 
 
 @contextmanager

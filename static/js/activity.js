@@ -1,5 +1,7 @@
 // How long somebody works on a trajectory, which steps they open, and how long it is held for them.
 
+import { SignedOut } from "./session.js";
+
 const IDLE = 60_000; // milliseconds after the last sign of a person in which time still counts
 const EVERY = 20_000;
 const SOON = 600_000; // the end of a hold is shown when it is nearer than this
@@ -64,11 +66,17 @@ export class Activity {
     if (!taken.seconds && !taken.steps.length) return;
     try {
       const answer = await this.session.fetch(this.address, { body: () => this.body(taken) });
-      if (answer.ok) this.lease.set((await answer.json()).lease_expires_at);
+      if (answer.ok) this.heard(await answer.json());
       else if (answer.status >= 500) this.putBack(taken);
     } catch {
       this.putBack(taken); // offline or signed out
     }
+  }
+
+  // What an answer of the server says of the hold; `said` may be null, or be about something else.
+  heard(said) {
+    if (said?.code === "label_submitted") this.lease.filled();
+    else if (said && "lease_expires_at" in said) this.lease.set(said.lease_expires_at);
   }
 
   leave() {
@@ -96,6 +104,15 @@ class Lease {
     this.show();
   }
 
+  // The label is in, from another window perhaps: there is nothing to hold.
+  filled() {
+    if (!this.chip) return;
+    clearTimeout(this.timer);
+    this.chip.hidden = true;
+    this.note.hidden = true;
+    this.chip = null;
+  }
+
   show() {
     clearTimeout(this.timer);
     const left = this.end - Date.now();
@@ -108,12 +125,13 @@ class Lease {
   async hold(form) {
     const text = this.note.querySelector("[data-text]");
     try {
-      const answer = await this.session.fetch(form.action, { body: () => new FormData(form), asked: true });
-      const said = await answer.json().catch(() => ({ message: `That did not work (${answer.status}). What you typed is kept.` }));
-      if (answer.ok) this.set(said.lease_expires_at);
-      else text.textContent = said.message;
-    } catch {
-      text.textContent = "The server cannot be reached. What you typed is kept.";
+      const answer = await this.session.fetch(form.action, { body: () => new FormData(form) });
+      const said = await answer.json().catch(() => ({}));
+      if (said.lease_expires_at) this.set(said.lease_expires_at);
+      else text.textContent = said.message ?? `That did not work (${answer.status}). What you typed is kept.`;
+      if (said.code === "label_submitted") form.hidden = true;
+    } catch (problem) {
+      text.textContent = `${problem instanceof SignedOut ? "You are signed out." : "The server cannot be reached."} What you typed is kept.`;
     }
   }
 }

@@ -170,8 +170,13 @@ class Label {
     if (field.matches("fieldset")) return !field.querySelector(":checked");
     const point = field.closest(".point");
     if (point && !point.querySelector("[value=met]:checked, [value=unmet]:checked")) return false;
-    if (field.name === "attempt_steps" && this.form.querySelector("[name=verdict][value='2']:checked")) return false;
+    if (field.name === "attempt_steps" && this.couldNot()) return false;
     return !field.value.trim();
+  }
+
+  // Who could not do the task themselves has no steps to count.
+  couldNot() {
+    return this.form.querySelector("[name=verdict][value='2']:checked") || this.form.elements.attempt_path.value === "not_comparable";
   }
 
   // A link for a key point leads to its buttons; once one is chosen, what is missing is the step.
@@ -383,7 +388,7 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const problem = report.querySelector(".error");
   try {
-    const answer = await session.fetch(report.action, { body: () => new FormData(report), asked: true });
+    const answer = await session.fetch(report.action, { body: () => new FormData(report) });
     if (!answer.ok) throw new Error();
     report.replaceWith("The maintainer is told.");
     announce("The maintainer is told that the task is outdated");

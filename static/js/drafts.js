@@ -1,88 +1,76 @@
 // Nothing that is typed is lost: it is saved within a second, kept in this browser until then, and submitted by script.
 
-import { SignedOut } from "./session.js";
-import { Copy, different, fill, inWords, title, typed } from "./typed.js";
+import { Copy, Saving, different, fill, inWords, title, trouble, typed } from "./typed.js";
 
-const DELAY = 600; // milliseconds from a change to its save
-const SIGNED_OUT = "you are signed out. What you typed is kept; submit again when you have signed in.";
-const PAUSES = [1000, 2000, 4000, 8000, 15_000]; // until the next try, while saving fails
+const REASONS = {
+  "signed out": "you are signed out",
+  offline: "you are offline",
+  "no answer": "the server cannot be reached",
+};
 
 export class Drafts {
   constructor(form, session, activity) {
-    Object.assign(this, { form, session, activity, timer: null, saving: null, dirty: false, failures: 0 });
+    Object.assign(this, { form, session, activity });
     this.status = document.getElementById("saved");
     this.copy = new Copy(this.status.dataset.person, this.status.dataset.trajectory);
+    this.saving = new Saving(this);
     form.autocomplete = "off"; // the browser's own idea of what was typed is older than ours
-    form.addEventListener("input", () => this.changed());
-    form.addEventListener("change", () => this.changed());
+    form.addEventListener("input", () => this.saving.changed());
+    form.addEventListener("change", () => this.saving.changed());
     form.addEventListener("submit", (event) => this.submitting(event));
-    window.addEventListener("online", () => { if (this.dirty) this.save(); });
-    window.addEventListener("pagehide", () => { if (this.dirty) this.send(true).catch(() => {}); });
+    window.addEventListener("online", () => this.saving.retry());
+    document.addEventListener("signed-in", () => this.saving.retry());
+    window.addEventListener("pagehide", () => this.leaving());
     window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
-    window.addEventListener("beforeunload", (event) => { if (this.dirty && !this.kept) event.preventDefault(); });
-    document.addEventListener("signing-in", () => { if (this.dirty || this.saving) this.failed("not saved: signed out"); });
-    document.addEventListener("signed-in", () => { if (this.dirty) this.save(); });
+    window.addEventListener("beforeunload", (event) => this.beforeLeaving(event));
     this.localTime(this.status.querySelector("time"));
     this.restore();
     // A form that was refused holds what no draft may have yet.
-    if (form.hasAttribute("data-unsaved")) this.changed();
+    if (form.hasAttribute("data-unsaved")) this.saving.changed();
   }
 
   get version() { return Number(this.form.elements.version.value); }
   get place() { return new URL(this.form.action).pathname; }
 
-  // `sent` is what the last save took along: a page that is left before the answer does not know whether it arrived.
-  keep() {
-    const { version, place, sent } = this;
-    this.kept = this.copy.write({ fields: typed(this.form), version, place, sent });
+  // --- what `Saving` asks for ---
+
+  fields() { return typed(this.form); }
+
+  keep(sent) {
+    const { version, place } = this;
+    this.kept = this.copy.write({ fields: this.fields(), version, place, sent });
   }
 
-  changed() {
-    this.dirty = true;
-    if (this.closed) return;
-    this.keep();
-    this.timer ??= setTimeout(() => this.save(), DELAY);
+  post() { return this.session.fetch(this.form.dataset.draft, { body: () => new FormData(this.form) }); }
+  measure() { return this.activity.report(); }
+
+  submit(submitter) {
+    const body = () => {
+      const body = new FormData(this.form);
+      if (submitter?.name) body.append(submitter.name, submitter.value);
+      return body;
+    };
+    return this.session.fetch(this.form.action, { body });
   }
 
-  async save() {
-    clearTimeout(this.timer);
-    this.timer = null;
-    if (this.saving) { this.timer = setTimeout(() => this.save(), DELAY); return; }
-    this.dirty = false;
-    this.sent = typed(this.form);
-    this.keep();
-    this.saving = this.send(false);
-    const again = await this.saving;
-    this.saving = null;
-    if (!again || this.closed) return;
-    this.dirty = true;
-    this.timer ??= setTimeout(() => this.save(), PAUSES[Math.min(this.failures++, PAUSES.length - 1)]);
+  // --- leaving the page ---
+
+  leaving() {
+    if (!this.saving.dirty || this.saving.submission || this.saving.done) return;
+    const request = { method: "POST", body: new FormData(this.form), headers: { Accept: "application/json" }, keepalive: true };
+    fetch(this.form.dataset.draft, request).catch(() => {});
   }
 
-  // Returns whether it must be tried again.
-  async send(leaving) {
-    const address = this.form.dataset.draft, body = () => new FormData(this.form);
-    if (leaving) {
-      const headers = { Accept: "application/json" };
-      return fetch(address, { method: "POST", body: body(), headers, keepalive: true });
-    }
-    let answer;
-    try {
-      answer = await this.session.fetch(address, { body });
-    } catch (problem) {
-      if (problem instanceof SignedOut) return this.signedOut("not saved: signed out");
-      return this.failed(navigator.onLine ? "not saved: no answer" : "not saved: offline", true);
-    }
-    if (answer.status === 409) return this.stale(await answer.json());
-    if (!answer.ok) return this.failed(`not saved: refused (${answer.status})`, answer.status >= 500 || answer.status === 429);
-    this.saved(await answer.json());
-    return false;
+  beforeLeaving(event) {
+    if (this.passed || this.saving.done) return;
+    if (this.saving.submission || (this.saving.dirty && !this.kept)) event.preventDefault();
   }
 
-  saved(draft) {
-    this.failures = 0;
+  // --- what came of a save ---
+
+  saved(draft, dirty) {
     this.form.elements.version.value = draft.version;
-    if (this.dirty) this.keep();
+    if (dirty) this.keep(this.saving.sent);
     else this.copy.remove();
     const time = document.createElement("time");
     time.dateTime = draft.saved_at;
@@ -90,23 +78,16 @@ export class Drafts {
     this.status.replaceChildren("saved ", time);
     this.status.className = "chip ok";
     this.missing(draft.missing);
-    if (this.unreached) this.say("The connection is back and what you typed is saved. It is not submitted yet.");
-    this.unreached = false;
   }
 
-  failed(text, again) {
+  unsaved(answer) {
+    this.failed(`not saved: ${answer.status === 409 && answer.said?.message || trouble(answer)}`);
+    this.activity.heard(answer.said);
+  }
+
+  failed(text) {
     this.status.textContent = text;
     this.status.className = "chip bad";
-    return again;
-  }
-
-  // The retries go on: they notice when the person has signed in in another window.
-  signedOut(text) {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", className: "small", textContent: "Sign in" });
-    button.onclick = () => this.session.restored(true).then(() => { this.say(""); this.save(); }, () => {});
-    this.say("You are signed out. What you typed is kept in this browser. ", "error", button);
-    return this.failed(text, true);
   }
 
   say(text, kind = "info", ...more) {
@@ -160,7 +141,7 @@ export class Drafts {
     const there = typed(this.form);
     if (different(kept.fields, there).length === 0) this.copy.remove(kept.key);
     else if (kept.place === this.place && (kept.version === this.version || this.arrived(kept, there))) this.restored(kept);
-    else this.conflict({ here: kept.fields, there, version: this.version }, kept);
+    else this.compare({ there, version: this.version }, kept);
   }
 
   // The server has moved on by nothing but this window's own last save.
@@ -169,28 +150,33 @@ export class Drafts {
   restored(kept) {
     fill(this.form, kept.fields);
     this.say(`Restored what was not saved: ${clock(kept.at)}`);
-    this.changed();
+    this.saving.changed();
     if (kept.key !== this.copy.key) this.copy.remove(kept.key);
   }
 
   // --- two versions ---
 
-  stale(answer) {
-    if (!answer.there) return this.failed(`not saved: ${answer.message}`, false);
-    this.conflict(answer);
-    return this.failed("not saved: edited elsewhere", false);
+  // No dialog by itself: it would take the focus from who types.
+  conflict(said) {
+    this.form.removeAttribute("aria-busy");
+    this.failed("not saved: edited elsewhere");
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "small", textContent: "Compare both" });
+    button.onclick = () => this.compare(said);
+    this.say("This was edited in another window. What you type here is saved in this browser only. ", "error", button);
   }
 
-  // `here` and `there` are the fields of both, `kept` the copy that one of them comes from.
-  conflict({ here, there, version }, kept = null) {
+  // What is here is taken from `kept`, the copy of an earlier page, or from the form.
+  compare({ there, version }, kept = null) {
     const dialog = document.getElementById("conflict");
+    const here = kept?.fields ?? this.fields();
     dialog.querySelector("tbody").replaceChildren(...different(here, there).map((name) => this.row(name, here, there)));
     const keep = (fields) => {
       dialog.onclose = null;
       dialog.close();
       fill(this.form, fields);
       this.form.elements.version.value = version;
-      this.changed();
+      this.say("");
+      this.saving.settled();
       if (kept && kept.key !== this.copy.key) this.copy.remove(kept.key);
     };
     dialog.querySelector("[data-keep=here]").onclick = () => keep(here);
@@ -217,65 +203,55 @@ export class Drafts {
   // --- submitting ---
 
   // By script: a page that cannot be reached must not take the form's place.
-  async submitting(event) {
+  submitting(event) {
     if (this.passed || event.submitter?.hasAttribute("formaction")) return;
     event.preventDefault();
-    if (this.closed) return;
-    clearTimeout(this.timer);
-    this.timer = null;
-    this.keep();
-    // A save on its way would arrive after the label and leave a draft behind: it is waited for.
-    this.closed = true;
+    if (this.saving.conflict) this.compare(this.saving.conflict);
+    else this.saving.submit(event.submitter);
+  }
+
+  sending() {
     this.form.setAttribute("aria-busy", "true");
-    await this.saving;
-    const { dismissed } = this.session;
-    await this.activity.report();
-    // Who has just said "not now" is not asked a second time.
-    if (this.session.dismissed <= dismissed) await this.submit(event.submitter);
-    else this.stay(SIGNED_OUT);
+    this.status.textContent = "submitting…";
+    this.status.className = "chip";
+  }
+
+  submitted(address, whole) {
     this.form.removeAttribute("aria-busy");
-  }
-
-  async submit(submitter) {
-    const body = () => {
-      const body = new FormData(this.form);
-      if (submitter?.name) body.append(submitter.name, submitter.value);
-      return body;
-    };
-    let answer;
-    try {
-      answer = await this.session.fetch(this.form.action, { body, asked: true });
-    } catch (problem) {
-      if (problem instanceof SignedOut) return this.stay(SIGNED_OUT);
-      this.unreached = true;
-      return this.stay("the server cannot be reached. What you typed is kept here; submit again when the connection is back.");
+    if (whole) {
+      this.copy.removeAll();
+      return location.assign(address);
     }
-    const said = answer.headers.get("Content-Type")?.startsWith("application/json") ? await answer.json() : {};
-    if (said.address) return this.leave(said.address);
-    if (answer.ok || answer.status === 400) return this.pass(submitter);
-    const link = document.createElement("a");
-    Object.assign(link, { href: location.pathname, textContent: "Show what the server has" });
-    return this.stay(`${said.message ?? `the server has refused it (${answer.status}). What you typed is kept.`} `, link);
-  }
-
-  leave(address) {
-    this.dirty = false;
-    this.copy.removeAll();
-    location.assign(address);
+    this.failed("submitted without the last changes");
+    const text = "Submitted, but without what you typed after that. It is saved in this browser. ";
+    return this.say(text, "error", link(`${location.pathname}?revise`, "Open it again"), " ", link(address, "Continue"));
   }
 
   // The server has a page to show, such as the form with its errors: let the browser fetch it.
   pass(submitter) {
     this.passed = true;
-    this.dirty = false;
     this.form.requestSubmit(submitter);
   }
 
-  stay(text, ...more) {
-    this.closed = false;
-    this.say(`Not submitted: ${text}`, "error", ...more);
-    this.changed();
+  notSubmitted(answer, again) {
+    this.form.removeAttribute("aria-busy");
+    this.failed("not submitted");
+    this.activity.heard(answer.said);
+    const said = answer.said?.message ?? answer.said?.detail;
+    if (again) {
+      const reason = answer.status ? said ?? trouble(answer) : REASONS[trouble(answer)];
+      const then = trouble(answer) === "signed out" ? "Sign in, and it is submitted" : "It is submitted as soon as that works";
+      return this.say(`Not submitted yet: ${reason}. What you typed is saved in this browser. ${then}, unless you change it. `, "error");
+    }
+    const reason = said ?? `the server has refused it (${answer.status}). What you typed is saved in this browser.`;
+    const label = answer.said?.code === "label_submitted";
+    const more = label ? link(`${location.pathname}?revise`, "Revise the label") : link(location.pathname, "Show what the server has");
+    return this.say(`Not submitted: ${reason} `, "error", more);
   }
+
+  stopped() { this.say("Not submitted: you have changed the form since. Submit it again when it is complete.", "error"); }
 }
+
+function link(href, textContent) { return Object.assign(document.createElement("a"), { href, textContent }); }
 
 const clock = (moment) => new Date(moment).toTimeString().slice(0, 8);

@@ -94,7 +94,7 @@ export class Phrases {
       return data;
     };
     try {
-      const answer = await this.session.fetch(this.menu.dataset.add, { body, asked: true });
+      const answer = await this.session.fetch(this.menu.dataset.add, { body });
       const { phrases, problem } = await answer.json();
       this.status.textContent = problem || "Kept.";
       if (phrases) this.fill(phrases);

@@ -1,59 +1,66 @@
-// Requests that outlive the session: when it has ended, the person signs in again in place, and the request is repeated.
+// Requests that outlive the session: when it has ended a bar says so, and the person signs in again in place.
 
 const PATIENCE = 20_000; // milliseconds until a silent server counts as one that cannot be reached
+const JSON_ONLY = { Accept: "application/json" };
 
-export class SignedOut extends Error {}
+export class SignedOut extends Error { name = "SignedOut"; }
 
 export class Session {
-  constructor() {
+  constructor(patience = PATIENCE) {
+    this.patience = patience;
+    this.bar = document.getElementById("session-ended");
     this.dialog = document.getElementById("signed-out");
     this.form = this.dialog.querySelector("form");
     this.person = Number(this.form.dataset.person);
-    this.dismissed = 0; // when it was
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.signIn(); });
     this.dialog.querySelector("[data-later]").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("close", () => this.closed());
+    // The focus stays where somebody types, so that it can be given back.
+    this.bar.addEventListener("mousedown", (event) => event.preventDefault());
+    this.bar.querySelector("button").addEventListener("click", () => this.open());
     // Who only reads tells of it by this event.
-    document.addEventListener("signed-out", () => this.restored(true).catch(() => {}));
+    document.addEventListener("signed-out", () => this.restored().catch(() => {}));
     // Perhaps it was done in another window.
-    document.addEventListener("visibilitychange", () => { if (this.dialog.open && !document.hidden) this.restored().catch(() => {}); });
+    document.addEventListener("visibilitychange", () => { if (!this.bar.hidden && !document.hidden) this.restored().catch(() => {}); });
   }
 
-  // As fetch; `body` is a function, since it is made anew with a fresh token. `asked`: the person waits for the answer.
-  // Throws SignedOut when the person does not sign in.
-  async fetch(address, { body, asked = false, ...options }) {
+  // As fetch; `body` is a function, since it is made anew with a fresh token. Throws SignedOut when nobody is signed in.
+  async fetch(address, { body, ...options }) {
     for (let again = true; ; again = false) {
-      const answer = await fetch(address, {
-        ...options, method: "POST", body: body(), headers: { Accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE),
-      });
+      const answer = await this.post(address, body(), options);
       const ended = answer.redirected && this.isSignIn(answer.url);
       // A token is out of date (403) after signing in elsewhere, too; other refusals are the same the second time.
       if (!ended && (answer.status !== 403 || !again)) return answer;
-      await this.restored(asked);
+      if (!again) throw new SignedOut();
+      await this.restored();
     }
+  }
+
+  post(address, body, options = { headers: JSON_ONLY }) {
+    return fetch(address, { headers: JSON_ONLY, ...options, method: "POST", body, signal: AbortSignal.timeout(this.patience) });
   }
 
   isSignIn(address) { return new URL(address).pathname === new URL(this.form.action).pathname; }
 
-  // Signed in as before, by now or at the end.
-  async restored(asked = false) {
+  // Signed in as before, perhaps in another window. Otherwise the bar is shown: nothing takes the focus from who types.
+  async restored() {
     const now = await this.look();
     if (now.person === this.person) return this.renew(now.csrf);
-    if (this.dismissed && !asked) throw new SignedOut();
-    this.waiting ??= new Promise((resolve, reject) => { this.open(now, resolve, reject); });
-    return this.waiting;
+    this.other = now.person !== null;
+    this.bar.hidden = false;
+    throw new SignedOut();
   }
 
   async look() {
-    const answer = await fetch(this.form.dataset.session, { headers: { Accept: "application/json" } });
+    const answer = await fetch(this.form.dataset.session, { headers: JSON_ONLY, signal: AbortSignal.timeout(this.patience) });
     return answer.json();
   }
 
-  open(now, resolve, reject) {
-    Object.assign(this, { resolve, reject, back: document.activeElement });
-    this.say(now.person === null ? "" : "Another person has signed in in this browser. Signing in here signs them out.");
+  open() {
+    this.back = document.activeElement;
+    this.selection = [this.back.selectionStart, this.back.selectionEnd];
+    this.say(this.other ? "Another person has signed in in this browser. Signing in here signs them out." : "");
     this.dialog.showModal();
-    document.dispatchEvent(new CustomEvent("signing-in"));
     this.form.elements.password.focus();
   }
 
@@ -74,14 +81,13 @@ export class Session {
   async tryToSignIn() {
     let now = await this.look();
     if (now.person !== null && now.person !== this.person) {
-      await this.post(this.form.dataset.signOut, { csrfmiddlewaretoken: now.csrf });
+      await this.post(this.form.dataset.signOut, new URLSearchParams({ csrfmiddlewaretoken: now.csrf }), {});
       now = await this.look();
     }
     if (now.person !== this.person) {
       const { username, password } = this.form.elements;
-      const answer = await this.post(this.form.action, {
-        csrfmiddlewaretoken: now.csrf, username: username.value, password: password.value, next: this.form.dataset.session,
-      });
+      const fields = { csrfmiddlewaretoken: now.csrf, username: username.value, password: password.value, next: this.form.dataset.session };
+      const answer = await this.post(this.form.action, new URLSearchParams(fields), {});
       if (answer.status === 429) return this.lockedOut(answer);
       if (!answer.ok) return `The server has refused it (${answer.status}). Try again in a moment.`;
       if (this.isSignIn(answer.url)) return "The password is not right.";
@@ -92,8 +98,6 @@ export class Session {
     return "";
   }
 
-  post(address, fields) { return fetch(address, { method: "POST", body: new URLSearchParams(fields) }); }
-
   lockedOut(answer) {
     const minutes = Math.ceil(Number(answer.headers.get("Retry-After")) / 60);
     return `Too many attempts.${minutes ? ` Try again in ${minutes} minutes.` : ""} What you typed is kept.`;
@@ -101,24 +105,18 @@ export class Session {
 
   renew(csrf) {
     document.querySelectorAll("[name=csrfmiddlewaretoken]").forEach((field) => { field.value = csrf; });
-    this.dismissed = 0;
-    const resolve = this.resolve;
-    this.resolve = null;
-    if (!resolve) return;
-    this.waiting = null;
+    if (this.bar.hidden) return;
+    this.bar.hidden = true;
     this.dialog.close();
-    resolve();
     document.dispatchEvent(new CustomEvent("signed-in"));
   }
 
   closed() {
     this.form.elements.password.value = "";
-    this.back?.focus?.({ preventScroll: true });
-    if (!this.resolve) return;
-    this.resolve = null;
-    this.waiting = null;
-    this.dismissed = performance.now();
-    this.reject(new SignedOut());
+    const back = this.bar.contains(this.back) ? document.getElementById("main") : this.back;
+    back.focus({ preventScroll: true });
+    // Chromium gives the focus of a closed dialog back without the cursor: what is typed then goes nowhere.
+    if (Number.isInteger(this.selection[0])) back.setSelectionRange(...this.selection);
   }
 
   say(text) { this.dialog.querySelector("[role=alert]").textContent = text; }

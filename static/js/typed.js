@@ -1,5 +1,10 @@
-// What a form holds, as plain fields, and the copy of it that this browser keeps until the server has it.
+// What is typed: the fields of a form, the copy of them in this browser until the server has them, and when they are
+// saved. All in one file, since the first desk page has no request to spare. Nothing here needs a page, so Node tests it.
 
+export const DELAY = 600; // milliseconds from a change to its save
+export const PAUSES = [1000, 2000, 4000, 8000, 15_000, 30_000]; // until the next try, while tries fail
+const LONGEST = 600_000; // a server that asks for a longer pause is asked sooner
+const MEASURING = 3000; // a submit waits no longer for the time on the desk to be reported
 const PREFIX = "webverdict-typed";
 const OURS = new Set(["csrfmiddlewaretoken", "version", "step"]);
 const TAB = Math.random().toString(36).slice(2);
@@ -93,3 +98,164 @@ export class Copy {
 }
 
 export const copiesOf = (person) => all(`${PREFIX}:${person}:`);
+
+// --- when it is saved and submitted -------------------------------------------------------------------------------
+
+// {status, said, text, after, problem}: `said` is the JSON object of the answer, or null; `after` the milliseconds that
+// the server asks to wait. An answer that does not come, or not to its end, has the status 0.
+export async function read(request) {
+  try {
+    const answer = await request();
+    const text = await answer.text();
+    return { status: answer.status, said: parsed(text), text, after: asked(answer.headers.get("Retry-After")) };
+  } catch (problem) {
+    return { status: 0, said: null, text: "", after: 0, problem };
+  }
+}
+
+function parsed(text) {
+  try {
+    const said = JSON.parse(text);
+    return said !== null && typeof said === "object" ? said : null;
+  } catch {
+    return null; // a page of a proxy, or half an answer
+  }
+}
+
+// Retry-After is a number of seconds or a date.
+function asked(after) {
+  if (!after) return 0;
+  const wait = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now();
+  return wait > 0 ? Math.min(wait, LONGEST) : 0;
+}
+
+export const pauseOf = (failures, after) => Math.max(PAUSES[Math.min(failures, PAUSES.length - 1)], after);
+
+// What went wrong, in few words.
+export function trouble({ status, problem }) {
+  if (problem?.name === "SignedOut") return "signed out";
+  if (status === 0) return globalThis.navigator?.onLine === false ? "offline" : "no answer";
+  if (status === 503) return "server unavailable (503)";
+  if (status === 507) return "the server's disk is full (507)";
+  return status < 400 ? `unreadable answer (${status})` : `refused (${status})`;
+}
+
+const isDraft = ({ status, said }) => status === 200 && Number.isInteger(said?.version) && Array.isArray(said.missing);
+const isConflict = ({ status, said }) => status === 409 && Number.isInteger(said?.version) && Boolean(said.there);
+const isForm = ({ status, text }) => status === 400 && text.includes('id="label-form"');
+// The server has understood a submit and refused it: the same again would be refused again.
+const isRefused = ({ status }) => status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+
+// Whatever an answer is, it leads back to a state in which typing is kept and saved, and Submit works.
+export class Saving {
+  // `desk` has the form and shows what came of it: see `Drafts`. `clock` has the timers.
+  constructor(desk, clock = globalThis) {
+    Object.assign(this, { desk, clock, dirty: false, failures: 0, timer: null, saving: null, submission: null, conflict: null, done: "" });
+  }
+
+  changed() {
+    this.dirty = true;
+    this.desk.keep(this.sent);
+    if (this.submission && !this.submission.sending && this.differs()) {
+      this.giveUp();
+      this.desk.stopped();
+    }
+    if (!this.saving) this.later(DELAY);
+  }
+
+  later(pause) {
+    if (this.submission || this.conflict || this.done) return;
+    this.timer ??= this.clock.setTimeout(() => this.save(), pause);
+  }
+
+  stop() {
+    this.clock.clearTimeout(this.timer);
+    this.timer = null;
+  }
+
+  // The network is back, or the person has signed in: nothing waits any longer.
+  retry() {
+    if (!this.submission) return this.dirty ? this.save() : null;
+    return this.submission.sending ? null : this.attempt(this.submission);
+  }
+
+  // The person has chosen between two versions.
+  settled() {
+    this.conflict = null;
+    this.changed();
+  }
+
+  // --- saving ---
+
+  save() {
+    this.stop();
+    if (this.submission || this.conflict || this.done) return null;
+    this.saving ??= this.send();
+    return this.saving;
+  }
+
+  // `sent` is what the last save took along: a page that is left before the answer does not know whether it arrived.
+  async send() {
+    this.dirty = false;
+    this.sent = this.desk.fields();
+    this.desk.keep(this.sent);
+    const answer = await read(() => this.desk.post());
+    this.saving = null;
+    if (isDraft(answer)) {
+      this.failures = 0;
+      if (this.dirty) this.later(DELAY);
+      return this.desk.saved(answer.said, this.dirty);
+    }
+    this.dirty = true;
+    if (isConflict(answer)) {
+      this.conflict = answer.said;
+      return this.desk.conflict(answer.said);
+    }
+    // What the server itself has refused is tried again after the next change only.
+    if (!(answer.status === 409 && answer.said)) this.later(pauseOf(this.failures++, answer.after));
+    return this.desk.unsaved(answer);
+  }
+
+  // --- submitting ---
+
+  // It is tried until the server has the label, or refuses it, or the form is changed. Pressed again, it is tried at once.
+  submit(submitter) {
+    if (this.done) return this.desk.submitted(this.done, false);
+    if (this.submission?.sending) return this.desk.sending();
+    this.stop();
+    this.clock.clearTimeout(this.submission?.timer);
+    this.submission = { submitter, fields: this.desk.fields(), failures: 0 };
+    return this.attempt(this.submission);
+  }
+
+  differs() { return different(this.submission.fields, this.desk.fields()).length > 0; }
+
+  giveUp() {
+    this.clock.clearTimeout(this.submission.timer);
+    this.submission = null;
+    this.dirty = true;
+    this.later(DELAY);
+  }
+
+  async attempt(submission) {
+    this.clock.clearTimeout(submission.timer);
+    submission.sending = true;
+    this.desk.keep(this.sent);
+    this.desk.sending();
+    await this.saving; // it would arrive after the label, and leave a draft behind
+    if (this.conflict) return this.giveUp();
+    await Promise.race([this.desk.measure(), new Promise((late) => { this.clock.setTimeout(late, MEASURING); })]);
+    const answer = await read(() => this.desk.submit(submission.submitter));
+    if (isForm(answer)) return this.desk.pass(submission.submitter);
+    submission.sending = false;
+    const same = !this.differs();
+    if (typeof answer.said?.address === "string") {
+      this.done = answer.said.address;
+      return this.desk.submitted(this.done, same);
+    }
+    const again = same && !isRefused(answer);
+    if (again) submission.timer = this.clock.setTimeout(() => this.attempt(submission), pauseOf(submission.failures++, answer.after));
+    else this.giveUp();
+    return this.desk.notSubmitted(answer, again);
+  }
+}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
+from annotation.formats import scratch
 from annotation.formats.har.limits import CHUNK, LARGEST, MIB, RATIO, RATIO_FROM
 from annotation.formats.har.playwright import PlaywrightTrace
 from annotation.formats.har.streaming import HarStream, failed
@@ -39,8 +38,8 @@ def open_entries(source: BinaryIO, name: str) -> Iterator[Entries]:
     if first == GZIP:
         yield HarStream(cast(BinaryIO, Gunzipped(stream, name)), name)
     elif first == ZIP:
-        with tempfile.TemporaryDirectory(prefix="trace-") as folder:
-            path = Path(folder) / "trace.zip"
+        with scratch.folder("trace") as folder:
+            path = folder / "trace.zip"
             with path.open("wb") as file:
                 shutil.copyfileobj(stream, file, MIB)
             with PlaywrightTrace.opened(path, name) as trace:

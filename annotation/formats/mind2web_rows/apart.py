@@ -6,7 +6,8 @@ the process has a bound of memory, and ends where a row needs more.
 
 from __future__ import annotations
 
-import marshal
+import base64
+import json
 import os
 import resource
 import struct
@@ -69,8 +70,41 @@ def _received(stream: IO[bytes]) -> Message:
     data = stream.read(length)
     if len(data) < length:
         raise Ended
-    found: Message = marshal.loads(data)  # noqa: S302 - written by our own process; it holds plain values alone
-    return found
+    try:
+        return tuple(_decode(one) for one in json.loads(data))
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:  # not ours any more
+        raise Ended from error
+
+
+# JSON has no bytes, so a value is wrapped: bytes as {"bytes": base64}, an object as {"object": {...}}.
+
+
+def _encode(value: Any) -> Any:
+    """Return the value for JSON; ValueError where it is, or holds, neither text, bytes, number, list nor object."""
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode()}
+    if isinstance(value, list | tuple):
+        return [_encode(one) for one in value]
+    if isinstance(value, dict):
+        return {"object": {str(name): _encode(one) for name, one in value.items()}}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError(f"{type(value)} is not known")
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "bytes" in value:
+        return base64.b64decode(value["bytes"])
+    return {name: _decode(one) for name, one in value.get("object", {}).items()}
 
 
 # --- the process ------------------------------------------------------------------------------------------------------
@@ -102,7 +136,7 @@ def _say_row(row: Row) -> None:
 def _is_known(value: Any) -> bool:
     """Whether texts, bytes, numbers and what they are lists and objects of; not a date, for one."""
     try:
-        marshal.dumps(value)
+        _encode(value)
     except ValueError:
         return False
     return True
@@ -113,7 +147,7 @@ def _plain(problems: Collection[Problem]) -> list[tuple[str, str, str]]:
 
 
 def _say(*message: Any) -> None:
-    data = marshal.dumps(message)
+    data = json.dumps(_encode(message)).encode()
     if len(data) > LARGEST_MESSAGE:
         raise MemoryError
     sys.stdout.buffer.write(LENGTH.pack(len(data)) + data)

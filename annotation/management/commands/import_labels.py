@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from annotation import catalogue
+from annotation.formats.printable import counted
 from annotation.management.reports import find_own_benchmark, finish, read_input
 
 
@@ -25,4 +26,5 @@ class Command(BaseCommand):
             options["file"].name,
             benchmark=find_own_benchmark(options["benchmark"]),
         )
-        finish(self, report, options["report"], "tasks with labels")
+        accepted = f"{counted(report.rows, 'label')} of {counted(len(report.accepted), 'task')}"
+        finish(self, report, options["report"], accepted)

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from annotation import ingest, jobs
+from annotation.formats.printable import counted
 from annotation.management.reports import find_own_benchmark, find_person, finish
 from annotation.records import Problem
 
@@ -48,7 +49,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if not made and not report.rejected and not report.accepted:
             report.reject(ingest.PACKAGE, Problem("package_empty", "There is no trajectory in the package."))
-        finish(self, report, options["report"], "trajectories", kept=bool(made) or options["dry_run"])
+        dry_run, accepted = options["dry_run"], counted(len(report.accepted), "trajectory", "trajectories")
+        finish(self, report, options["report"], accepted, kept=bool(made) or dry_run, dry_run=dry_run)
         for submission in made:
             # Robust: without a broker the pictures are made when somebody first needs them.
             transaction.on_commit(partial(jobs.prepare_pictures.delay, submission.pk), robust=True)

@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from annotation import catalogue
 from annotation.formats import mind2web_rows
-from annotation.management.reports import finish, own_or_new, read_input
+from annotation.formats.printable import counted
+from annotation.management.reports import finish, open_input, own_or_new
 
 
 class Command(BaseCommand):
@@ -27,5 +28,6 @@ class Command(BaseCommand):
         if file.is_file() and mind2web_rows.is_rows(file):
             report = catalogue.import_task_rows(file, **given)
         else:
-            report = catalogue.import_tasks(read_input(file), file.name, **given)
-        finish(self, report, options["report"], "tasks")
+            with open_input(file) as source:
+                report = catalogue.import_task_list(source, file.name, **given)
+        finish(self, report, options["report"], counted(len(report.accepted), "task"))

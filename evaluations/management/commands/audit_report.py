@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from annotation.formats.printable import counted
 from annotation.models.events import instant
 from evaluations import audit_tables
 from evaluations.auditing.beside import beside
@@ -42,7 +43,8 @@ class Command(BaseCommand):
     def _sample(self, audit: Audit) -> None:
         found, more = result(audit), beside(audit)
         if audit.seed:
-            self.stdout.write(f"{audit.size} trajectories drawn by the seed {visible(seed_told(audit))}.")
+            drawn = counted(audit.size or 0, "trajectory", "trajectories")
+            self.stdout.write(f"{drawn} drawn by the seed {visible(seed_told(audit))}.")
         if more.others:
             bundles = ", ".join(each.manifest for each in more.others)
             self.stdout.write(f"Other bundles of this submission opened here: {bundles}. Samples in all: {more.drawn}.")

@@ -6,7 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation import screenshots, store_checks
 from annotation.management.reports import find_submission
+from annotation.task_versions import find_outdated_tasks
 from evaluations import exports_v2
 from evaluations.exports import missing_for_export
 from evaluations.management.submissions import show
@@ -22,8 +24,14 @@ class Command(BaseCommand):
         submission = find_submission(options["submission"])
         missing = missing_for_export(submission)
         unconvertible, _ = exports_v2.survey(submission)
+        try:
+            damaged = store_checks.check_submission(submission)
+        except screenshots.STORE_ERRORS as error:
+            raise CommandError(f"The image store does not answer: {error}.") from error
+        missing += damaged
         show(self, "missing", missing)
         show(self, "for trajectories-v2 only", unconvertible)
+        show(self, "outdated, which no export refuses", find_outdated_tasks(submission))
         if missing:
             raise CommandError(f"Submission {submission.pk} ({submission}) lacks {len(missing)} things for an export.")
         self.stdout.write(f"Submission {submission.pk} ({submission}): nothing is missing.")

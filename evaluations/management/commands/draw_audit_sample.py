@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation.formats.printable import counted
 from annotation.management.reports import find_person
 from annotation.workflow import Conflict, Incomplete
 from evaluations.auditing import sampling
@@ -33,4 +34,5 @@ class Command(BaseCommand):
             raise CommandError(str(incomplete), returncode=2) from incomplete
         except (Conflict, PermissionDenied) as refused:
             raise CommandError(str(refused)) from refused
-        self.stdout.write(f"submission {sample.pk}: {audit.size} trajectories by the seed {seed_told(audit)}.")
+        drawn = counted(audit.size or 0, "trajectory", "trajectories")
+        self.stdout.write(f"submission {sample.pk}: {drawn} by the seed {seed_told(audit)}.")

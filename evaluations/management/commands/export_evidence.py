@@ -9,7 +9,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation import store_checks
 from annotation.management.reports import find_submission
+from annotation.screenshots import STORE_ERRORS
 from evaluations.evidence.writing import SCREENSHOTS, Evidence, prepare, quiet, write
 from evaluations.exports import ExportRefused, ExportStopped, OutputTaken
 from evaluations.management.submissions import show
@@ -58,6 +60,8 @@ class Command(BaseCommand):
             raise CommandError(str(taken), returncode=2) from taken
         except ExportStopped as stopped:
             raise CommandError(str(stopped)) from stopped
+        except STORE_ERRORS as error:
+            raise CommandError(f"The image store does not answer: {error}.") from error
         self._say(evidence, output)
 
     def _say(self, evidence: Evidence, output: Path) -> None:
@@ -87,6 +91,9 @@ def _refusal(refused: ExportRefused) -> str:
     says = f"Refused for {counted(len(refused.problems), 'reason')}; nothing was written."
     if codes & HELPLESS:
         return says
+    if codes & store_checks.CODES:
+        says += " Restore the damaged and missing files, or only name them: --screenshots digests --partial."
+        codes -= store_checks.CODES
     if codes - {NAMED}:
         says += " To take what there is, as a bundle that says what is missing: --partial."
     if NAMED in codes:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation import screenshots
 from annotation.management.reports import find_submission
 from evaluations.exports import ExportFormat, ExportRefused, ExportStopped, OutputTaken, prepare, write
 from evaluations.management.submissions import show
@@ -30,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         submission = find_submission(options["submission"])
         try:
-            export = prepare(submission, ExportFormat(options["format"]), partial=options["partial"])
+            export = prepare(submission, ExportFormat(options["format"]), partial=options["partial"], check_files=True)
             show(self, "warning", export.warnings)
             write(export, options["output"])
         except ExportRefused as refused:
@@ -40,6 +41,8 @@ class Command(BaseCommand):
             raise CommandError(str(taken), returncode=2) from taken
         except ExportStopped as stopped:
             raise CommandError(str(stopped)) from stopped
+        except screenshots.STORE_ERRORS as error:
+            raise CommandError(f"The image store does not answer: {error}.") from error
         show(self, "left out", export.missing)
         partial = "partial " if export.partial else ""
         self.stdout.write(f"{options['output']}: {partial}{export.format} of {submission}.")

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.formats.answer_text import read_answer
 from annotation.formats.answers import ANSWER, CACHE
-from annotation.formats.printable import printable
+from annotation.formats.printable import counted, printable
 from judges.capturing import Limits, capture
 from judges.capturing.rendering import browser
 from judges.scorers.rubric.cache import CacheFileSys
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             self.stderr.write("Pages are captured without pictures: there is no Chromium, or you asked for none.")
         failed = sum(self._captured(folder, urls, program, options["seconds"]) for folder, urls in wanted.items())
         if failed:
-            raise CommandError(f"{failed} pages were not captured; the reasons are above.")
+            raise CommandError(f"Not captured: {counted(failed, 'page')}; the reasons are above.")
 
     def _captured(self, folder: str, urls: Iterable[str], program: str | None, seconds: float) -> int:
         """How many were not."""

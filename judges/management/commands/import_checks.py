@@ -11,4 +11,4 @@ class Command(ExpectationsCommand):
         "Load network checks of many tasks, all or none: YAML, JSON or JSON Lines with task_id and checks, tasks of "
         "WebArena-Verified, or a folder or zip with one <task_id>.yaml for each task."
     )
-    kind, what = Kind.NETWORK_CHECKS, "tasks with network checks"
+    kind, what = Kind.NETWORK_CHECKS, "network checks"

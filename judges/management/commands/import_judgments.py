@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from annotation.formats.printable import counted
 from annotation.management.reports import find_own_benchmark, finish, read_input
 from judges import imports
 
@@ -29,7 +30,11 @@ class Command(BaseCommand):
             judge=options["judge"],
             agent=options["agent"],
         )
-        finish(self, outcome.report, options["report"], "tasks with judgments")
+        judgments = counted(sum(outcome.judges.values()), "judgment")
+        tasks = counted(len(outcome.report.accepted), "task")
+        finish(self, outcome.report, options["report"], f"{judgments} of {tasks}")
         for name, number in outcome.judges.items():
-            self.stdout.write(f"{name}: {number} judgments.")
-        self.stdout.write(f"{outcome.new} new, {outcome.linked} of them linked, {outcome.known} known already.")
+            self.stdout.write(f"{name}: {counted(number, 'judgment')}.")
+        self.stdout.write(
+            f"{outcome.new} new, {outcome.known} known already, {outcome.linked} linked to a trajectory now."
+        )

@@ -11,4 +11,4 @@ class Command(ExpectationsCommand):
         "Load rubrics of many tasks, all or none: a folder or zip with one <task_id>.yaml for each task, or one YAML "
         "or JSON Lines file of entries with task_id and rubric."
     )
-    kind, what = Kind.RUBRIC, "tasks with a rubric"
+    kind, what = Kind.RUBRIC, "a rubric"

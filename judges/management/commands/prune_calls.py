@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.dateparse import parse_date, parse_datetime
 
+from annotation.formats.printable import counted
 from judges import trace
 from judges.models import JudgeRun
 
@@ -27,7 +28,7 @@ class Command(BaseCommand):
             if run is None:
                 raise CommandError(f"There is no judge run {options['run']}.", returncode=2)
         count = trace.prune(options["before"], run)
-        self.stdout.write(f"{count} calls were emptied. The same calls would be paid again.")
+        self.stdout.write(f"Emptied: {counted(count, 'call')}. The same calls would be paid again.")
 
 
 def _moment(text: str) -> datetime:

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 from annotation.access import Role
+from annotation.formats.printable import counted
 from annotation.management.reports import find_person, find_submission
 from annotation.models import Person, Submission
 from annotation.models.states import State
@@ -69,12 +70,19 @@ class Command(BaseCommand):
             self._finish(run)
 
     def _tell(self, judge: Judge, plan: Plan, expects: Expects | None) -> None:
+        trajectories = counted(plan.trajectories, "trajectory", "trajectories")
         times = f", {plan.repetitions} times each" if plan.repetitions > 1 else ""
-        cost = "unknown: the model has no price" if plan.cost is None else f"about {plan.cost:.4f} USD"
+        again = f", at most {plan.calls_high} if answers are asked for again" if plan.calls_high > plan.calls else ""
+        cost = (
+            "unknown: the model has no price"
+            if plan.cost is None
+            else f"about {_range(plan.cost, plan.cost_high, '.4f')} USD"
+        )
         self.stdout.write(
-            f"{judge} on {plan.trajectories} trajectories{times} ({plan.already_judged} judged by it before)\n"
-            f"calls:    {plan.calls} with {plan.pictures} pictures\n"
-            f"tokens:   about {plan.prompt_tokens} in, {plan.completion_tokens} out\n"
+            f"{judge} on {trajectories}{times} ({plan.already_judged} judged by it before)\n"
+            f"calls:    {plan.calls} with {counted(plan.pictures, 'picture')}{again}\n"
+            f"tokens:   about {_range(plan.prompt_tokens, plan.prompt_tokens_high)} in, "
+            f"{_range(plan.completion_tokens, plan.completion_tokens_high)} out\n"
             f"cost:     {cost}\n"
             f"time:     about {plan.seconds:.0f} s of one worker"
         )
@@ -118,9 +126,11 @@ class Command(BaseCommand):
         now = runs.standing(run)
         run.refresh_from_db()
         cost = "unknown cost" if now.cost is None else f"{now.cost:.4f} USD"
+        not_stated = f"{now.status_not_stated} with a status not stated, " if now.status_not_stated else ""
         self.stdout.write(
             f"run {run.pk} is {now.state}: {now.done} of {now.total} judged, {now.unscored} of them unscored, "
-            f"{now.failed} failed, {now.calls} calls paid, {now.cache_hits} from the cache, {cost}."
+            f"{not_stated}{now.failed} failed, {counted(now.calls, 'call')} paid, "
+            f"{now.cache_hits} from the cache, {cost}."
         )
         for text, count in now.errors:
             self.stderr.write(f"failed: {count} x {text}")
@@ -150,6 +160,10 @@ class _Watch:
         self.ended.set()
         self.thread.join()
         self.command.show(runs.standing(self.run), last=True)
+
+
+def _range(low: Any, high: Any, form: str = "") -> str:
+    return format(low, form) if high in (None, low) else f"{low:{form}} to {high:{form}}"
 
 
 def _count(text: str) -> int:

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 async def own_folder() -> AsyncIterator[Path]:
     """An empty folder that is gone afterwards; what cannot be removed is left, and said in the log."""
     await asyncio.to_thread(scratch.sweep)
-    home = Path(tempfile.mkdtemp(prefix=f"{scratch.PREFIX}rubric-")).resolve()
+    home = Path(tempfile.mkdtemp(prefix="rubric-", dir=scratch.process_folder())).resolve()
     folder = home / "own"
     folder.mkdir()
     try:

@@ -218,7 +218,8 @@ class _Talk:
 
     async def _why_it_ended(self) -> str:
         try:
-            code = await asyncio.wait_for(asyncio.shield(self.process.wait()), 5)
+            async with asyncio.timeout(5):  # wait_for loses a cancellation in Python 3.11
+                code = await asyncio.shield(self.process.wait())
         except TimeoutError:
             return "The script closed the pipe of its process without a result."
         if code >= 0:

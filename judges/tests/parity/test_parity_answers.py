@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -84,6 +85,24 @@ def test_intended_differences_of_answers_are_as_they_are_listed(one: AnswerDiffe
 
 
 FOREIGN = ("duration", "distance", "coordinates", "full_address", "location-name", "base64")
+
+
+def formats_in(value: Any) -> list[str]:
+    """Every ``format`` that stands in a JSON value."""
+    if isinstance(value, list):
+        return [name for each in value for name in formats_in(each)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["format"]] if isinstance(value.get("format"), str) else []
+    return own + [name for each in value.values() for name in formats_in(each)]
+
+
+def test_counts_of_tasks_that_only_the_package_can_judge_are_those_of_the_docs() -> None:
+    found = [[name for name in formats_in(task["eval"]) if name in FOREIGN] for task in shipped_tasks()]
+
+    assert (len(found), sum(map(bool, found))) == (812, 66)
+    counts = Counter(name for names in found for name in names)
+    assert counts == {"duration": 37, "location-name": 16, "distance": 14, "coordinates": 5}
 
 
 def test_right_and_wrong_answers_to_the_shipped_tasks_agree() -> None:

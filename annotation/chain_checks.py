@@ -1,0 +1,105 @@
+"""Verify chains of events: short ones whole at every look, long ones by a job, with what is new and shown at a look.
+
+An event is never changed, so a prefix that was verified stays verified unless somebody gets around the triggers of the
+database. The full check that notices this anywhere in a long chain is repeated daily, at the freeze, and when a bundle
+is made or checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+
+from django.db.models import F, OuterRef, Q, Subquery
+from django.utils import timezone
+
+from annotation.models import ChainCheck, Event, Submission
+from annotation.models.events import GENESIS, first_broken
+
+AT_A_LOOK = 2000  # events that a page verifies: 0.1 s
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """``broken`` is the number of the first event that is not as it was. ``checked_at`` is when the whole chain was
+    verified, None before the first time; ``waiting`` counts new events that were not verified yet."""
+
+    broken: int | None
+    checked_at: datetime | None
+    waiting: int = 0
+
+
+def look(submission: Submission, shown: Sequence[Event]) -> Look:
+    """What is known of a chain; ``shown`` are neighbouring events, newest first, which are verified in any case."""
+    newest = submission.events.order_by("-sequence").first()
+    if newest is None or newest.sequence < AT_A_LOOK:
+        broken = first_broken(submission.events.order_by("sequence").iterator())
+        return Look(None if broken is None else broken.sequence, timezone.now())
+    check = ChainCheck.objects.filter(submission=submission).first()
+    if check is None:
+        return Look(_broken_in(shown), None, newest.sequence + 1)
+    found = [check.broken, _changed_before(check), _broken_in(shown), _verify_new(check)]
+    broken_at = min((number for number in found if number is not None), default=None)
+    return Look(broken_at, check.checked_at, max(newest.sequence - check.sequence, 0))
+
+
+def check_whole(submission: Submission) -> ChainCheck | None:
+    """Verify a chain from its first event; None where it has none."""
+    last: Event | None = None
+    broken: Event | None = None
+    for event in submission.events.order_by("sequence").iterator():
+        before = GENESIS if last is None else last.hash
+        broken = broken or first_broken([event], before, 0 if last is None else last.sequence + 1)
+        last = event
+    if last is None:
+        return None
+    found = {
+        "sequence": last.sequence,
+        "hash": last.hash,
+        "checked_at": timezone.now(),
+        "broken": None if broken is None else broken.sequence,
+    }
+    return ChainCheck.objects.update_or_create(submission=submission, defaults=found)[0]
+
+
+def check_due(seconds: float) -> int:
+    """Verify long chains whose last full check is a day old, for so many seconds; how many."""
+    ends, done = monotonic() + seconds, 0
+    newest = Event.objects.filter(submission=OuterRef("pk")).order_by("-sequence").values("sequence")[:1]
+    due = Q(chain_check=None) | Q(chain_check__checked_at__lt=timezone.now() - DAY)
+    long_ones = Submission.objects.annotate(newest=Subquery(newest)).filter(due, newest__gte=AT_A_LOOK)
+    for submission in long_ones.order_by(F("chain_check__checked_at").asc(nulls_first=True), "pk"):
+        check_whole(submission)
+        done += 1
+        if monotonic() > ends:
+            break
+    return done
+
+
+def _changed_before(check: ChainCheck) -> int | None:
+    """The checked event, where it is another one now: the chain was rewritten or cut off."""
+    at = Event.objects.filter(submission=check.submission_id, sequence=check.sequence)
+    return None if at.filter(hash=check.hash).exists() else check.sequence
+
+
+def _verify_new(check: ChainCheck) -> int | None:
+    """Verify what follows the checked events, as far as a look may take, and remember it."""
+    new = Event.objects.filter(submission=check.submission_id, sequence__gt=check.sequence).order_by("sequence")
+    events = list(new[:AT_A_LOOK])
+    if not events:
+        return None
+    broken = first_broken(events, check.hash, check.sequence + 1)
+    if broken is not None:
+        return broken.sequence
+    check.sequence, check.hash = events[-1].sequence, events[-1].hash
+    ChainCheck.objects.filter(pk=check.pk, sequence__lt=check.sequence).update(sequence=check.sequence, hash=check.hash)
+    return None
+
+
+def _broken_in(shown: Sequence[Event]) -> int | None:
+    events = list(reversed(shown))
+    broken = first_broken(events, events[0].previous, events[0].sequence) if events else None
+    return None if broken is None else broken.sequence

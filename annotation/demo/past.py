@@ -1,0 +1,74 @@
+"""The hours before the demo is loaded, in which its people work: they take as long as reading takes.
+
+Nobody measured these times. They are derived from what is to be read, and the names of the demo's benchmarks say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Max
+from django.utils import timezone
+from django.utils.timezone import now as real_now
+
+from annotation import clock, workflow
+from annotation.models import Event, Trajectory
+
+WORKED = timedelta(hours=12)  # before the loading; all work of the demo takes less
+TICK = timedelta(milliseconds=10)  # between two looks at the clock
+CHARACTERS = 25.0  # that a person reads in a second, about 300 words a minute
+PICTURE = 4.0  # seconds for a screenshot
+LEAST = 20.0  # seconds
+LONGEST_REPORT = 60.0  # seconds of work in one report of activity
+PACE = {"alice": 1.0, "bob": 0.85, "chen": 1.2, "carol": 1.1}  # carol reads the labels as well
+
+
+class PastClock:
+    """A clock that is set to the past and moves only when somebody works; it never passes the real time."""
+
+    def __init__(self, begins: datetime) -> None:
+        self._time = begins
+
+    def now(self) -> datetime:
+        self._time += TICK
+        return min(self._time, real_now())
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let this process, and every workflow function in it, take its time from this clock."""
+        before = timezone.now, clock.now
+        timezone.now = clock.now = self.now
+        try:
+            yield
+        finally:
+            timezone.now, clock.now = before
+
+    def work(self, person: Any, trajectory: Trajectory) -> None:
+        """Let the person look at every step of a trajectory that they hold, and report the time as a desk does."""
+        steps = list(trajectory.steps.values_list("index", flat=True))
+        left = reading_seconds(person.username, trajectory)
+        while left > 0:
+            seconds = min(left, LONGEST_REPORT)
+            self._time += timedelta(seconds=seconds)
+            workflow.record_activity(person, trajectory, seconds, steps)
+            left -= seconds
+
+
+def begin(benchmarks: list[str]) -> PastClock:
+    """Return a clock that goes on behind the last event of these benchmarks, or begins hours ago."""
+    events = Event.objects.filter(submission__benchmark__slug__in=benchmarks)
+    last = events.aggregate(last=Max("at"))["last"]
+    return PastClock(max(filter(None, (last, real_now() - WORKED))))
+
+
+def reading_seconds(username: str, trajectory: Trajectory) -> float:
+    """Return how long this person reads this trajectory: by its length, their pace, and 15% more or less."""
+    steps = list(trajectory.steps.values_list("action", "thought"))
+    texts = [trajectory.task_text, trajectory.final_answer, *(text for step in steps for text in step)]
+    seconds = sum(len(text or "") for text in texts) / CHARACTERS + PICTURE * len(steps)
+    drawn = hashlib.sha256(f"{username} {trajectory.task.external_id}".encode()).digest()[0] / 255
+    return max(LEAST, seconds) * PACE.get(username, 1.0) * (0.85 + 0.3 * drawn)

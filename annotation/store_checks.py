@@ -1,0 +1,267 @@
+"""Compare stored files with their SHA-256: those of a submission before an export, or the whole store in passes.
+
+A pass reads every original that a row names, in the order of the digests, and can be interrupted and continued.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import islice
+from math import inf
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+
+from django.db.models import Q
+from django.utils import timezone
+
+from annotation import redactions, screenshots
+from annotation.models import Attachment, Redaction, Screenshot, Step, StoreCheck, Submission
+from annotation.records import Problem
+
+DAMAGED, MISSING = "damaged", "missing"
+CODES = frozenset(f"{thing}_{kind}" for thing in ("screenshot", "attachment") for kind in (DAMAGED, "lost"))
+SAYS = {
+    DAMAGED: "is damaged in the image store: its bytes have another SHA-256 than its name",
+    MISSING: "is missing from the image store",
+}
+RESTORE = "Restore the file {name} from a backup, or import a package that contains it again."
+AT_ONCE = 200  # files between two times that a pass is saved, and in one query
+SAVED_EVERY = 10.0  # seconds after which a pass is saved in any case
+READERS = 4  # files read at the same time for an export
+MOST_PLACES = 10  # that are named of one file
+WEEK = timedelta(days=7)
+SILENT = timedelta(minutes=10)  # a pass without a heartbeat for so long has lost its process
+
+Progress = Callable[[int, int], None]
+
+
+class Place(NamedTuple):
+    """Where a stored file is used; ``name`` such as "screenshot of step 3"."""
+
+    sha256: str
+    submission: int
+    task_id: str
+    thing: str
+    name: str
+
+
+def check_file(sha256: str) -> tuple[str | None, int]:
+    """`DAMAGED`, `MISSING` or None for a stored original, and how many bytes were read of an intact one."""
+    try:
+        return None, screenshots.check_original(sha256)
+    except screenshots.DamagedFile:
+        return DAMAGED, 0
+    except FileNotFoundError:
+        return MISSING, 0
+
+
+def record_damage(bad: Collection[str], good: Collection[str] = ()) -> None:
+    """Mark screenshots by their digests as damaged, and take the mark from those that are intact."""
+    if bad:
+        Screenshot.objects.filter(sha256__in=bad, damaged_at=None).update(damaged_at=timezone.now())
+    if good:
+        Screenshot.objects.filter(sha256__in=good, damaged_at__isnull=False).update(damaged_at=None)
+
+
+# --- of a submission -------------------------------------------------------------------------------------------------
+
+
+def check_submission(submission: Submission, only: Collection[str] | None = None) -> list[Problem]:
+    """Read the stored files of a submission; a problem for each place of one that is damaged or missing.
+
+    ``only`` limits it to these digests: an export checks what it contains.
+    """
+    digests = {place.sha256 for place in submission_places(submission)} if only is None else only
+    return problems_of(submission, find_bad(digests))
+
+
+def problems_of(submission: Submission, bad: Mapping[str, str]) -> list[Problem]:
+    """A problem for each place of these files in the submission; ``bad`` as `find_bad` has it."""
+    places = submission_places(submission) if bad else []
+    return [_problem(place, bad[place.sha256]) for place in places if place.sha256 in bad]
+
+
+def find_bad(digests: Collection[str]) -> dict[str, str]:
+    """`DAMAGED` or `MISSING` by digest, for those of these stored files that are; screenshots are marked."""
+    ordered = sorted(digests)
+    with ThreadPoolExecutor(READERS) as readers:
+        kinds = [kind for kind, _ in readers.map(check_file, ordered)]
+    bad = {sha256: kind for sha256, kind in zip(ordered, kinds, strict=True) if kind is not None}
+    for start in range(0, len(ordered), AT_ONCE):
+        some = ordered[start : start + AT_ONCE]
+        record_damage([each for each in some if each in bad], [each for each in some if each not in bad])
+    return bad
+
+
+def submission_places(submission: Submission) -> list[Place]:
+    """Every place of a stored file in a submission, covered screenshots too, in the order of the submission."""
+    steps = Step.objects.filter(trajectory__submission=submission, screenshot__isnull=False)
+    files = Attachment.objects.filter(trajectory__submission=submission, withheld=False)
+    found = [*_steps(steps.order_by("trajectory__position", "index"))]
+    found += _attachments(files.order_by("trajectory__position", "name"))
+    covered = {} if submission.audited else redactions.shown(submission)
+    found += [
+        place._replace(sha256=covered[place.sha256], name=f"redacted {place.name}")
+        for place in found
+        if place.thing == "screenshot" and place.sha256 in covered
+    ]
+    return found
+
+
+def _problem(place: Place, kind: str) -> Problem:
+    message = f"{place.task_id}: the {place.name} {SAYS[kind]}. {RESTORE.format(name=place.sha256)}"
+    return Problem(f"{place.thing}_{DAMAGED if kind == DAMAGED else 'lost'}", message, place.task_id)
+
+
+def _steps(steps: Any) -> Iterator[Place]:
+    fields = ("screenshot__sha256", "trajectory__submission", "trajectory__task__external_id", "index")
+    for sha256, submission, task_id, index in steps.values_list(*fields).iterator():
+        yield Place(sha256, submission, task_id, "screenshot", f"screenshot of step {index}")
+
+
+def _attachments(files: Any) -> Iterator[Place]:
+    fields = ("sha256", "trajectory__submission", "trajectory__task__external_id", "name")
+    for sha256, submission, task_id, name in files.values_list(*fields).iterator():
+        yield Place(sha256, submission, task_id, "attachment", f"attachment {name}")
+
+
+# --- of the whole store ----------------------------------------------------------------------------------------------
+
+
+def start() -> StoreCheck:
+    """A new pass from the first file."""
+    total = sum(rows.count() for rows in _named(""))
+    return StoreCheck.objects.create(started_at=timezone.now(), total=total)
+
+
+def unfinished() -> StoreCheck | None:
+    """The newest pass, where it has not come to its end."""
+    newest = StoreCheck.objects.first()
+    return newest if newest is not None and newest.finished_at is None else None
+
+
+def last_finished() -> StoreCheck | None:
+    return StoreCheck.objects.filter(finished_at__isnull=False).first()
+
+
+def proceed(
+    check: StoreCheck, *, rate: int, seconds: float | None = None, progress: Progress = lambda done, total: None
+) -> bool:
+    """Continue a pass to its end, or for so many seconds; whether it is finished.
+
+    ``rate`` is how many bytes are read in a second at most, 0 for no limit. Raises one of `screenshots.STORE_ERRORS`
+    where the store is away: what was saved until then stays.
+    """
+    ends = inf if seconds is None else monotonic() + seconds
+    while batch := _next_batch(check.position):
+        _proceed(check, batch, rate, min(ends, monotonic() + SAVED_EVERY))
+        progress(check.files, max(check.total, check.files))
+        if monotonic() >= ends:
+            return False
+    check.finished_at, check.total = timezone.now(), check.files
+    check.save()
+    return True
+
+
+def _proceed(check: StoreCheck, batch: list[str], rate: int, ends: float) -> None:
+    """Check the files of a batch until ``ends`` (of the monotonic clock), at least one, and save the pass."""
+    bad: dict[str, str] = {}
+    good: list[str] = []
+    began, read = monotonic(), 0
+    for sha256 in batch:
+        kind, size = check_file(sha256)
+        if kind is None:
+            good.append(sha256)
+        else:
+            bad[sha256] = kind
+        check.position = sha256
+        read += size
+        if rate and (ahead := read / rate - (monotonic() - began)) > 0:
+            sleep(ahead)
+        if monotonic() >= ends:
+            break
+    record_damage(bad, good)
+    check.problems += [{"sha256": sha256, "kind": kind} for sha256, kind in bad.items()]
+    check.files, check.size, check.heartbeat_at = check.files + len(bad) + len(good), check.size + read, timezone.now()
+    check.save()
+
+
+def take(check: StoreCheck) -> bool:
+    """Whether the caller may work on a pass: exactly one process does."""
+    now = timezone.now()
+    free = StoreCheck.objects.filter(Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - SILENT), pk=check.pk)
+    check.heartbeat_at = now
+    return bool(free.update(heartbeat_at=now))
+
+
+def proceed_weekly(rate: int, seconds: float) -> None:
+    """For a periodic job: continue the pass for so many seconds, or start one a week after the last was started."""
+    check = unfinished()
+    if check is None:
+        newest = StoreCheck.objects.first()
+        if newest is not None and newest.started_at > timezone.now() - WEEK:
+            return
+        check = start()
+    if take(check):
+        try:
+            proceed(check, rate=rate, seconds=seconds)
+        finally:
+            StoreCheck.objects.filter(pk=check.pk).update(heartbeat_at=None)
+
+
+def report(check: StoreCheck) -> dict[str, Any]:
+    """A pass as JSON: what is damaged or missing, each with its first places."""
+    where = places_of([each["sha256"] for each in check.problems])
+    return {
+        "started_at": check.started_at.isoformat(),
+        "finished_at": check.finished_at.isoformat() if check.finished_at else None,
+        "files": check.files,
+        "bytes": check.size,
+        **{
+            kind: [
+                {"sha256": each["sha256"], "places": where[each["sha256"]]}
+                for each in check.problems
+                if each["kind"] == kind
+            ]
+            for kind in (DAMAGED, MISSING)
+        },
+    }
+
+
+def places_of(digests: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """The first places of each file by its digest: submission, task_id and name."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for sha256 in digests:
+        steps = Step.objects.filter(screenshot__sha256=sha256).order_by("trajectory", "index")
+        files = Attachment.objects.filter(sha256=sha256, withheld=False).order_by("trajectory", "name")
+        places = [*_steps(steps[:MOST_PLACES]), *_attachments(files[:MOST_PLACES]), *_covered(sha256)]
+        for place in islice(places, MOST_PLACES):
+            found[sha256].append({"submission": place.submission, "task_id": place.task_id, "name": place.name})
+    return found
+
+
+def _covered(sha256: str) -> Iterator[Place]:
+    for row in Redaction.objects.filter(redacted=sha256, submission__audited=False):
+        yield Place(sha256, row.submission_id, "", "screenshot", f"redacted screenshot {row.original}")
+
+
+def _next_batch(after: str) -> list[str]:
+    found: set[str] = set()
+    for digests in _named(after):
+        found.update(digests[:AT_ONCE])
+    return sorted(found)[:AT_ONCE]
+
+
+def _named(after: str) -> list[Any]:
+    """The digests behind ``after`` that rows of each kind name, sorted; an audit names some that it does not hold."""
+    files = Attachment.objects.filter(sha256__gt=after, withheld=False).order_by("sha256")
+    covered = Redaction.objects.filter(redacted__gt=after, submission__audited=False).order_by("redacted")
+    shown = Screenshot.objects.filter(sha256__gt=after).order_by("sha256")
+    return [
+        shown.values_list("sha256", flat=True),
+        files.values_list("sha256", flat=True).distinct(),
+        covered.values_list("redacted", flat=True).distinct(),
+    ]

@@ -1,0 +1,113 @@
+"""Match the trajectories of a package with the task versions of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from annotation.formats.printable import listing, printable
+from annotation.formats.tasks import base_task_id, nearest, task_date
+from annotation.models import Benchmark, Submission, Task
+from annotation.records import Problem, TrajectoryRecord
+
+
+class TaskVersions:
+    """The task versions of a benchmark by task id, the latest first; with a ``task_id`` only those of that task."""
+
+    def __init__(self, benchmark: Benchmark, task_id: str = "") -> None:
+        self.versions: dict[str, list[Task]] = {}
+        tasks = Task.objects.filter(benchmark=benchmark, external_id__startswith=base_task_id(task_id))
+        for task in tasks.order_by("-version"):
+            self.versions.setdefault(task.external_id, []).append(task)
+        self.newest: dict[str, str] = {}  # by the id without its date
+        for task_id in sorted(self.versions, key=task_date):
+            self.newest[base_task_id(task_id)] = task_id
+
+    def match(self, record: TrajectoryRecord) -> tuple[Task | None, list[Problem], list[Problem]]:
+        """Return the version that was judged (the one with the same text, else the latest), problems and warnings."""
+        problems, warnings = self._check_folder(record)
+        versions = self.versions.get(record.task_id)
+        if versions is None:
+            return None, [*problems, self._unknown(record)], warnings
+        warnings += self._check_replaced(record.task_id, f"{record.folder}/result.json: task_id")
+        for task in versions:
+            if not record.task_text or task.text.split() == record.task_text.split():
+                outdated = self._check_outdated(task, f"{record.folder}/result.json: task")
+                return task, problems, [*warnings, *outdated]
+        message = f'The task text differs. Benchmark: "{versions[0].text}" Submission: "{record.task_text}"'
+        differs = Problem("task_text_differs", message, f"{record.folder}/result.json: task")
+        return versions[0], problems, [*warnings, differs]
+
+    def find_outdated(self, task: Task) -> list[Problem]:
+        """Return what replaces a task of the benchmark now; ``where`` is its id."""
+        return [
+            *self._check_replaced(task.external_id, task.external_id),
+            *self._check_outdated(task, task.external_id),
+        ]
+
+    def _check_folder(self, record: TrajectoryRecord) -> tuple[list[Problem], list[Problem]]:
+        """Return a problem when the folder is named after another task, a warning for any other name.
+
+        A trajectory at the top of its package has no folder of its own.
+        """
+        folder = record.folder.rpartition("/")[2]
+        if folder in ("", record.task_id):
+            return [], []
+        where = f"{record.folder}/result.json: task_id"
+        says = f"The folder {printable(folder)} holds the result of task {record.task_id}"
+        if folder in self.versions:
+            return [Problem("folder_of_other_task", f"{says}. Rename the folder or correct the task_id.", where)], []
+        return [], [Problem("folder_name_differs", f"{says}; folders are named after their task.", where)]
+
+    def _check_replaced(self, task_id: str, where: str) -> list[Problem]:
+        newest = self.newest[base_task_id(task_id)]
+        if newest == task_id:
+            return []
+        message = f"The benchmark has replaced this task by {newest}. The trajectory is judged by the old task."
+        return [Problem("task_replaced", message, where)]
+
+    def _check_outdated(self, task: Task, where: str) -> list[Problem]:
+        latest = self.versions[task.external_id][0]
+        if task.text.split() == latest.text.split():
+            return []
+        message = (
+            f"The task has changed since: this is the text of version {task.version}, the latest is version "
+            f"{latest.version}. The trajectory is judged by version {task.version}."
+        )
+        return [Problem("task_outdated", message, where)]
+
+    def _unknown(self, record: TrajectoryRecord) -> Problem:
+        near = nearest(record.task_id, self.versions)
+        hint = f"; the nearest known id is {near}" if near else "; import the benchmark's tasks first"
+        says = f"task_id {record.task_id} is not a task of the benchmark{hint}."
+        return Problem("task_unknown", says, f"{record.folder}/result.json: task_id")
+
+
+def find_outdated_tasks(submission: Submission) -> list[Problem]:
+    """Return each task of a submission that has a newer text or a newer, dated id by now, in its order."""
+    versions = TaskVersions(submission.benchmark)
+    trajectories = submission.trajectories.select_related("task").order_by("position")
+    found = [problem for trajectory in trajectories for problem in versions.find_outdated(trajectory.task)]
+    return [replace(problem, message=f"{printable(problem.where)}: {problem.message}") for problem in found]
+
+
+def find_mixed_versions(records: Iterable[TrajectoryRecord]) -> list[tuple[str, Problem]]:
+    """Return a problem for each trajectory of a task that another one does by an older or newer, dated id."""
+    by_task: dict[str, list[TrajectoryRecord]] = {}
+    for record in records:
+        by_task.setdefault(base_task_id(record.task_id), []).append(record)
+    return [
+        (record.task_id, _mixed_versions(record, versions))
+        for versions in by_task.values()
+        if len(versions) > 1
+        for record in versions
+    ]
+
+
+def _mixed_versions(record: TrajectoryRecord, versions: Iterable[TrajectoryRecord]) -> Problem:
+    others = listing([other.task_id for other in versions if other is not record])
+    message = (
+        f"The package also has {others}, another version of task {printable(record.task_id)}. A submission has one "
+        "trajectory for each task: remove the others."
+    )
+    return Problem("task_versions_mixed", message, f"{record.folder}/result.json: task_id")

@@ -1,0 +1,42 @@
+"""What the confined process says of a parquet file: JSON, so that nothing it writes can do more than be read."""
+
+from __future__ import annotations
+
+import io
+import json
+import marshal
+from typing import Any
+
+import pytest
+
+from annotation.formats.mind2web_rows import apart
+
+VALUES: list[Any] = [
+    None, True, 3, 2.5, "text \u2028 \ud800", b"\x00\xff", [1, [b"x"]], {"a": {"b": [b"y"]}},
+    {"bytes": "no bytes"}, {"object": {"bytes": "x"}}, {},
+]  # fmt: skip
+
+
+def sent(data: bytes) -> io.BytesIO:
+    return io.BytesIO(apart.LENGTH.pack(len(data)) + data)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_value_arrives_as_it_was_sent(value: Any) -> None:
+    data = json.dumps(apart._encode(("row", 7, {"column": value}, []))).encode()
+
+    assert apart._received(sent(data)) == ("row", 7, {"column": value}, [])
+
+
+@pytest.mark.parametrize(
+    "data", [marshal.dumps(("end",)), b"", b"{", b"7", b'[{"bytes": 7}]', b'[{"object": 7}]', b"[" * 100_000],
+    ids=["marshal", "empty", "cut off", "no list", "no bytes", "no object", "deep"],
+)  # fmt: skip
+def test_message_of_another_shape_ends_the_reading(data: bytes) -> None:
+    with pytest.raises(apart.Ended):
+        apart._received(sent(data))
+
+
+def test_value_of_a_kind_that_json_lacks_is_unknown() -> None:
+    assert not apart._is_known({"a": [{1, 2}]})
+    assert apart._is_known({"a": [b"x"]})

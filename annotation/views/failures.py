@@ -1,0 +1,88 @@
+"""The answer to an error that no view handled. It reads neither the session nor the database: both may be away."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+from django.views import defaults
+
+from annotation.outages import Outage, find_outage
+from annotation.problem_details import MEDIA_TYPE
+
+SAFE = "Nothing that was saved is lost. Your last request may not have been saved."
+LONGEST_ADDRESS = 4000  # characters of path and query
+TYPES = ("text/html", MEDIA_TYPE, "application/json")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Return 503 or 507 with Retry-After for an outage, and 500 for anything else, as a page or problem details."""
+    outage = find_outage(sys.exc_info()[1])  # Django calls this while it handles the error, also one of a middleware
+    status = outage.status if outage else HTTPStatus.INTERNAL_SERVER_ERROR
+    response = _details(outage, status) if _is_program(request) else _page(outage, status)
+    if outage:
+        response["Retry-After"] = str(outage.retry_after)
+        response["Cache-Control"] = "no-store"
+    return response
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Return 404 as problem details below /api/, and a page elsewhere, as `bad_request` and `forbidden` do."""
+    if _is_of_api(request):
+        return _problem(HTTPStatus.NOT_FOUND, "There is no such address.")
+    return defaults.page_not_found(request, exception)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if _is_of_api(request):
+        return _problem(HTTPStatus.BAD_REQUEST, "The request could not be read. Check its address, headers and body.")
+    return defaults.bad_request(request, exception)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if _is_of_api(request):
+        return _problem(HTTPStatus.FORBIDDEN, "This is not allowed.")
+    return defaults.permission_denied(request, exception)
+
+
+class LongAddresses:
+    """Middleware that refuses an address longer than `LONGEST_ADDRESS` (414); the web server passes on longer ones."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if len(request.get_full_path()) <= LONGEST_ADDRESS:
+            return self.get_response(request)
+        says = f"The address of the request is too long. It can have {LONGEST_ADDRESS} characters."
+        if _is_of_api(request):
+            return _problem(HTTPStatus.REQUEST_URI_TOO_LONG, says)
+        return HttpResponse(says, status=HTTPStatus.REQUEST_URI_TOO_LONG, content_type="text/plain")
+
+
+def _problem(status: HTTPStatus, detail: str) -> HttpResponse:
+    body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+    return JsonResponse(body, status=status, content_type=MEDIA_TYPE)
+
+
+def _is_of_api(request: HttpRequest) -> bool:
+    return request.path_info.startswith("/api/")
+
+
+def _is_program(request: HttpRequest) -> bool:
+    return _is_of_api(request) or request.get_preferred_type(TYPES) in TYPES[1:]
+
+
+def _details(outage: Outage | None, status: HTTPStatus) -> HttpResponse:
+    detail = f"{outage.title}. {outage.advice} {SAFE}" if outage else "Something broke on our side; the log says what."
+    return _problem(status, detail)
+
+
+def _page(outage: Outage | None, status: HTTPStatus) -> HttpResponse:
+    if outage is None:
+        return HttpResponse(render_to_string("500.html"), status=status)
+    context = {"title": outage.title, "advice": outage.advice, "safe": SAFE}
+    return HttpResponse(render_to_string("outage.html", context), status=status)

@@ -1,0 +1,114 @@
+"""Which passwords are accepted, and what follows from a new one, however it was set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.password_validation import UserAttributeSimilarityValidator
+from django.contrib.auth.tokens import default_token_generator
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from annotation.models import ApiToken, Event, Membership, Person, Submission
+from annotation.models.events import append
+from annotation.models.people import PasswordWay, lock_with_operators
+from annotation.workflow.ground import lock_submission
+
+SHORTEST_REST = 10  # characters of a password beside the person's names; the least length of a password
+
+
+class PersonalPassword(UserAttributeSimilarityValidator):
+    """Entry of AUTH_PASSWORD_VALIDATORS: refuses a password that is little more than a name of its person.
+
+    Django's own validator compares whole texts: `dave123456` is 57% like `dave`, below any sensible bound. Django
+    also reports every saved password to it, in the transaction of the save.
+    """
+
+    def validate(self, password: str, user: Any = None) -> None:
+        super().validate(password, user)
+        for attribute in self.user_attributes:
+            name = str(getattr(user, attribute, "") or "").partition("@")[0]
+            rest = re.sub(re.escape(name), "", password, flags=re.IGNORECASE) if name else password
+            if rest != password and len(rest) < SHORTEST_REST:
+                what = attribute.replace("_", " ").replace("username", "user name")
+                message = f"The password contains the {what}. Leave it out or add {SHORTEST_REST} other characters."
+                raise ValidationError(message, code="password_contains_name")
+
+    def password_changed(self, password: str, user: Person) -> None:
+        revoke_tokens(user)
+        if user.password_way not in (PasswordWay.FIRST, PasswordWay.OWN) and user.erased_at is None:
+            _record_change(user)
+
+
+def revoke_tokens(person: Person) -> None:
+    """Revoke the person's tokens: whoever knew the old password may have created one."""
+    ApiToken.objects.filter(person=person, revoked_at__isnull=True).update(revoked_at=timezone.now())
+
+
+def may_create_link(actor: Person, person: Person) -> bool:
+    """Return whether ``actor`` may create a link with which a password for ``person`` is set.
+
+    For somebody who has joined only an operator may: the link opens everything that the person takes part in. Until
+    then it is an invitation, by whoever invites people.
+    """
+    if person.erased_at is not None or person.stand_in or not person.is_active:
+        return False
+    return actor.is_superuser or (actor.is_staff and not has_joined(person))
+
+
+def has_joined(person: Person) -> bool:
+    return person.has_usable_password() or person.last_login is not None
+
+
+def create_link_token(actor: Person, person: Person) -> str:
+    """Return the token of a link that works once, for PASSWORD_RESET_TIMEOUT. For somebody who has joined, the link
+    is recorded in the chain of the instance and of every open submission that they belong to.
+    """
+    if not may_create_link(actor, person):
+        raise PermissionDenied("Only an operator of the instance may create a link for somebody who has joined.")
+    if has_joined(person):
+        with transaction.atomic():
+            lock_with_operators(person)
+            append(None, "password_link_created", actor=actor, person=person.pk)
+            for submission, member in _open_parts(person):
+                append(submission, "password_link_created", actor=actor, member=member)
+    return default_token_generator.make_token(person)
+
+
+def _record_change(person: Person) -> None:
+    """Record that somebody else set the person's password; the caller's save has locked what is needed."""
+    way, actor = person.password_way.value, person.password_actor
+    append(None, "password_set", actor=actor, person=person.pk, way=way)
+    for submission, member in _open_parts(person):
+        append(submission, "password_set", actor=actor, member=member, way=way)
+
+
+def record_since_freeze(submission: Submission, frozen_at: datetime) -> None:
+    """Record, in a submission that is reopened, whose passwords others set while it was frozen."""
+    for member in submission.memberships.order_by("pk"):
+        for event in changes_by_others(member.person_id).filter(at__gt=frozen_at).order_by("sequence"):
+            way = event.payload["way"]
+            append(submission, "password_set", actor=event.actor, member=member.pseudonym, way=way)
+
+
+def changes_by_others(person_pk: int) -> QuerySet[Event]:
+    """Return the events of the instance about passwords of this person that somebody else set, newest first."""
+    about = Event.objects.filter(submission__isnull=True, kind="password_set", payload__person=person_pk)
+    return about.order_by("-sequence")
+
+
+def _open_parts(person: Person) -> Iterator[tuple[Submission, str]]:
+    """Lock each open submission that the person has, or had, a role in, and yield it with their pseudonym.
+
+    A member who was deactivated counts too: they can be let in again.
+    """
+    parts = Membership.objects.filter(person=person, submission__audited=False).order_by("submission")
+    for part in parts:
+        submission = lock_submission(part.submission_id)
+        if submission.frozen_at is None:
+            yield submission, part.pseudonym

@@ -1,0 +1,298 @@
+"""Measure what people notice of a fault: `python -m bench.faults [redis] [postgres] [store] [disk]`.
+
+It starts a PostgreSQL cluster, a Redis, an S3 store (moto), gunicorn as in the Dockerfile, both workers and the
+scheduler, all on free ports. Scripted people label over HTTP and a maintainer uploads packages, while one part after
+the other fails for a while. For each fault it prints the requests, the slowest of them and of /healthz, labels that the
+server acknowledged and that the database has, and how long everything took to work again. Nothing is restarted but
+PostgreSQL, which is the fault. A full disk needs root: the database gets a small tmpfs of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from annotation import testing
+from config.processes import die_with
+from config.tests.instance import Instance, kill
+from config.tests.people_by_http import label
+from config.tests.servers import OwnPostgres, free_port, own_postgres, own_redis
+from config.tests.waiting import wait_until
+
+UNFINISHED = """SELECT count(*) FROM annotation_upload
+    WHERE finished_at IS NULL AND created_at < now() - interval '20 seconds'"""
+STORED = """SELECT a.trajectory_id, p.username FROM annotation_label l
+    JOIN annotation_assignment a ON a.id = l.assignment_id JOIN annotation_person p ON p.id = a.annotator_id"""
+BASE_DIR = Path(__file__).resolve().parent.parent
+STEPS = 3
+UP = 200, 202, 302
+KINDS = "page", "picture", "label", "upload"
+LIMITS = httpx2.Limits(keepalive_expiry=1)  # seconds; gunicorn closes connections after two
+DISK = "120m"  # of the tables, until it is filled
+SEED = """
+import django, sys
+django.setup()
+from pathlib import Path
+from django.core.management import call_command
+from annotation import testing, workflow
+from annotation.models import ApiToken, Membership
+call_command("migrate", verbosity=0)
+call_command("collectstatic", interactive=False, verbosity=0)
+submission = testing.submission(Path(sys.argv[1]), trajectories=int(sys.argv[2]), steps=int(sys.argv[3]))
+mira = testing.cast(submission)["mira"]
+for number in range(int(sys.argv[4])):
+    person = testing.person(f"annotator{number}")
+    workflow.add_member(mira, submission, person, Membership.Role.ANNOTATOR)
+print(submission.pk, ApiToken.issue(mira, "bench", scope="write")[1])
+"""
+
+
+class Site:
+    """The instance under test, and what its people have seen; cleared before each fault."""
+
+    def __init__(self, address: str, submission: int, token: str) -> None:
+        self.address, self.submission, self.token = address, submission, token
+        self.acknowledged: set[tuple[int, str]] = set()
+        self.ended = threading.Event()
+        self.clear()
+
+    def clear(self) -> None:
+        self.slowest: dict[str, float] = {}
+        self.statuses: Counter[int] = Counter()
+        self.good_at: dict[str, float] = {}
+
+    def ask(self, kind: str, client: httpx2.Client, method: str, path: str, **fields: Any) -> httpx2.Response | None:
+        """The answer; None where there was none. Redirects are not followed: a 302 acknowledges what was posted."""
+        started, status, answer = time.monotonic(), 0, None
+        with suppress(httpx2.HTTPError):
+            answer = client.request(method, self.address + path, **fields)
+            status = answer.status_code
+        took = time.monotonic() - started
+        self.slowest[kind] = max(took, self.slowest.get(kind, 0.0))
+        self.statuses[status] += 1
+        if status in UP:
+            self.good_at[kind] = time.monotonic()
+        return answer
+
+
+def annotate(site: Site, name: str) -> None:
+    """Sign in, and label until the end: next trajectory, its page, a screenshot, the label."""
+    with httpx2.Client(timeout=60, limits=LIMITS) as client:
+        while not site.ended.is_set() and not _signed_in(site, client, name):
+            pause(site)
+        while not site.ended.is_set():
+            held = _post(site, client, "next", f"/work/{site.submission}/next")
+            match = re.search(r"/trajectories/(\d+)", held.headers.get("Location", "")) if held else None
+            if match is None:
+                pause(site)
+                continue
+            _label(site, client, name, int(match[1]))
+
+
+def _label(site: Site, client: httpx2.Client, name: str, trajectory: int) -> None:
+    here = f"/trajectories/{trajectory}"
+    while not site.ended.is_set():
+        pause(site)
+        page = site.ask("page", client, "GET", here)
+        site.ask("picture", client, "GET", f"{here}/steps/{random.randrange(STEPS)}/display")  # noqa: S311
+        if page is None or page.status_code != 200:
+            continue
+        pause(site)
+        fields = label(1, page.content, STEPS, "The steps show it.")
+        sent = _post(site, client, "label", f"{here}/submit", **fields)
+        if sent is not None and sent.status_code == 302:
+            site.acknowledged.add((trajectory, name))
+            return
+        if sent is not None and sent.status_code in (403, 404, 409):  # it was stored, and the answer was lost
+            return
+
+
+def _signed_in(site: Site, client: httpx2.Client, name: str) -> bool:
+    site.ask("sign-in", client, "GET", "/sign-in")
+    sent = _post(site, client, "sign-in", "/sign-in", username=name, password=testing.PASSWORD)
+    return sent is not None and sent.status_code == 302
+
+
+def _post(site: Site, client: httpx2.Client, kind: str, path: str, **fields: Any) -> httpx2.Response | None:
+    token = client.cookies.get("csrftoken", "")
+    return site.ask(kind, client, "POST", path, data=fields, headers={"X-CSRFToken": token})
+
+
+def upload(site: Site) -> None:
+    """Send a package every few seconds; it has no trajectory, so that a worker refuses it soon."""
+    with httpx2.Client(timeout=60, limits=LIMITS, headers={"Authorization": f"Bearer {site.token}"}) as client:
+        while not site.ended.wait(3):
+            form = {"benchmark": "shops", "agent": "Other"}
+            site.ask("upload", client, "POST", "/api/v1/uploads", data=form, files={"file": ("p.zip", b"PK")})
+
+
+def probe(site: Site) -> None:
+    with httpx2.Client(timeout=60, limits=LIMITS) as client:
+        while not site.ended.wait(0.25):
+            site.ask("healthz", client, "GET", "/healthz")
+
+
+def pause(site: Site) -> None:
+    site.ended.wait(random.uniform(1, 3))  # noqa: S311
+
+
+@contextmanager
+def child(instance: Instance, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    with instance.log(name).open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603 - our own programs
+            [sys.executable, "-m", *arguments],
+            cwd=BASE_DIR,
+            env=instance.environment,
+            stdout=log,
+            stderr=log,
+            process_group=0,
+            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - as `config.processes` does
+        )
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def start(
+    stack: ExitStack, folder: Path, people: int, disk: bool
+) -> tuple[Site, Instance, dict[str, Callable[[], Any]]]:
+    """Everything of docker-compose.yml but the proxy, and the faults: each begins one and returns its end."""
+    postgres, redis = stack.enter_context(own_postgres()), stack.enter_context(own_redis())
+    tables = small_disk(stack, postgres) if disk else folder
+    store, port = free_port(), free_port()
+    bucket = {"S3_BUCKET": "webverdict", "S3_ENDPOINT_URL": f"http://127.0.0.1:{store}", "S3_REGION": "us-east-1"}
+    further = {**bucket, "S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    instance = Instance(folder, postgres.url, redis.url, further | {"ALLOWED_HOSTS": "127.0.0.1"})
+    moto = stack.enter_context(child(instance, "store", "moto.server", "-H", "127.0.0.1", "-p", str(store)))
+    wait_until(lambda: _answers(store), "the store answers")
+    instance.run("-m", "config.bucket")
+    seeded = instance.run("-c", SEED, str(folder / "package"), str(people * 8), str(STEPS), str(people))
+    submission, token = seeded.split()[-2:]
+    (written,) = re.findall(r"^CMD (\[.*?\])", (BASE_DIR / "Dockerfile").read_text(), re.M | re.S)
+    command = json.loads(written.replace("\\\n", ""))
+    command[command.index("--bind") + 1] = f"127.0.0.1:{port}"
+    stack.enter_context(child(instance, "web", *command))
+    celery = ("celery", "--app", "config")
+    for name, queue, processes in (("worker", "webverdict", "2"), ("judges", "webverdict-judges", "1")):
+        options = ("worker", "--queues", queue, "--hostname", f"{name}@bench", "--concurrency", processes)
+        stack.enter_context(child(instance, name, *celery, *options))
+    stack.enter_context(child(instance, "beat", *celery, "beat", "--schedule", str(folder / "schedule")))
+    wait_until(lambda: _answers(port), "the web server answers", 120)
+    faults = {
+        "redis": lambda: frozen(redis.pid),
+        "postgres": lambda: stopped(postgres),
+        "store": lambda: frozen(moto.pid),
+        "disk": lambda: filled(tables),
+    }
+    return Site(f"http://127.0.0.1:{port}", int(submission), token), instance, faults
+
+
+def _answers(port: int) -> bool:
+    with suppress(httpx2.HTTPError):
+        return bool(httpx2.get(f"http://127.0.0.1:{port}/", timeout=5))
+    return False
+
+
+def frozen(pid: int) -> Callable[[], None]:
+    """A stopped process: its socket accepts connections and never answers."""
+    os.kill(pid, signal.SIGSTOP)
+    return lambda: os.kill(pid, signal.SIGCONT)
+
+
+def stopped(postgres: OwnPostgres) -> Callable[[], None]:
+    postgres.stop("immediate")
+    return postgres.start
+
+
+def small_disk(stack: ExitStack, postgres: OwnPostgres) -> Path:
+    """Move the tables of the database to a tmpfs."""
+    tables = postgres.data / "base"
+    postgres.stop()
+    shutil.move(tables, moved := tables.with_name("moved"))
+    tables.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(tables)], check=True)  # noqa: S603, S607
+    stack.callback(subprocess.run, ["umount", "--lazy", str(tables)], check=False)
+    subprocess.run(["cp", "-a", f"{moved}/.", str(tables)], check=True)  # noqa: S603, S607
+    shutil.chown(tables, "postgres", "postgres")
+    postgres.start()
+    return tables
+
+
+def filled(disk: Path) -> Callable[[], None]:
+    filler = disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as stream:
+        while stream.write(bytes(64 * 1024)):
+            pass
+    return filler.unlink
+
+
+def measure(site: Site, instance: Instance, name: str, begin: Callable[[], Any], seconds: float) -> dict[str, Any]:
+    """A fault of ``seconds`` and what follows, until labels, screenshots, uploads and jobs work again."""
+    site.clear()
+    end = begin()
+    time.sleep(seconds)
+    end()
+    ended_at = time.monotonic()
+    wait_until(lambda: all(site.good_at.get(kind, 0) > ended_at for kind in KINDS), f"recovery from {name}", 300)
+    recovered = time.monotonic() - ended_at
+    wait_until(lambda: not instance.one(UNFINISHED), "uploads are finished", 300)
+    finished = time.monotonic() - ended_at
+    acknowledged, stored = set(site.acknowledged), set(instance.rows(STORED))
+    return {
+        "fault": name,
+        "requests": sum(site.statuses.values()),
+        "statuses": dict(sorted(site.statuses.items())),
+        "slowest_s": {kind: round(took, 1) for kind, took in sorted(site.slowest.items())},
+        "labels_acknowledged": len(acknowledged),
+        "acknowledged_and_not_stored": len(acknowledged - stored),
+        "seconds_until_people_work": round(recovered, 1),
+        "seconds_until_uploads_are_finished": round(finished, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("faults", nargs="*", default=["redis", "postgres", "store", "disk"])
+    parser.add_argument("--people", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long each fault lasts")
+    parser.add_argument("--folder", type=Path, help="an empty folder for data and logs, which stay there")
+    options = parser.parse_args()
+    logging.disable(logging.INFO)  # of a line for each request
+    with ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="webverdict-faults-")))
+        site, instance, faults = start(stack, folder, options.people, "disk" in options.faults)
+        jobs = [threading.Thread(target=annotate, args=(site, f"annotator{n}")) for n in range(options.people)]
+        jobs += [threading.Thread(target=each, args=(site,)) for each in (upload, probe)]
+        for job in jobs:
+            job.start()
+        try:
+            wait_until(lambda: len(site.acknowledged) >= options.people, "everybody is at work", 300)
+            for name in options.faults:
+                print(json.dumps(measure(site, instance, name, faults[name], options.seconds)), flush=True)  # noqa: T201
+        finally:
+            site.ended.set()
+            for job in jobs:
+                job.join()
+
+
+if __name__ == "__main__":
+    main()

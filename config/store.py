@@ -1,0 +1,126 @@
+"""The S3 store of files, which cannot take a web server down when it stops answering.
+
+The clients have time-outs (`config.s3`), but each request would still wait for one. Two rules bound that in a web
+server: few threads wait for the store at once, so that the others serve pages; and after a time-out nobody asks for
+`PAUSE` seconds, and then one thread tries. All others get `StoreAway` at once.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from boto3.s3.transfer import TransferConfig
+from botocore import exceptions as botocore
+from django.core.files.base import File
+from s3transfer.exceptions import RetriesExceededError
+from storages.backends.s3 import S3Storage
+
+from config.s3 import PATIENT
+
+THREADS = 2  # of one process; half of those that the Dockerfile starts
+PATIENCE = 0.5  # seconds; a healthy store answers within some 10 ms
+PAUSE = 10.0  # seconds
+LARGE = 16 * 1024**2  # bytes; a package takes minutes to save and says nothing about the store
+SILENT = (botocore.ConnectionError, botocore.HTTPClientError, RetriesExceededError)
+
+
+class StoreAway(botocore.BotoCoreError):
+    """The store was not asked, since it does not answer."""
+
+    fmt = "The file store does not answer, and is asked again in a few seconds."
+
+
+class Turns:
+    """Lets few threads wait for the store at once, and only one after it has failed to answer."""
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self._threads = threads
+        self._changed = threading.Condition()
+        self._since: dict[object, float] = {}
+        self._failed = False
+        self._again_at = 0.0
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Raise StoreAway where waiting would be in vain."""
+        turn = self._take()
+        silent = False
+        try:
+            yield
+        except SILENT:
+            silent = True
+            raise
+        finally:
+            with self._changed:
+                del self._since[turn]
+                self._failed, self._again_at = silent, time.monotonic() + PAUSE
+                self._changed.notify()
+
+    def _take(self) -> object:
+        asked_at, turn = time.monotonic(), object()
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                if self._failed and now < self._again_at:
+                    raise StoreAway
+                if len(self._since) < self._threads:
+                    self._since[turn] = now
+                    self._again_at = now + PAUSE  # of one thread that tries after a failure
+                    return turn
+                until = min(asked_at, max(self._since.values())) + PATIENCE
+                if now >= until:
+                    raise StoreAway
+                self._changed.wait(until - now)
+
+
+class Store(S3Storage):
+    """``impatient`` in a web server. What is opened there is fetched at once, within the same turn."""
+
+    _turns = Turns()  # of the process: threads that ask first at the same time make a store each
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if self.impatient:
+            self.transfer_config = TransferConfig(num_download_attempts=1)
+
+    def get_default_settings(self) -> dict[str, Any]:
+        return {**super().get_default_settings(), "impatient": False}
+
+    def exists(self, name: str) -> bool:
+        with self._turn():
+            return bool(super().exists(name))
+
+    def delete(self, name: str) -> None:
+        with self._turn():
+            super().delete(name)
+
+    def _open(self, name: str, mode: str = "rb") -> File:
+        with self._turn():
+            file = super()._open(name, mode)
+            if self.impatient and "r" in mode:
+                file.open()
+            return file
+
+    def _save(self, name: str, content: File) -> str:
+        if self.impatient and content.size > LARGE:
+            return self._patient()._save(name, content)
+        with self._turn():
+            return str(super()._save(name, content))
+
+    def _patient(self) -> Store:
+        """Return this store for one long transfer, with the time-outs of a worker and outside of the turns."""
+        twin = copy.copy(self)
+        twin.impatient, twin.client_config = False, self.client_config.merge(PATIENT)
+        twin._connections, twin._bucket = threading.local(), None
+        return twin
+
+    def _turn(self) -> Any:
+        if not self.impatient:
+            return nullcontext()
+        _ = self.connection  # loading the client for a thread takes longer than a store may
+        return self._turns.turn()

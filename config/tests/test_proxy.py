@@ -1,0 +1,117 @@
+"""Behind the proxy of docker-compose.yml slow senders take no thread from the pages."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from django.conf import settings
+
+from config.tests.instance import Instance
+from config.tests.servers import free_port
+from config.tests.waiting import wait_until
+
+THREADS = 2
+FILES = "multipart/form-data; boundary=x"
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("caddy") is None, reason="no caddy on the PATH (Debian: apt-get install caddy)"
+)
+
+
+@contextlib.contextmanager
+def started(command, environment, log):
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stdout=output, stderr=output)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def web_server(instance, port, name):
+    command = [sys.executable, "-m", "gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}", "--workers", "1"]
+    command += ["--worker-class", "gthread", "--threads", str(THREADS), "--graceful-timeout", "1"]
+    return started([*command, "--no-control-socket"], instance.environment, instance.log(name))
+
+
+def caddyfile(site, web, uploads):
+    """Ours, with the addresses of this test, and as Caddy 2.6.2 of Debian 12 writes it."""
+    text = (settings.BASE_DIR / "config" / "Caddyfile").read_text()
+    version = subprocess.run(["caddy", "version"], capture_output=True, text=True, check=True).stdout
+    number = tuple(int(part) for part in version.split()[0].removeprefix("v").split("."))
+    if number < (2, 6, 4):
+        text = text.replace("request_buffers 6MB", "buffer_requests\n\t\t\tmax_buffer_size 6MB")
+    text = text.replace("{$SITE_HOST}", site).replace("{$WEBVERDICT_MAX_UPLOAD_BYTES}", "4294967296")
+    text = text.replace("web:8000", f"127.0.0.1:{web}").replace("uploads:8000", f"127.0.0.1:{uploads}")
+    return text.replace("{\n", "{\n\tadmin off\n", 1)
+
+
+@pytest.fixture
+def proxy(tmp_path):
+    """The port of a proxy with a web server and one for uploads behind it, `THREADS` threads each."""
+    instance = Instance(tmp_path, further={"BEHIND_PROXY": "1"})
+    instance.run("manage.py", "migrate", "--verbosity", "0")
+    instance.run("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
+    port, web, uploads = (free_port() for _ in range(3))
+    file = tmp_path / "Caddyfile"
+    file.write_text(caddyfile(f"http://127.0.0.1:{port}", web, uploads))
+    command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(file)]
+    with (
+        web_server(instance, web, "web"),
+        web_server(instance, uploads, "uploads"),
+        started(command, instance.environment, tmp_path / "caddy.log"),
+    ):
+        for each in (web, uploads, port):
+            wait_until(lambda each=each: answers(each), f"port {each} answers", seconds=300)
+        yield port
+
+
+def answers(port):
+    with contextlib.suppress(OSError):
+        return status(port, "/healthz", timeout=5) == 200
+
+
+def status(port, path, timeout):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=timeout) as response:
+        return response.status
+
+
+def begin_slow_body(stack, port, path, content_type):
+    """The headers and some bytes of a body whose rest never comes."""
+    connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+    lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Content-Type: {content_type}"]
+    # Without a token of this form the request is refused before its body is read.
+    lines += ["Content-Length: 100000", f"Cookie: csrftoken={'a' * 32}", "", "--x\r\nusername=alice"]
+    connection.sendall("\r\n".join(lines).encode())
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type"),
+    [("/sign-in", "application/x-www-form-urlencoded"), ("/sign-in", FILES), ("/upload", FILES)],
+)
+def test_pages_answer_while_slow_bodies_arrive(proxy, path, content_type):
+    with contextlib.ExitStack() as stack:
+        for _ in range(4 * THREADS):
+            begin_slow_body(stack, proxy, path, content_type)
+        for _ in range(4 * THREADS):  # more requests than threads: a slow body may be with the server only now
+            assert status(proxy, "/sign-in", timeout=60) == 200
+
+
+def test_proxy_replaces_the_request_id_and_the_log_has_one_line_for_each_request(proxy, tmp_path):
+    forged = "chosen-by-the-client"
+    ids = []
+    for path in ("/sign-in", "/static/css/desk.css", "/sign-in"):
+        request = urllib.request.Request(f"http://127.0.0.1:{proxy}{path}", headers={"X-Request-ID": forged})
+        with urllib.request.urlopen(request, timeout=60) as response:
+            ids.append(response.headers["X-Request-ID"])
+    assert forged not in ids
+    log = Instance(tmp_path).log("web")
+    # A response is complete for its client before it is closed and logged.
+    wait_until(lambda: all(f"request={number}: client=" in log.read_text() for number in ids), "all lines are there")
+    assert [log.read_text().count(number) for number in ids] == [1, 1, 1]
+    assert forged not in log.read_text()

@@ -1,0 +1,110 @@
+"""A store that accepts connections and never answers takes no thread from pages for long."""
+
+import re
+import threading
+
+import pytest
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+from django.conf import settings
+from django.core.files.base import ContentFile
+
+from config import s3, store
+from config.store import StoreAway, Turns
+
+SILENCE = ReadTimeoutError(endpoint_url="http://store")
+
+
+def test_the_docker_image_starts_more_threads_than_may_wait_for_the_store():
+    command = (settings.BASE_DIR / "Dockerfile").read_text()
+    assert int(re.search(r'"--threads", "(\d+)"', command)[1]) >= 2 * store.THREADS
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Turns read this clock; waiting for a turn moves it on at once."""
+    now = [1000.0]
+    monkeypatch.setattr(store.time, "monotonic", lambda: now[0])
+    return now
+
+
+def fail(turns, error=SILENCE):
+    with pytest.raises(type(error)), turns.turn():
+        raise error
+
+
+def test_nobody_asks_for_a_while_after_a_silence_and_then_one_thread_tries(clock):
+    turns = Turns()
+    fail(turns)
+    with pytest.raises(StoreAway), turns.turn():
+        pass
+    clock[0] += store.PAUSE
+    with turns.turn(), pytest.raises(StoreAway), turns.turn():  # the second would wait beside the one that tries
+        pass
+    with turns.turn(), turns.turn():  # it answered
+        pass
+
+
+def test_a_failed_try_begins_another_pause(clock):
+    turns = Turns()
+    fail(turns)
+    clock[0] += store.PAUSE
+    fail(turns, ConnectTimeoutError(endpoint_url="http://store"))
+    clock[0] += store.PAUSE - 1
+    with pytest.raises(StoreAway), turns.turn():
+        pass
+
+
+def test_an_answer_that_is_an_error_is_no_silence():
+    turns = Turns()
+    fail(turns, FileNotFoundError())
+    with turns.turn():
+        pass
+
+
+def test_who_waits_for_a_turn_gets_it_when_one_ends():
+    turns, inside, release = Turns(threads=1), threading.Event(), threading.Event()
+
+    def hold():
+        with turns.turn():
+            inside.set()
+            release.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait(30)
+    threading.Timer(0.05, release.set).start()
+    with turns.turn():
+        pass
+    holder.join()
+
+
+def test_threads_beyond_the_bound_are_refused_when_the_store_is_slow(clock):
+    turns = Turns(threads=2)
+    with turns.turn(), turns.turn():
+        clock[0] += store.PATIENCE
+        with pytest.raises(StoreAway), turns.turn():
+            pass
+
+
+def test_one_long_transfer_refuses_nobody_while_others_are_short(clock):
+    turns = Turns(threads=2)
+    with turns.turn():
+        clock[0] += 60
+        for _ in range(3):
+            with turns.turn():
+                pass
+
+
+def test_a_large_file_of_a_web_server_is_saved_with_the_patience_of_a_worker(bucket, monkeypatch):
+    monkeypatch.setattr(store, "LARGE", 10)
+    options = {**settings.STORAGES["default"]["OPTIONS"], "impatient": True}
+    web = store.Store(**options | {"client_config": options["client_config"].merge(s3.IMPATIENT)})
+    fail(web._turns)  # nobody would ask the store now, but a long transfer is no waiting for an answer
+    try:
+        assert web.save("large", ContentFile(b"x" * 20)) == "large"
+        with pytest.raises(StoreAway):
+            web.save("small", ContentFile(b"x"))
+    finally:
+        web._turns._failed = False
+    with web.open("large") as file:
+        assert file.read() == b"x" * 20

@@ -1,0 +1,28 @@
+"""A worker's silence is measured by the database's clock, whatever the clock of the process says."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from annotation import testing
+from judges.models import JudgeRun
+from judges.testing import defined_judge, started_run
+from judges.tests.tiny import tiny_scorer
+from judges.working import holding
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db
+def test_worker_with_a_fast_clock_takes_no_item_in_work(settings, monkeypatch):
+    settings.JUDGE_ENDPOINTS = {"default": "http://127.0.0.1:1/v1"}
+    with tiny_scorer():
+        submission = testing.bare_submission(1)
+        run = started_run(testing.cast(submission)["mira"], submission, defined_judge("tiny", scorer="tiny"))
+    (held,) = holding.take(run.pk, "first", [])
+    ahead = timezone.now() + timedelta(hours=3)
+    monkeypatch.setattr(timezone, "now", lambda: ahead)
+    assert holding.take(run.pk, "second", []) == []
+    assert holding.unfinished() == []
+    assert holding.beat("first", [held.pk]) == {held.pk}
+    assert JudgeRun.objects.get().state == "running"
