@@ -11,6 +11,7 @@ from evaluations.comparison.judged import judged
 from evaluations.verifier.documents import Document
 
 NOT_STATED = "status_not_stated"
+LEFT_OUT = ("scope", "groups", "informed")  # of the product's figures
 HINTS = ("competence", "trust")  # estimates for QA; nobody can compute them again without NumPy
 
 
@@ -20,7 +21,7 @@ def agreement(submission: Submission) -> Document:
     annotators = [
         {key: value for key, value in annotator.items() if key not in HINTS} for annotator in found["annotators"]
     ]
-    kept = {key: value for key, value in found.items() if key not in ("scope", "groups", "informed")}
+    kept = {key: value for key, value in found.items() if key not in LEFT_OUT}
     return kept | {"annotators": annotators}
 
 

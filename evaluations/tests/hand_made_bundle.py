@@ -25,6 +25,7 @@ from annotation.records import Verdict
 from annotation.workflow.adjudicating import choose
 from evaluations.agreement import agreement
 from evaluations.cases import Case, Said
+from evaluations.evidence.figures import HINTS, LEFT_OUT
 from evaluations.verifier.canonical import as_text, canonical_json, digest
 from evaluations.verifier.claims import claims
 from evaluations.verifier.companions import schema_files
@@ -282,8 +283,9 @@ class HandMade:
         """The figures of the product, without what a bundle leaves out."""
         found = agreement([self._case(line) for line in self.documents["final-verdicts.jsonl"]], "").as_json()
         for annotator in found["annotators"]:
-            del annotator["competence"], annotator["trust"]
-        return {name: value for name, value in found.items() if name not in ("scope", "groups")}
+            for name in HINTS:
+                del annotator[name]
+        return {name: value for name, value in found.items() if name not in LEFT_OUT}
 
     def _case(self, line: dict[str, Any]) -> Case:
         task_id, adjudicated = line["task_id"], line["by"] == "adjudication"
