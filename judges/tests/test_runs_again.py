@@ -17,7 +17,8 @@ from judges.models import JudgeRun
 from judges.testing import Fake, defined_judge, started_run, worked
 from judges.tests.clients import Desk
 from judges.tests.tiny import tiny_scorer
-from judges.working import holding
+from judges.working import holding, shift
+from judges.working.database import DatabaseThread
 from judges.working.limits import SharedGate
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,6 +83,28 @@ def test_what_fails_again_stays_failed(here: Any, fake: Fake) -> None:
     now = runs.standing(run)
     assert (run.state, now.done, now.failed) == ("finished", 2, 1)
     assert fake.counts()["by_rule"]["down"] in (4, 5, 6, 7, 8)  # two attempts, twice, at one call or both of them
+
+
+class LateAnswers(DatabaseThread):
+    """What `take` found is told once every item that was being judged has ended."""
+
+    async def run(self, function: Any, *arguments: Any) -> Any:
+        answer = await super().run(function, *arguments)
+        if function is holding.take:
+            judging = [task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_judge"]  # type: ignore[union-attr]
+            if judging:
+                await asyncio.wait(judging)
+        return answer
+
+
+def test_worker_tries_failed_item_again_when_it_learns_late_that_nothing_was_free(
+    here: Any, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shift, "DatabaseThread", LateAnswers)
+    fake.says({"match": "shop 1 ", "status": 503}, {"reply": "All done: success"})
+    run = here()
+    assert worked(run) is False
+    assert (run.state, runs.standing(run).failed) == ("finished", 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])

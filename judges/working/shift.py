@@ -174,12 +174,14 @@ class _Shift:
             if len(self.tasks) >= self.ground.run.judge.concurrency:
                 await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
                 continue
-            taken = await self.database.run(holding.take, self.ground.run.pk, self.worker, tuple(self.tasks))
+            held = tuple(self.tasks)
+            taken = await self.database.run(holding.take, self.ground.run.pk, self.worker, held)
             if not taken:
-                if not self.tasks:
+                if not held:
                     return
-                # The last of them to end may have the run try failed items again.
-                await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+                # The last of them to end may have the run try failed items again, even before this answer came.
+                if self.tasks:
+                    await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
                 continue
             for item in taken:
                 self._begin(group, item)
