@@ -14,7 +14,7 @@ from annotation import chain_checks, jobs
 from annotation.models import ChainCheck, Event, Person, Submission
 from annotation.models.events import append
 
-BROKEN = "The chain is broken at event {}:"
+BROKEN = "The chain is broken at event {}."
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def tamper(sequence: int, **fields: Any) -> None:
 def test_long_chain_is_not_said_to_hold_before_a_full_check(long: Submission, mira: Client) -> None:
     assert "not checked in full yet" in look(mira, long)
     jobs.check_chains()
-    assert "chain holds" in look(mira, long)
+    assert "chain intact" in look(mira, long)
 
 
 def test_look_at_a_long_chain_computes_the_hashes_of_shown_and_new_events_alone(
@@ -97,9 +97,9 @@ def test_tampering_with_an_old_event_is_seen_on_its_page_and_by_the_next_full_ch
     with without_triggers():
         tamper(7, payload={"number": -1})
     assert BROKEN.format(7) in look(mira, long, page=3)
-    assert "chain holds" in look(mira, long, page=1)
+    assert "chain intact" in look(mira, long, page=1)
     jobs.check_chains()
-    assert "chain holds" in look(mira, long, page=1)  # the last full check is not a day old
+    assert "chain intact" in look(mira, long, page=1)  # the last full check is not a day old
     ChainCheck.objects.update(checked_at=timezone.now() - timedelta(days=1, minutes=1))
     jobs.check_chains()
     assert BROKEN.format(7) in look(mira, long, page=1)
@@ -132,13 +132,13 @@ def test_repaired_chain_holds_after_the_next_full_check(long: Submission, mira: 
         tamper(250, payload=payload)
     assert BROKEN.format(250) in look(mira, long, page=3)
     chain_checks.check_whole(long)
-    assert "chain holds" in look(mira, long, page=3)
+    assert "chain intact" in look(mira, long, page=3)
 
 
 def test_short_chain_is_checked_whole_at_every_look(
     submission: Submission, people: dict[str, Person], mira: Client, without_triggers: Any
 ) -> None:
-    assert "chain holds" in look(mira, submission)
+    assert "chain intact" in look(mira, submission)
     with without_triggers():
         tamper(1, actor_pseudonym="A9")
     assert BROKEN.format(1) in look(mira, submission)

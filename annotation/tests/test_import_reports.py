@@ -108,7 +108,7 @@ def upload(mira: Client, shops: Benchmark, django_capture_on_commit_callbacks: A
 def test_dry_run_page_counts_what_would_be_imported_and_what_would_not(upload: Any, tmp_path: Path) -> None:
     page = upload(zipped(two_of_nine_are_good(tmp_path / "p")), dry_run="on", keep_valid="on")
 
-    assert "2 trajectories would be imported, 7 refused. Nothing was saved." in page
+    assert "2 trajectories would be imported, 7 rejected. Nothing was saved." in page
     assert "Refused" not in page
     assert "Import failed" not in page
 

@@ -87,8 +87,8 @@ def test_password_set_by_others_is_in_the_chain_and_told_at_every_sign_in(
     for _ in range(2):  # one of them may be whoever set it
         page = sign_in("alice", NEW)
         assert f"Your password was set {told}" in page
-        assert "Password set by others" in page
-    assert "Password set by others" not in sign_in("bob", testing.PASSWORD)
+        assert "Passwords set by others" in page
+    assert "Passwords set by others" not in sign_in("bob", testing.PASSWORD)
 
 
 def test_switched_off_password_is_recorded(people: People, submission: Submission) -> None:

@@ -108,7 +108,7 @@ def test_unchanged_revision_is_refused(client, submission, people, blanks):
     answer = client.post(address, unchanged(first(submission), **blanks))
     assert answer.status_code == 400
     assert "This is your label as it stands." in answer.content.decode()
-    assert "Leave it as it is" in answer.content.decode()
+    assert "Cancel revision" in answer.content.decode()
     assert [label.revision for label in access.own_labels(people["alice"], first(submission))] == [1]
 
 
