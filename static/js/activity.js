@@ -1,6 +1,7 @@
 // How long somebody works on a trajectory, which steps they open, and how long it is held for them.
 
 import { SignedOut } from "./session.js";
+import { encode } from "./typed.js";
 
 const IDLE = 60_000; // milliseconds after the last sign of a person in which time still counts
 const EVERY = 20_000;
@@ -49,11 +50,9 @@ export class Activity {
   }
 
   body({ seconds, steps }) {
-    const body = new FormData();
     const token = document.querySelector("#label-form [name=csrfmiddlewaretoken]").value;
     const fields = { csrfmiddlewaretoken: token, seconds: seconds.toFixed(2), steps: steps.join(","), revising: this.revising };
-    Object.entries(fields).forEach(([name, value]) => body.append(name, value));
-    return body;
+    return new URLSearchParams(fields);
   }
 
   report() {
@@ -125,7 +124,7 @@ class Lease {
   async hold(form) {
     const text = this.note.querySelector("[data-text]");
     try {
-      const answer = await this.session.fetch(form.action, { body: () => new FormData(form) });
+      const answer = await this.session.fetch(form.action, { body: () => encode(form) });
       const said = await answer.json().catch(() => ({}));
       if (said.lease_expires_at) this.set(said.lease_expires_at);
       else text.textContent = said.message ?? `That did not work (${answer.status}). What you typed is kept.`;

@@ -1,5 +1,7 @@
 // The adjudicator's desk beside the viewer and the form: folding the labels, taking parts of them, telling the maintainer.
 
+import { encode } from "./typed.js";
+
 const form = document.getElementById("label-form");
 const labels = document.getElementById("labels");
 const taken = document.getElementById("taken");
@@ -86,7 +88,7 @@ document.addEventListener("submit", async (event) => {
   const place = event.target.closest("[data-reports]");
   if (!place) return;
   event.preventDefault();
-  const body = new FormData(event.target);
+  const body = encode(event.target);
   const kind = body.get("kind");
   try {
     const answer = await fetch(event.target.action, { method: "POST", headers: { "HX-Request": "true" }, body });

@@ -13,7 +13,8 @@ export class Ahead {
     if (!this.address || this.asked) return;
     this.asked = true;
     try {
-      const answer = await this.session.fetch(this.address, { body: () => this.body() });
+      const body = () => new URLSearchParams({ csrfmiddlewaretoken: this.form.elements.csrfmiddlewaretoken.value });
+      const answer = await this.session.fetch(this.address, { body });
       if (!answer.ok) return;
       this.pictures = (await answer.json()).pictures.map((address) => {
         const picture = new Image();
@@ -24,11 +25,5 @@ export class Ahead {
     } catch {
       this.asked = false; // offline: the next save tries again
     }
-  }
-
-  body() {
-    const body = new FormData();
-    body.append("csrfmiddlewaretoken", this.form.elements.csrfmiddlewaretoken.value);
-    return body;
   }
 }

@@ -3,6 +3,7 @@
 import { Activity } from "./activity.js";
 import { Drafts } from "./drafts.js";
 import { Session } from "./session.js";
+import { encode } from "./typed.js";
 import { Viewer, announce } from "./viewer.js";
 
 const DIGITS = ["①", "②", "③", "④", "⑤", "⑥", "⑦", "⑧", "⑨"];
@@ -388,7 +389,7 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const problem = report.querySelector(".error");
   try {
-    const answer = await session.fetch(report.action, { body: () => new FormData(report) });
+    const answer = await session.fetch(report.action, { body: () => encode(report) });
     if (!answer.ok) throw new Error();
     report.replaceWith("The maintainer is told.");
     announce("The maintainer is told that the task is outdated");

@@ -1,6 +1,6 @@
 // Nothing that is typed is lost: it is saved within a second, kept in this browser until then, and submitted by script.
 
-import { Copy, Saving, different, fill, inWords, title, trouble, typed } from "./typed.js";
+import { Copy, Saving, different, encode, fill, inWords, title, trouble, typed } from "./typed.js";
 
 const REASONS = {
   "signed out": "you are signed out",
@@ -41,12 +41,12 @@ export class Drafts {
     this.kept = this.copy.write({ fields: this.fields(), version, place, sent });
   }
 
-  post() { return this.session.fetch(this.form.dataset.draft, { body: () => new FormData(this.form) }); }
+  post() { return this.session.fetch(this.form.dataset.draft, { body: () => encode(this.form) }); }
   measure() { return this.activity.report(); }
 
   submit(submitter) {
     const body = () => {
-      const body = new FormData(this.form);
+      const body = encode(this.form);
       if (submitter?.name) body.append(submitter.name, submitter.value);
       return body;
     };
@@ -57,7 +57,7 @@ export class Drafts {
 
   leaving() {
     if (!this.saving.dirty || this.saving.submission || this.saving.done) return;
-    const request = { method: "POST", body: new FormData(this.form), headers: { Accept: "application/json" }, keepalive: true };
+    const request = { method: "POST", body: encode(this.form), headers: { Accept: "application/json" }, keepalive: true };
     fetch(this.form.dataset.draft, request).catch(() => {});
   }
 

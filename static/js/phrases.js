@@ -87,12 +87,7 @@ export class Phrases {
   }
 
   async keep() {
-    const body = () => {
-      const data = new FormData();
-      data.set("csrfmiddlewaretoken", this.token());
-      data.set("text", this.selected || this.field.value.trim());
-      return data;
-    };
+    const body = () => new URLSearchParams({ csrfmiddlewaretoken: this.token(), text: this.selected || this.field.value.trim() });
     try {
       const answer = await this.session.fetch(this.menu.dataset.add, { body });
       const { phrases, problem } = await answer.json();

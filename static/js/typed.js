@@ -22,6 +22,10 @@ export function typed(form) {
   return fields;
 }
 
+// The body of a request. Multipart bodies, as of FormData, go to the web server for uploads (config/Caddyfile), where
+// slow senders may hold every thread.
+export const encode = (form) => new URLSearchParams(new FormData(form));
+
 export function fill(form, fields) {
   for (const field of named(form)) {
     const value = lines(fields[field.name] ?? "");
