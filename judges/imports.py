@@ -172,12 +172,14 @@ class _Import:
                     fresh.append(row)
                 elif earlier["trajectory"] is None:
                     late.append((earlier["pk"], row))
-        self.outcome.new, linked = len(fresh), sum(row.trajectory is not None for row in fresh)
+        linked = sum(row.trajectory is not None for row in (*fresh, *(row for _, row in late)))
+        self.outcome.new, self.outcome.linked = len(fresh), linked
         if not self.report.rejected:
             Judgment.objects.bulk_create(fresh, batch_size=100)
-            self.outcome.linked = linked + sum(_link(pk, row) for pk, row in late)
+            for pk, row in late:
+                _link(pk, row)
         self.report.accepted = list(dict.fromkeys(self.report.accepted))
-        self._say_unlinked(len(fresh) + len(late) - self.outcome.linked)
+        self._say_unlinked(len(fresh) + len(late) - linked)
 
     def _agents(self) -> dict[str, Agent]:
         names = list(dict.fromkeys(record.agent for record in self.records))
@@ -238,12 +240,11 @@ class _Import:
             self.report.warn("", Problem("not_linked", says))
 
 
-def _link(pk: int, row: Judgment) -> bool:
-    """Link a judgment that is here to its trajectory, as ``row`` has it; whether it has one."""
-    if row.trajectory is None:
-        return False
-    found = Judgment.objects.filter(pk=pk, item=None, trajectory=None)
-    return bool(found.update(trajectory=row.trajectory, task=row.task, evidence=row.evidence))
+def _link(pk: int, row: Judgment) -> None:
+    """Link a judgment that is here to the trajectory of ``row``, if it has one."""
+    if row.trajectory is not None:
+        found = Judgment.objects.filter(pk=pk, item=None, trajectory=None)
+        found.update(trajectory=row.trajectory, task=row.task, evidence=row.evidence)
 
 
 class _Places:

@@ -222,6 +222,14 @@ def test_a_file_that_is_imported_again_links_its_judgments_to_trajectories_that_
     assert named.judgments.get().pk == before[0]["id"]
 
 
+def test_a_refused_file_does_not_warn_of_judgments_that_have_a_trajectory(tmp_path: Path, db: Any) -> None:
+    benchmark = testing.submission(tmp_path / "one", trajectories=2, steps=2, agent="Agent X").benchmark
+    load(benchmark, PLAIN)
+    refused = load(benchmark, PLAIN | {"task_id": "task_0001"}, PLAIN | {"verdict": 0})
+    assert [code for code, _ in problems(refused)] == ["judgment_differs"]
+    assert "not_linked" not in warned(refused)
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"verdict": 1}, {"explanation": "Another."}, {"evidence": {}}, {"trajectory": None}, {"imported": {"a": 1}}],
