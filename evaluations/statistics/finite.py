@@ -66,12 +66,14 @@ def _beta_binomial(trials: int, a: int, b: int) -> Floats:
 
 
 def _summed(distributions: Sequence[Floats]) -> Floats:
-    """Probabilities of the sum of independent counts, (1 + their largest sum,), by Fourier transform."""
+    """Probabilities of the sum of independent counts, (1 + their largest sum,), by Fourier transform.
+
+    In halves: an audited bundle may have a draw for each trajectory.
+    """
     if len(distributions) == 1:
         return distributions[0]
-    size = 1 + sum(len(each) - 1 for each in distributions)
-    transformed = np.ones(size // 2 + 1, complex)
-    for each in distributions:
-        transformed *= np.fft.rfft(each, size)
-    result: Floats = np.fft.irfft(transformed, size)
+    half = len(distributions) // 2
+    first, second = _summed(distributions[:half]), _summed(distributions[half:])
+    size = len(first) + len(second) - 1
+    result: Floats = np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)
     return result

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations_with_replacement, product
 from math import comb, prod
 
 import pytest
+from scipy.stats import binom
 
 from evaluations.statistics import Sample, hits_left
 from evaluations.verifier.numbers import hits_left as verified
@@ -108,9 +110,13 @@ def test_product_and_verifier_agree() -> None:
         assert by_product(several) == pytest.approx(verified(several), rel=1e-12)
 
 
-def test_large_populations_take_no_time() -> None:
-    value, low, high = verified([(150_000, 1, 1), (150_000, 0, 1)])
-    assert (value, low < value <= high) == (150_000, True)
+@FORMULAS
+def test_interval_of_very_many_draws_takes_seconds(formula: Formula) -> None:
+    began = time.process_time()
+    # One of two cases was drawn, and is no hit: the other one is at most a coin toss, and their sum binomial.
+    draws = 10_000
+    assert formula([(1, 0, 1)] * draws) == (0, 0, binom.ppf(0.975, draws, 0.5))
+    assert time.process_time() - began < 20  # about two; one draw after the other takes more than a minute
 
 
 @pytest.mark.parametrize("sample", [(3, 2, 1), (3, 0, 0), (-1, 0, 1), (3, -1, 1)])

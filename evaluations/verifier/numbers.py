@@ -227,14 +227,13 @@ def _sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
     Probabilities become fixed-point numbers in cells of one long number: a product of two of those convolves them, in
     far less time than cell by cell.
     """
-    found = [1.0]
-    for each in distributions:
-        cells = len(found) + len(each) - 1
-        convolved = (_to_cells(found) * _to_cells(each)).to_bytes(cells * CELL, "little")
-        found = [
-            int.from_bytes(convolved[at : at + CELL], "little") / FIXED_POINT**2 for at in range(0, cells * CELL, CELL)
-        ]
-    return found
+    if len(distributions) == 1:
+        return distributions[0]
+    half = len(distributions) // 2  # in halves: a hostile bundle has a draw for each trajectory
+    first, second = _sum_distribution(distributions[:half]), _sum_distribution(distributions[half:])
+    cells = len(first) + len(second) - 1
+    convolved = (_to_cells(first) * _to_cells(second)).to_bytes(cells * CELL, "little")
+    return [int.from_bytes(convolved[at : at + CELL], "little") / FIXED_POINT**2 for at in range(0, cells * CELL, CELL)]
 
 
 def _to_cells(probabilities: Sequence[float]) -> int:
