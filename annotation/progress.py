@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
-from annotation import clock
+from annotation import clock, state_snapshots
 from annotation.models import Activity, Adjudication, Assignment, Label, Submission, Trajectory
 from annotation.models.states import FINAL, State, with_state
 
@@ -68,6 +68,10 @@ class Standing:
 
 
 def standing(submission: Submission) -> Standing:
+    states = state_snapshots.load_states(submission)
+    if states is not None:
+        opened = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=True).count()
+        return Standing([each for each in state_snapshots.count(states).items() if each[1]], opened)
     rows = with_state(submission.trajectories.all()).order_by().values("state", "adjudicating")
     counts, opened = dict.fromkeys(State, 0), 0
     for row in rows.annotate(n=Count("pk")):
@@ -76,9 +80,23 @@ def standing(submission: Submission) -> Standing:
     return Standing([(state, count) for state, count in counts.items() if count], opened)
 
 
+@dataclass(frozen=True, slots=True)
+class _InState:
+    """The trajectories at some positions, as a sequence for pages: only the rows of a slice are loaded."""
+
+    rows: QuerySet[Any]
+    positions: list[int]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, shown: slice) -> list[Any]:
+        return list(self.rows.filter(position__in=self.positions[shown]))
+
+
 def narrowed(
     submission: Submission, *, state: str = "", slot: str = "", who: int | None = None, q: str = ""
-) -> QuerySet[Any]:
+) -> QuerySet[Any] | _InState:
     """The trajectories, with state, that fit everything given; ``who`` is a person's key and has, or had, the slot.
 
     ``slot`` is one of `SLOT_STATES` and asks for at least one such slot; with ``who`` for theirs.
@@ -86,6 +104,8 @@ def narrowed(
     rows = with_state(submission.trajectories.select_related("task"))
     if state == OPENED:
         rows = rows.filter(adjudicating=True)
+    elif state and not (slot or who or q) and (states := state_snapshots.load_states(submission)) is not None:
+        return _InState(rows, state_snapshots.positions(states, State(state)))
     elif state:
         rows = rows.filter(state=state)
     if q:

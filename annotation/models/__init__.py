@@ -2,7 +2,7 @@
 
 from annotation.models.arrivals import Arrival
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
-from annotation.models.events import ChainCheck, Event
+from annotation.models.events import ChainCheck, Event, StateSnapshot
 from annotation.models.people import ApiToken, Person
 from annotation.models.reviews import (
     Adjudication,
@@ -69,6 +69,7 @@ __all__ = [
     "Screenshot",
     "SpotCheck",
     "SpotCheckDraw",
+    "StateSnapshot",
     "Step",
     "StoreCheck",
     "Submission",

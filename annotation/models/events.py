@@ -81,6 +81,23 @@ class ChainCheck(models.Model):
         return f"{self.sequence} of {self.submission_id}"
 
 
+class StateSnapshot(models.Model):
+    """The state of every trajectory of a large submission after the event ``sequence``, whose hash is ``hash``.
+
+    ``states`` has one byte for each position of the submission; see `annotation.state_snapshots`. It is a cache:
+    ``computed_at`` is when all states were last derived from the rows.
+    """
+
+    submission = models.OneToOneField(Submission, on_delete=models.CASCADE, related_name="state_snapshot")
+    sequence = models.PositiveBigIntegerField()
+    hash = models.CharField(max_length=64)
+    states = models.BinaryField()
+    computed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.sequence} of {self.submission_id}"
+
+
 def instant(at: datetime | None) -> str | None:
     """A time as the chain spells it: UTC, ISO 8601, microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds") if at else None

@@ -1,4 +1,4 @@
-"""The state of a trajectory, derived from its rows by the database; it is stored nowhere."""
+"""The state of a trajectory, derived from its rows by the database. Nothing decides by a stored state."""
 
 from __future__ import annotations
 
