@@ -8,9 +8,10 @@ from botocore.config import Config
 
 BACKEND = "config.store.Store"
 
-# Botocore waits another second for the permission to send a body, and up to a second before it tries again.
-IMPATIENT = Config(connect_timeout=2, read_timeout=2, retries={"mode": "standard", "max_attempts": 2})
-PATIENT = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "max_attempts": 3})
+# Botocore waits another second for the permission to send a body, and up to a second before it tries again. Its option
+# `max_attempts` does not count the first attempt.
+IMPATIENT = Config(connect_timeout=2, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 2})
+PATIENT = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3})
 
 
 def s3_options(

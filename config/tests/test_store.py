@@ -1,9 +1,11 @@
 """A store that accepts connections and never answers takes no thread from pages for long."""
 
 import re
+import socket
 import threading
 
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from django.conf import settings
 from django.core.files.base import ContentFile
@@ -52,6 +54,24 @@ def test_a_failed_try_begins_another_pause(clock):
     clock[0] += store.PAUSE - 1
     with pytest.raises(StoreAway), turns.turn():
         pass
+
+
+def test_web_server_sends_a_request_to_a_silent_store_twice(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        options = s3.s3_options(
+            bucket="images", endpoint_url=address, access_key="a", secret_key="b", region="r", in_web_server=True
+        )
+        config = options["client_config"].merge(Config(read_timeout=0.1))
+        web = store.Store(**options | {"client_config": config})
+        monkeypatch.setattr(web, "_turns", Turns())
+        with pytest.raises(ReadTimeoutError):
+            web.exists("x")
+        silent.setblocking(False)
+        for _ in range(2):
+            silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_an_answer_that_is_an_error_is_no_silence():
