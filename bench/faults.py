@@ -3,8 +3,10 @@
 It starts a PostgreSQL cluster, a Redis, an S3 store (moto), gunicorn as in the Dockerfile, both workers and the
 scheduler, all on free ports. Scripted people label over HTTP and a maintainer uploads packages, while one part after
 the other fails for a while. For each fault it prints the requests, the slowest of them and of /healthz, labels that the
-server acknowledged and that the database has, and how long everything took to work again. Nothing is restarted but
-PostgreSQL, which is the fault. A full disk needs root: the database gets a small tmpfs of its own.
+server acknowledged and that the database has, how long everything took to work again, and which limits are exceeded: no
+request longer than 10 s, /healthz within 1 s, no acknowledged label lost, recovery without a restart. Exit code 1 means
+that one is exceeded. Nothing is restarted but PostgreSQL, which is the fault. A full disk needs root: the database gets
+a small tmpfs of its own.
 """
 
 from __future__ import annotations
@@ -23,16 +25,15 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from annotation import testing
-from config.processes import die_with
-from config.tests.instance import Instance, kill
+from config.tests.instance import Instance
 from config.tests.people_by_http import label
 from config.tests.servers import OwnPostgres, free_port, own_postgres, own_redis
 from config.tests.waiting import wait_until
@@ -45,6 +46,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 STEPS = 3
 UP = 200, 202, 302
 KINDS = "page", "picture", "label", "upload"
+LONGEST_REQUEST, LONGEST_PROBE = 10.0, 1.0  # seconds
+RECOVERY = 300.0  # seconds after the end of a fault
 LIMITS = httpx2.Limits(keepalive_expiry=1)  # seconds; gunicorn closes connections after two
 DISK = "120m"  # of the tables, until it is filled
 SEED = """
@@ -154,24 +157,6 @@ def pause(site: Site) -> None:
     site.ended.wait(random.uniform(1, 3))  # noqa: S311
 
 
-@contextmanager
-def child(instance: Instance, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    with instance.log(name).open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own programs
-            [sys.executable, "-m", *arguments],
-            cwd=BASE_DIR,
-            env=instance.environment,
-            stdout=log,
-            stderr=log,
-            process_group=0,
-            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - as `config.processes` does
-        )
-    try:
-        yield process
-    finally:
-        kill(process)
-
-
 def start(
     stack: ExitStack, folder: Path, people: int, disk: bool
 ) -> tuple[Site, Instance, dict[str, Callable[[], Any]]]:
@@ -182,7 +167,7 @@ def start(
     bucket = {"S3_BUCKET": "webverdict", "S3_ENDPOINT_URL": f"http://127.0.0.1:{store}", "S3_REGION": "us-east-1"}
     further = {**bucket, "S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b", "DJANGO_SETTINGS_MODULE": "config.settings"}
     instance = Instance(folder, postgres.url, redis.url, further | {"ALLOWED_HOSTS": "127.0.0.1"})
-    moto = stack.enter_context(child(instance, "store", "moto.server", "-H", "127.0.0.1", "-p", str(store)))
+    moto = stack.enter_context(instance.process("store", "moto.server", "-H", "127.0.0.1", "-p", str(store)))
     wait_until(lambda: _answers(store), "the store answers")
     instance.run("-m", "config.bucket")
     seeded = instance.run("-c", SEED, str(folder / "package"), str(people * 8), str(STEPS), str(people))
@@ -190,12 +175,12 @@ def start(
     (written,) = re.findall(r"^CMD (\[.*?\])", (BASE_DIR / "Dockerfile").read_text(), re.M | re.S)
     command = json.loads(written.replace("\\\n", ""))
     command[command.index("--bind") + 1] = f"127.0.0.1:{port}"
-    stack.enter_context(child(instance, "web", *command))
+    stack.enter_context(instance.process("web", *command))
     celery = ("celery", "--app", "config")
     for name, queue, processes in (("worker", "webverdict", "2"), ("judges", "webverdict-judges", "1")):
         options = ("worker", "--queues", queue, "--hostname", f"{name}@bench", "--concurrency", processes)
-        stack.enter_context(child(instance, name, *celery, *options))
-    stack.enter_context(child(instance, "beat", *celery, "beat", "--schedule", str(folder / "schedule")))
+        stack.enter_context(instance.process(name, *celery, *options))
+    stack.enter_context(instance.process("beat", *celery, "beat", "--schedule", str(folder / "schedule")))
     wait_until(lambda: _answers(port), "the web server answers", 120)
     faults = {
         "redis": lambda: frozen(redis.pid),
@@ -252,11 +237,10 @@ def measure(site: Site, instance: Instance, name: str, begin: Callable[[], Any],
     time.sleep(seconds)
     end()
     ended_at = time.monotonic()
-    wait_until(lambda: all(site.good_at.get(kind, 0) > ended_at for kind in KINDS), f"recovery from {name}", 300)
-    recovered = time.monotonic() - ended_at
-    wait_until(lambda: not instance.one(UNFINISHED), "uploads are finished", 300)
-    finished = time.monotonic() - ended_at
+    recovered = _seconds_until(lambda: all(site.good_at.get(kind, 0) > ended_at for kind in KINDS), ended_at)
+    finished = _seconds_until(lambda: not instance.one(UNFINISHED), ended_at)
     acknowledged, stored = set(site.acknowledged), set(instance.rows(STORED))
+    exceeded = find_exceeded(site.slowest, len(acknowledged - stored), recovered, finished)
     return {
         "fault": name,
         "requests": sum(site.statuses.values()),
@@ -264,12 +248,41 @@ def measure(site: Site, instance: Instance, name: str, begin: Callable[[], Any],
         "slowest_s": {kind: round(took, 1) for kind, took in sorted(site.slowest.items())},
         "labels_acknowledged": len(acknowledged),
         "acknowledged_and_not_stored": len(acknowledged - stored),
-        "seconds_until_people_work": round(recovered, 1),
-        "seconds_until_uploads_are_finished": round(finished, 1),
+        "seconds_until_people_work": recovered and round(recovered, 1),
+        "seconds_until_uploads_are_finished": finished and round(finished, 1),
+        "result": "fail" if exceeded else "pass",
+        "exceeded": exceeded,
     }
 
 
-def main() -> None:
+def _seconds_until(condition: Callable[[], bool], start: float) -> float | None:
+    """Return how long after ``start`` the condition holds; None where it does not within `RECOVERY`."""
+    try:
+        wait_until(condition, "recovery", RECOVERY)
+    except AssertionError:
+        return None
+    return time.monotonic() - start
+
+
+def find_exceeded(
+    slowest: Mapping[str, float], lost: int, recovered: float | None, finished: float | None
+) -> list[str]:
+    """Return what exceeds the limits, in words; ``slowest`` in seconds by the kind of the request."""
+    found = []
+    for kind, took in sorted(slowest.items()):
+        limit = LONGEST_PROBE if kind == "healthz" else LONGEST_REQUEST
+        if took > limit:
+            found.append(f"{kind} took {took:.2f} s, at most {limit:g} s are allowed")
+    if lost:
+        found.append(f"{lost} acknowledged labels are not stored")
+    if recovered is None:
+        found.append(f"people could not work again within {RECOVERY:g} s")
+    if finished is None:
+        found.append(f"uploads were not finished within {RECOVERY:g} s")
+    return found
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("faults", nargs="*", default=["redis", "postgres", "store", "disk"])
     parser.add_argument("--people", type=int, default=20)
@@ -286,13 +299,16 @@ def main() -> None:
             job.start()
         try:
             wait_until(lambda: len(site.acknowledged) >= options.people, "everybody is at work", 300)
+            rows = []
             for name in options.faults:
-                print(json.dumps(measure(site, instance, name, faults[name], options.seconds)), flush=True)  # noqa: T201
+                rows.append(measure(site, instance, name, faults[name], options.seconds))
+                print(json.dumps(rows[-1]), flush=True)  # noqa: T201
         finally:
             site.ended.set()
             for job in jobs:
                 job.join()
+    return int(any(row["exceeded"] for row in rows))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

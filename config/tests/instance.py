@@ -17,6 +17,7 @@ import psycopg
 from django.conf import settings
 
 from config.processes import die_with
+from config.tests.waiting import HANG
 
 JUDGES = "webverdict-judges"
 EVERYTHING_ELSE = "webverdict"
@@ -57,7 +58,7 @@ class Instance:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=HANG,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -76,13 +77,21 @@ class Instance:
 
     @contextmanager
     def worker(self, name: str, queue: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A Celery worker in a process group of its own; all of it is gone afterwards. Its log is ``name``.log."""
-        command = [sys.executable, "-m", "celery", "--app", "config.tests.quick_beat", "worker", "--queues", queue]
+        """A Celery worker, as `process` starts it."""
+        command = ["celery", "--app", "config.tests.quick_beat", "worker", "--queues", queue]
         command += ["--concurrency", "1", "--hostname", f"{name}@test", "--loglevel", "INFO"]
-        command += ["--without-gossip", "--without-mingle", *options]
+        with self.process(name, *command, "--without-gossip", "--without-mingle", *options) as process:
+            yield process
+
+    @contextmanager
+    def process(self, name: str, *module: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A Python module with its arguments, in a process group of its own; all of it is gone afterwards.
+
+        Its log is ``name``.log.
+        """
         with self.log(name).open("ab") as log:
             process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", *module],
                 cwd=settings.BASE_DIR,
                 env=self.environment,
                 stdout=log,

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable
 
+HANG = 300.0  # seconds; a start takes more than one minute beside sixteen busy processes on two cores
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 40.0) -> None:
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = HANG) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
