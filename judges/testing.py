@@ -110,10 +110,13 @@ class Fake:
 
     def wait(self, **least: int) -> dict[str, Any]:
         """Return the counts as soon as each named one has reached its number; blocks, so not in an event loop."""
-        return self._ask("GET", "/control/wait?" + "&".join(f"{name}={number}" for name, number in least.items()))
+        given = "&".join(f"{name}={number}" for name, number in least.items())
+        return self._ask("GET", f"/control/wait?{given}", timeout=300)  # a worker may have to start first
 
-    def _ask(self, method: str, path: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+    def _ask(
+        self, method: str, path: str, given: Mapping[str, Any] | None = None, timeout: float = 60.0
+    ) -> dict[str, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, None if given is None else json.dumps(given))
             return dict(json.loads(connection.getresponse().read()))

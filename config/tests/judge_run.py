@@ -10,8 +10,6 @@ from config.tests.instance import Instance
 from config.tests.waiting import wait_until
 from judges.testing import Fake
 
-ENOUGH = 180  # seconds for a machine with other things to do
-
 
 @dataclass
 class Run:
@@ -54,7 +52,7 @@ class Run:
         return len(rows)
 
     def wait_for_the_end(self) -> None:
-        wait_until(lambda: self.finished, "the run is finished", ENOUGH)
+        wait_until(lambda: self.finished, "the run is finished")
 
 
 def begin(instance: Instance, model: Fake, name: str, trajectories: int, steps: int, **options: Any) -> Run:

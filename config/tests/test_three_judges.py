@@ -35,7 +35,6 @@ CLICK = {
     "reply": json.dumps({"reason": "A guess.", "element": 1, "operation": "CLICK", "value": ""}),
 }
 WAYS = ("page", "api", "command")
-ENOUGH = 120  # seconds for a machine with other things to do
 
 
 @dataclass(frozen=True)
@@ -310,7 +309,7 @@ def test_a_worker_finishes_what_page_api_and_command_start_and_all_are_compared(
 
     with instance.worker("judging", JUDGES):
         left = "SELECT COUNT(*) FROM judges_judgerun WHERE finished_at IS NULL"
-        wait_until(lambda: instance.one(left) == 0, "all three runs are finished", ENOUGH)
+        wait_until(lambda: instance.one(left) == 0, "all three runs are finished")
     told = json.loads(instance.run("-c", IN_THE_INSTANCE.format(tell_comparisons.__name__)))
     assert list(told) == list(STARTED)
     for name, case in STARTED.items():
