@@ -149,7 +149,7 @@ def test_two_windows_are_shown_side_by_side_in_words(desk: Page, live_server: An
     desk.keyboard.press("s")
     reasoning(desk).fill("from the first window")
 
-    expect(desk.locator("#saved")).to_have_text("not saved: edited elsewhere")
+    expect(desk.locator("#saved")).to_have_text("not saved: edited in another window")
     desk.keyboard.type(" and more")
     expect(reasoning(desk)).to_have_value("from the first window and more")
     desk.get_by_role("button", name="Compare both").click()

@@ -107,7 +107,7 @@ def test_submit_after_the_session_ended_does_not_go_out_when_the_form_was_change
     submit(desk)
     expect(desk.locator("#notices")).to_contain_text("Not submitted yet: you are signed out.")
     reasoning(desk).press_sequentially("No: ")
-    expect(desk.locator("#notices")).to_contain_text("Not submitted: you have changed the form since.")
+    expect(desk.locator("#notices")).to_contain_text("Not submitted: the form has changed.")
     sign_in_again(desk)
 
     expect(desk.locator("#saved")).to_have_text(SAVED)

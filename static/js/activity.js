@@ -72,7 +72,7 @@ export class Activity {
     }
   }
 
-  // What an answer of the server says of the hold; `said` may be null, or be about something else.
+  // Apply the lease in an answer of the server; `said` may be null or have no lease.
   heard(said) {
     if (said?.code === "label_submitted") this.lease.filled();
     else if (said && "lease_expires_at" in said) this.lease.set(said.lease_expires_at);
@@ -103,7 +103,7 @@ class Lease {
     this.show();
   }
 
-  // The label is in, from another window perhaps: there is nothing to hold.
+  // The label is submitted, perhaps from another window, so no lease is needed.
   filled() {
     if (!this.chip) return;
     clearTimeout(this.timer);
@@ -127,10 +127,10 @@ class Lease {
       const answer = await this.session.fetch(form.action, { body: () => encode(form) });
       const said = await answer.json().catch(() => ({}));
       if (said.lease_expires_at) this.set(said.lease_expires_at);
-      else text.textContent = said.message ?? `That did not work (${answer.status}). What you typed is kept.`;
+      else text.textContent = said.message ?? `Request failed (${answer.status}). What you typed is saved in this browser.`;
       if (said.code === "label_submitted") form.hidden = true;
     } catch (problem) {
-      text.textContent = `${problem instanceof SignedOut ? "You are signed out." : "The server cannot be reached."} What you typed is kept.`;
+      text.textContent = `${problem instanceof SignedOut ? "You are signed out." : "The server cannot be reached."} What you typed is saved in this browser.`;
     }
   }
 }

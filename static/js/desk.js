@@ -175,7 +175,7 @@ class Label {
     return !field.value.trim();
   }
 
-  // Who could not do the task themselves has no steps to count.
+  // An annotator who could not do the task has no steps to count.
   couldNot() {
     return this.form.querySelector("[name=verdict][value='2']:checked") || this.form.elements.attempt_path.value === "not_comparable";
   }

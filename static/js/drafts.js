@@ -32,7 +32,7 @@ export class Drafts {
   get version() { return Number(this.form.elements.version.value); }
   get place() { return new URL(this.form.action).pathname; }
 
-  // --- what `Saving` asks for ---
+  // --- interface for `Saving` ---
 
   fields() { return typed(this.form); }
 
@@ -66,7 +66,7 @@ export class Drafts {
     if (this.saving.submission || (this.saving.dirty && !this.kept)) event.preventDefault();
   }
 
-  // --- what came of a save ---
+  // --- result of a save ---
 
   saved(draft, dirty) {
     this.form.elements.version.value = draft.version;
@@ -156,16 +156,16 @@ export class Drafts {
 
   // --- two versions ---
 
-  // No dialog by itself: it would take the focus from who types.
+  // No dialog opens by itself: it would take the focus from a person who is typing.
   conflict(said) {
     this.form.removeAttribute("aria-busy");
-    this.failed("not saved: edited elsewhere");
+    this.failed("not saved: edited in another window");
     const button = Object.assign(document.createElement("button"), { type: "button", className: "small", textContent: "Compare both" });
     button.onclick = () => this.compare(said);
     this.say("This was edited in another window. What you type here is saved in this browser only. ", "error", button);
   }
 
-  // What is here is taken from `kept`, the copy of an earlier page, or from the form.
+  // `here` comes from `kept`, the copy of an earlier page, or from the form.
   compare({ there, version }, kept = null) {
     const dialog = document.getElementById("conflict");
     const here = kept?.fields ?? this.fields();
@@ -223,7 +223,7 @@ export class Drafts {
       return location.assign(address);
     }
     this.failed("submitted without the last changes");
-    const text = "Submitted, but without what you typed after that. It is saved in this browser. ";
+    const text = "Submitted without your last changes. They are saved in this browser. ";
     return this.say(text, "error", link(`${location.pathname}?revise`, "Open it again"), " ", link(address, "Continue"));
   }
 
@@ -240,16 +240,16 @@ export class Drafts {
     const said = answer.said?.message ?? answer.said?.detail;
     if (again) {
       const reason = answer.status ? said ?? trouble(answer) : REASONS[trouble(answer)];
-      const then = trouble(answer) === "signed out" ? "Sign in, and it is submitted" : "It is submitted as soon as that works";
+      const then = trouble(answer) === "signed out" ? "It is submitted when you have signed in" : "It is submitted automatically when this works again";
       return this.say(`Not submitted yet: ${reason}. What you typed is saved in this browser. ${then}, unless you change it. `, "error");
     }
     const reason = said ?? `the server has refused it (${answer.status}). What you typed is saved in this browser.`;
     const label = answer.said?.code === "label_submitted";
-    const more = label ? link(`${location.pathname}?revise`, "Revise the label") : link(location.pathname, "Show what the server has");
+    const more = label ? link(`${location.pathname}?revise`, "Revise the label") : link(location.pathname, "Show the saved version");
     return this.say(`Not submitted: ${reason} `, "error", more);
   }
 
-  stopped() { this.say("Not submitted: you have changed the form since. Submit it again when it is complete.", "error"); }
+  stopped() { this.say("Not submitted: the form has changed. Submit it again when it is complete.", "error"); }
 }
 
 function link(href, textContent) { return Object.assign(document.createElement("a"), { href, textContent }); }

@@ -1,4 +1,4 @@
-// Requests that outlive the session: when it has ended a bar says so, and the person signs in again in place.
+// Requests of a desk. When the session has ended, a bar offers to sign in again without leaving the page.
 
 const PATIENCE = 20_000; // milliseconds until a silent server counts as one that cannot be reached
 const JSON_ONLY = { Accept: "application/json" };
@@ -15,7 +15,7 @@ export class Session {
     this.form.addEventListener("submit", (event) => { event.preventDefault(); this.signIn(); });
     this.dialog.querySelector("[data-later]").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("close", () => this.closed());
-    // The focus stays where somebody types, so that it can be given back.
+    // The focus stays in the field, so that it can return there after the dialog.
     this.bar.addEventListener("mousedown", (event) => event.preventDefault());
     this.bar.querySelector("button").addEventListener("click", () => this.open());
     // Who only reads tells of it by this event.
@@ -24,7 +24,7 @@ export class Session {
     document.addEventListener("visibilitychange", () => { if (!this.bar.hidden && !document.hidden) this.restored().catch(() => {}); });
   }
 
-  // As fetch; `body` is a function, since it is made anew with a fresh token. Throws SignedOut when nobody is signed in.
+  // Like fetch; `body` is a function, because a repeated request needs a new CSRF token. Throws SignedOut without a session.
   async fetch(address, { body, ...options }) {
     for (let again = true; ; again = false) {
       const answer = await this.post(address, body(), options);
@@ -42,7 +42,7 @@ export class Session {
 
   isSignIn(address) { return new URL(address).pathname === new URL(this.form.action).pathname; }
 
-  // Signed in as before, perhaps in another window. Otherwise the bar is shown: nothing takes the focus from who types.
+  // Renew the token if the same person is signed in, perhaps in another window. Otherwise show the bar and leave the focus.
   async restored() {
     const now = await this.look();
     if (now.person === this.person) return this.renew(now.csrf);
@@ -115,7 +115,7 @@ export class Session {
     this.form.elements.password.value = "";
     const back = this.bar.contains(this.back) ? document.getElementById("main") : this.back;
     back.focus({ preventScroll: true });
-    // Chromium gives the focus of a closed dialog back without the cursor: what is typed then goes nowhere.
+    // Chromium returns the focus after a dialog without the cursor, so typed text would be lost.
     if (Number.isInteger(this.selection[0])) back.setSelectionRange(...this.selection);
   }
 

@@ -1,10 +1,10 @@
-// What is typed: the fields of a form, the copy of them in this browser until the server has them, and when they are
-// saved. All in one file, since the first desk page has no request to spare. Nothing here needs a page, so Node tests it.
+// The fields of a form, their copy in this browser until the server has saved them, and the schedule of saves. All in one
+// file, because the first desk page has no request to spare. Nothing here needs a page, so Node tests it.
 
 export const DELAY = 600; // milliseconds from a change to its save
 export const PAUSES = [1000, 2000, 4000, 8000, 15_000, 30_000]; // until the next try, while tries fail
-const LONGEST = 600_000; // a server that asks for a longer pause is asked sooner
-const MEASURING = 3000; // a submit waits no longer for the time on the desk to be reported
+const LONGEST = 600_000; // milliseconds; a longer Retry-After is cut to this
+const MEASURING = 3000; // milliseconds that a submit waits at most for the report of the active time
 const PREFIX = "webverdict-typed";
 const OURS = new Set(["csrfmiddlewaretoken", "version", "step"]);
 const TAB = Math.random().toString(36).slice(2);
@@ -103,21 +103,21 @@ export class Copy {
 
 export const copiesOf = (person) => all(`${PREFIX}:${person}:`);
 
-// --- when it is saved and submitted -------------------------------------------------------------------------------
+// --- saving and submitting ----------------------------------------------------------------------------------------
 
 // {status, said, text, after, problem}: `said` is the JSON object of the answer, or null; `after` the milliseconds that
-// the server asks to wait. An answer that does not come, or not to its end, has the status 0.
+// the server asks to wait. A missing or incomplete answer has the status 0.
 export async function read(request) {
   try {
     const answer = await request();
     const text = await answer.text();
-    return { status: answer.status, said: parsed(text), text, after: asked(answer.headers.get("Retry-After")) };
+    return { status: answer.status, said: parseObject(text), text, after: parseRetryAfter(answer.headers.get("Retry-After")) };
   } catch (problem) {
     return { status: 0, said: null, text: "", after: 0, problem };
   }
 }
 
-function parsed(text) {
+function parseObject(text) {
   try {
     const said = JSON.parse(text);
     return said !== null && typeof said === "object" ? said : null;
@@ -127,7 +127,7 @@ function parsed(text) {
 }
 
 // Retry-After is a number of seconds or a date.
-function asked(after) {
+function parseRetryAfter(after) {
   if (!after) return 0;
   const wait = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now();
   return wait > 0 ? Math.min(wait, LONGEST) : 0;
@@ -135,7 +135,7 @@ function asked(after) {
 
 export const pauseOf = (failures, after) => Math.max(PAUSES[Math.min(failures, PAUSES.length - 1)], after);
 
-// What went wrong, in few words.
+// A short description of the problem.
 export function trouble({ status, problem }) {
   if (problem?.name === "SignedOut") return "signed out";
   if (status === 0) return globalThis.navigator?.onLine === false ? "offline" : "no answer";
@@ -147,12 +147,12 @@ export function trouble({ status, problem }) {
 const isDraft = ({ status, said }) => status === 200 && Number.isInteger(said?.version) && Array.isArray(said.missing);
 const isConflict = ({ status, said }) => status === 409 && Number.isInteger(said?.version) && Boolean(said.there);
 const isForm = ({ status, text }) => status === 400 && text.includes('id="label-form"');
-// The server has understood a submit and refused it: the same again would be refused again.
+// The server understood a submit and refused it: a retry would be refused too.
 const isRefused = ({ status }) => status >= 400 && status < 500 && ![408, 425, 429].includes(status);
 
-// Whatever an answer is, it leads back to a state in which typing is kept and saved, and Submit works.
+// After any answer, typed text is copied and saved, and Submit works.
 export class Saving {
-  // `desk` has the form and shows what came of it: see `Drafts`. `clock` has the timers.
+  // `desk` has the form and shows the results: see `Drafts`. `clock` has the timers.
   constructor(desk, clock = globalThis) {
     Object.assign(this, { desk, clock, dirty: false, failures: 0, timer: null, saving: null, submission: null, conflict: null, done: "" });
   }
@@ -177,7 +177,7 @@ export class Saving {
     this.timer = null;
   }
 
-  // The network is back, or the person has signed in: nothing waits any longer.
+  // The network is back, or the person has signed in: retry at once.
   retry() {
     if (!this.submission) return this.dirty ? this.save() : null;
     return this.submission.sending ? null : this.attempt(this.submission);
@@ -198,7 +198,7 @@ export class Saving {
     return this.saving;
   }
 
-  // `sent` is what the last save took along: a page that is left before the answer does not know whether it arrived.
+  // `sent` are the fields of the last save: a page that closes before the answer does not know whether they arrived.
   async send() {
     this.dirty = false;
     this.sent = this.desk.fields();
@@ -215,14 +215,14 @@ export class Saving {
       this.conflict = answer.said;
       return this.desk.conflict(answer.said);
     }
-    // What the server itself has refused is tried again after the next change only.
+    // A draft that the server refused is sent again only after the next change.
     if (!(answer.status === 409 && answer.said)) this.later(pauseOf(this.failures++, answer.after));
     return this.desk.unsaved(answer);
   }
 
   // --- submitting ---
 
-  // It is tried until the server has the label, or refuses it, or the form is changed. Pressed again, it is tried at once.
+  // Retry until the server has the label or refuses it, or the form changes. Another click on Submit retries at once.
   submit(submitter) {
     if (this.done) return this.desk.submitted(this.done, false);
     if (this.submission?.sending) return this.desk.sending();
@@ -246,7 +246,7 @@ export class Saving {
     submission.sending = true;
     this.desk.keep(this.sent);
     this.desk.sending();
-    await this.saving; // it would arrive after the label, and leave a draft behind
+    await this.saving; // a save that arrives after the label would leave a draft
     if (this.conflict) return this.giveUp();
     await Promise.race([this.desk.measure(), new Promise((late) => { this.clock.setTimeout(late, MEASURING); })]);
     const answer = await read(() => this.desk.submit(submission.submitter));
