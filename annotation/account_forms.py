@@ -13,13 +13,13 @@ from annotation.models.people import DEFAULT_LIFETIME, LONGEST_LIFETIME, Passwor
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """Change the own password; wrong guesses of the old one are limited as at the sign-in."""
+    """Change one's own password. Wrong guesses of the old one count like wrong passwords at the sign-in."""
 
     def __init__(self, request: Any, data: Any = None) -> None:
         super().__init__(request.user, data)
         self.user.password_way = PasswordWay.OWN
         self.request = request
-        self.fields["old_password"].widget.attrs.pop("autofocus", None)  # the page is about more than that
+        self.fields["old_password"].widget.attrs.pop("autofocus", None)  # the page has other forms too
 
     def clean_old_password(self) -> str:
         old: str = self.cleaned_data["old_password"]
@@ -29,7 +29,7 @@ class OwnPasswordForm(PasswordChangeForm):
 
 
 class TokenForm(forms.Form):
-    name = forms.CharField(label="What it is for", max_length=100)
+    name = forms.CharField(label="Purpose", max_length=100)
     scope = forms.ChoiceField(choices=Scope.choices, help_text="Each scope includes those above it.")
     days = forms.IntegerField(
         label="Days until it expires", min_value=1, max_value=LONGEST_LIFETIME, initial=DEFAULT_LIFETIME
@@ -37,7 +37,7 @@ class TokenForm(forms.Form):
 
 
 class PhraseForm(forms.Form):
-    """A wording for a person's own use; blanks at its ends are theirs to add."""
+    """A phrase for a person's own use; blanks at its ends are preserved."""
 
     text = forms.CharField(
         label="New phrase", max_length=500, error_messages={"required": "Select or write the words first."}

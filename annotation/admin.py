@@ -19,7 +19,7 @@ class Kept(admin.ModelAdmin):
 
 @admin.register(Person)
 class PersonAdmin(Kept, UserAdmin):
-    """People are deactivated, never deleted. A password that is set here is recorded with who set it."""
+    """People are deactivated, never deleted. A password set here is recorded together with the operator who set it."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         person = super().get_object(request, object_id, from_field)

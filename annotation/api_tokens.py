@@ -18,7 +18,7 @@ LAST_USED_GRAIN = timedelta(minutes=1)  # a busy script would otherwise write a 
 
 
 class TokenAuthentication(authentication.BaseAuthentication):
-    """A token that is known, not revoked or expired, and belongs to an active person."""
+    """Accept a known token of an active person that is neither revoked nor expired."""
 
     keyword = "Bearer"
 
@@ -41,17 +41,17 @@ class TokenAuthentication(authentication.BaseAuthentication):
 
 
 class ScopePermission(BasePermission):
-    """Refuse a token where the view does not declare, in ``scopes``, a scope for the method that the token includes.
+    """Refuse a token whose scope does not include the one that the view's ``scopes`` declares for the method.
 
-    A method without a declared scope is refused to every token. A person in a browser is not limited.
+    No token may use a method without a declared scope. A person in a browser has no such limit.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         token, method = request.auth, "GET" if request.method == "HEAD" else str(request.method)
-        if not isinstance(token, ApiToken) or method not in view.allowed_methods:  # the latter is answered with 405
+        if not isinstance(token, ApiToken) or method not in view.allowed_methods:  # an unknown method gets 405
             return True
         needed = Scope.READ if method == "OPTIONS" else getattr(view, "scopes", {}).get(method)
-        self.message = f"This token has the scope {token.scope}. This needs a token with the scope {needed}."
+        self.message = f"This token has the scope {token.scope}. Use a token with the scope {needed}."
         return needed is not None and token.allows(needed)
 
 
@@ -62,5 +62,5 @@ class TokenScheme(OpenApiAuthenticationExtension):
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        described = "A token of the account page. Each operation names the scope that it needs in x-token-scope."
+        described = "A token from the account page. x-token-scope of each operation is the scope that it needs."
         return {"type": "http", "scheme": "bearer", "description": described}

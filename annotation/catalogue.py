@@ -33,15 +33,15 @@ def import_tasks(data: bytes, name: str, *, benchmark_slug: str, benchmark_name:
 
 
 def import_task_list(source: BinaryIO, name: str, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
-    """Load a task list of any length: all of it or nothing. In memory are the task ids and one batch.
+    """Load a task list of any length: all of it or nothing. Memory holds only the task ids and one batch.
 
-    A changed task becomes a new version; the benchmark is made when it is new.
+    A changed task becomes a new version. A new benchmark is created.
     """
     report = ImportReport()
     problems: list[Problem] = []
     records = read_tasks(source, name, problems)
     with transaction.atomic():
-        # All problems are listed; behind the first one nothing more is written.
+        # All problems are listed, but no row is written after the first one.
         good = (record for record in records if not problems)
         _write_tasks(good, benchmark_slug, benchmark_name, report)
         if problems:
@@ -96,7 +96,7 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
 
 
 def _write_batch(benchmark: Benchmark, batch: list[TaskRecord], begun: datetime, report: ImportReport) -> None:
-    """Write tasks of different ids: new versions in bulk, and the key points that known versions lack."""
+    """Write tasks with different ids: new versions in bulk, and missing key points of known versions."""
     known = Task.objects.filter(benchmark=benchmark, external_id__in=[record.task_id for record in batch])
     latest = {task.external_id: task for task in known.order_by("version")}
     unchanged = [record for record in batch if _is_unchanged(latest.get(record.task_id), record)]
@@ -116,7 +116,7 @@ def _write_batch(benchmark: Benchmark, batch: list[TaskRecord], begun: datetime,
 
 
 def _complete_key_points(records: list[TaskRecord], latest: dict[str, Task], begun: datetime) -> None:
-    """Add the key points that the latest versions of the tasks lack."""
+    """Add the missing key points of the latest task versions."""
     stated = KeyPoint.objects.filter(task__in=[latest[record.task_id] for record in records])
     current = stated.filter(accepted_at__isnull=False, retired_at__isnull=True).values_list("task", "text")
     present = set(current)
@@ -152,7 +152,7 @@ def _key_point_texts(texts: Iterable[str]) -> list[str]:
 
 
 def _lock(benchmark: int) -> None:
-    """So that what a freeze takes as the catalogue is all that was there then: times are taken behind this lock."""
+    """Take the lock under which times are recorded, so that a freeze sees every task created before it."""
     Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark)
 
 

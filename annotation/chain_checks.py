@@ -1,8 +1,7 @@
-"""Verify chains of events: short ones whole at every look, long ones by a job, with what is new and shown at a look.
+"""Verify chains of events: a page verifies a short chain in full; a job verifies long ones, a page their new events.
 
-An event is never changed, so a prefix that was verified stays verified unless somebody gets around the triggers of the
-database. The full check that notices this anywhere in a long chain is repeated daily, at the freeze, and when a bundle
-is made or checked.
+Events never change, so a verified prefix stays valid unless somebody bypasses the triggers of the database. A full
+check detects that anywhere in a long chain. It runs daily, at the freeze, and when a bundle is exported or checked.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """``broken`` is the number of the first event that is not as it was. ``checked_at`` is when the whole chain was
-    verified, None before the first time; ``waiting`` counts new events that were not verified yet."""
+    """``broken`` is the number of the first changed event. ``checked_at`` is the time of the last full check, None
+    before the first one. ``waiting`` counts new events that are not verified yet."""
 
     broken: int | None
     checked_at: datetime | None
@@ -33,7 +32,7 @@ class Look:
 
 
 def look(submission: Submission, shown: Sequence[Event]) -> Look:
-    """What is known of a chain; ``shown`` are neighbouring events, newest first, which are verified in any case."""
+    """Return the state of a chain. ``shown`` are consecutive events, newest first, which are always verified."""
     newest = submission.events.order_by("-sequence").first()
     if newest is None or newest.sequence < AT_A_LOOK:
         broken = first_broken(submission.events.order_by("sequence").iterator())
@@ -47,7 +46,7 @@ def look(submission: Submission, shown: Sequence[Event]) -> Look:
 
 
 def check_whole(submission: Submission) -> ChainCheck | None:
-    """Verify a chain from its first event; None where it has none."""
+    """Verify a chain from its first event and return the check; None for a chain without events."""
     last: Event | None = None
     broken: Event | None = None
     for event in submission.events.order_by("sequence").iterator():
@@ -66,7 +65,7 @@ def check_whole(submission: Submission) -> ChainCheck | None:
 
 
 def check_due(seconds: float) -> int:
-    """Verify long chains whose last full check is a day old, for so many seconds; how many."""
+    """Verify long chains whose last full check is a day old, for ``seconds`` at most; return their number."""
     ends, done = monotonic() + seconds, 0
     newest = Event.objects.filter(submission=OuterRef("pk")).order_by("-sequence").values("sequence")[:1]
     due = Q(chain_check=None) | Q(chain_check__checked_at__lt=timezone.now() - DAY)
@@ -80,13 +79,13 @@ def check_due(seconds: float) -> int:
 
 
 def _changed_before(check: ChainCheck) -> int | None:
-    """The checked event, where it is another one now: the chain was rewritten or cut off."""
+    """Return the number of the last checked event if it has changed: the chain was rewritten or shortened."""
     at = Event.objects.filter(submission=check.submission_id, sequence=check.sequence)
     return None if at.filter(hash=check.hash).exists() else check.sequence
 
 
 def _verify_new(check: ChainCheck) -> int | None:
-    """Verify what follows the checked events, as far as a look may take, and remember it."""
+    """Verify the events after the checked ones, at most `AT_A_LOOK`, and store the new position."""
     new = Event.objects.filter(submission=check.submission_id, sequence__gt=check.sequence).order_by("sequence")
     events = list(new[:AT_A_LOOK])
     if not events:

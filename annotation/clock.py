@@ -1,4 +1,4 @@
-"""The database's clock. What decides by time, such as a lease, must not depend on which machine asks."""
+"""The database's clock. Leases and other decisions by time must not depend on the machine that asks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-MEASURED_FOR = 60.0  # seconds; in between the time is counted on, so that most calls need no query
+MEASURED_FOR = 60.0  # seconds; in between the monotonic clock is used, so that most calls need no query
 
 
 @dataclass(frozen=True, slots=True)
 class _Measurement:
-    """The database's time at an instant of the monotonic clock, which no setting of this machine's clock changes."""
+    """The database's time at an instant of the monotonic clock, which does not depend on this machine's date."""
 
     at: float
     time: datetime
@@ -24,11 +24,11 @@ _last: _Measurement | None = None
 
 
 def now() -> datetime:
-    """Return the database's time, give or take half a round trip. SQLite has the clock of this machine.
+    """Return the database's time, exact to half a round trip. SQLite uses the clock of this machine.
 
-    On PostgreSQL it needs a query a minute, outside of what Django counts as one.
+    On PostgreSQL it sends one query a minute, which Django does not count.
     """
-    global _last  # noqa: PLW0603 - one for all threads; two that measure at the same time do no harm
+    global _last  # noqa: PLW0603 - shared by all threads; simultaneous measurements do no harm
     if connection.vendor != "postgresql":
         return timezone.now()
     if _last is None or time.monotonic() - _last.at > MEASURED_FOR:

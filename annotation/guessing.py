@@ -1,6 +1,7 @@
-"""Limits on guessing passwords, wherever one is checked; docs/decisions/0022-limits-on-guessing.md has the reasons.
+"""Limits on guessing passwords, in every form that checks one; docs/decisions/0022-limits-on-guessing.md has the
+reasons.
 
-Failures are rows of the database, which all processes share; no cache is asked.
+Failures are rows of the database, which all processes share; the cache is not used.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from django.http import HttpRequest, HttpResponse
 
 from annotation.models import Person
 
-# Wrong passwords within AXES_COOLOFF_TIME; of one name from one address AXES_FAILURE_LIMIT are allowed.
+# Wrong passwords within AXES_COOLOFF_TIME. AXES_FAILURE_LIMIT is the limit for one name from one address.
 MOST_OF_ADDRESS = 100
 MOST_OF_ACCOUNT = 50
 COOKIE_AGE = 180 * 24 * 3600  # seconds
 
 
 class Limits(AxesDatabaseHandler):
-    """The handler of AXES_HANDLER: beside the limit on (name, address), one on each of the two alone.
+    """Handler of AXES_HANDLER: adds limits for the name alone and the address alone to the limit for both.
 
-    A browser in which the person has signed in before is not subject to the latter: strangers can use up both limits.
+    The added limits do not apply to a browser in which the person has signed in before, because strangers can reach
+    them.
     """
 
     def is_locked(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
@@ -47,12 +49,12 @@ def _failures(attempts: Any) -> int:
 
 
 def confirms_password(request: HttpRequest, password: str) -> bool:
-    """Return whether this is the password of the signed-in person; a wrong one counts like one at the sign-in."""
+    """Return whether this is the password of the signed-in person. A wrong one counts as at the sign-in."""
     return authenticate(request, username=request.user.get_username(), password=password) is not None
 
 
 def remember_browser(response: HttpResponse, person: Person) -> None:
-    """Let the browser prove later that the person has signed in with it, until their password changes."""
+    """Set a cookie that proves a sign-in of the person in this browser. It is valid until their password changes."""
     value = _signer(person).sign(str(person.pk))
     response.set_cookie(
         _cookie(person), value, COOKIE_AGE, secure=settings.SESSION_COOKIE_SECURE, httponly=True, samesite="Lax"
@@ -60,7 +62,7 @@ def remember_browser(response: HttpResponse, person: Person) -> None:
 
 
 def is_known_browser(request: HttpRequest, name: str | None) -> bool:
-    """Return whether the person of this user name has signed in with this browser before."""
+    """Return whether the person with this user name has signed in with this browser before."""
     person = Person.objects.filter(username=name or "").first()
     try:
         return person is not None and bool(

@@ -14,7 +14,7 @@ from annotation import arrivals, chain_checks, changes, ingest, screenshots, sig
 from annotation.models import Screenshot, Submission, Upload
 from annotation.records import ImportReport, Problem
 
-CHECK_SECONDS = 30.0  # of the check of the store in one job
+CHECK_SECONDS = 30.0  # that one job spends on the check of the store
 SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are told by it
 
 
@@ -60,7 +60,7 @@ def prepare_pictures(submission_id: int) -> None:
     """Make the pictures of a new submission, and compare neighbours, before anybody waits for them."""
     shown = Screenshot.objects.filter(steps__trajectory__submission=submission_id).distinct()
     for screenshot in shown.order_by("pk").iterator():
-        with suppress(screenshots.DamagedFile):  # its page says so
+        with suppress(screenshots.DamagedFile):  # the trajectory page shows this
             screenshots.prepare(screenshot)
     changes.make(submission_id)
 
@@ -90,13 +90,13 @@ def prune_images() -> None:
 
 @shared_task
 def check_store() -> None:
-    """Every few minutes, a part of the weekly pass over all stored files: a worker does other work in between."""
+    """Every few minutes, do a part of the weekly pass over all stored files. A worker does other jobs in between."""
     store_checks.proceed_weekly(settings.STORE_CHECK_BYTES_PER_SECOND, CHECK_SECONDS)
 
 
 @shared_task
 def check_chains() -> None:
-    """Every few minutes, verify long chains that were never checked in full, or a day ago."""
+    """Every few minutes, verify long chains that were never checked in full, or not for a day."""
     chain_checks.check_due(CHECK_SECONDS)
 
 

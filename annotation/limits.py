@@ -15,6 +15,6 @@ def too_large(file: Any, limit: int | None = None) -> str:
 
 
 def task_file_too_large(file: Any) -> str:
-    """As `too_large`, for a task list, or rows of which the tasks are taken: 256 MiB unless the setting differs."""
+    """Like `too_large`, for a task list or rows with tasks: 256 MiB with the default setting."""
     says = too_large(file, settings.WEBVERDICT_MAX_UPLOAD_BYTES // 16)
-    return says and f"{says} The command import_tasks reads larger ones."
+    return says and f"{says} Use the command import_tasks for larger files."

@@ -1,4 +1,4 @@
-"""Django's administration, for the operators of the instance alone."""
+"""Django's administration, only for operators of the instance."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class OperatorSite(AdminSite):
     """Named in `annotation.apps.OperatorAdminConfig`."""
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Return whether this is a superuser: what maintainers of the instance may do is on pages of its own."""
+        """Return whether the user is a superuser. Maintainers have their own pages."""
         return bool(request.user.is_active and request.user.is_superuser)
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Send strangers to the sign-in, which has the limits on guessing, and refuse everybody else."""
+        """Redirect anonymous users to the sign-in page, which limits guesses, and refuse everybody else."""
         if request.user.is_authenticated and not self.has_permission(request):
             raise PermissionDenied("Only operators of the instance may open the administration.")
         home = reverse("admin:index")

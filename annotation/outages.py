@@ -1,4 +1,4 @@
-"""Tell an outage (a server that is away, a full disk) from an error of our own."""
+"""Distinguish an outage (a server that does not answer, a full disk) from our own errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AWAY_IN_SQLITE = {
 
 
 class Outage(Enum):
-    """What is unavailable: HTTP status, seconds for Retry-After, what happened, and what to do."""
+    """An unavailable service: HTTP status, seconds for Retry-After, title and advice."""
 
     DATABASE = (
         HTTPStatus.SERVICE_UNAVAILABLE,
@@ -54,7 +54,7 @@ class Outage(Enum):
 
 
 def find_outage(error: BaseException | None) -> Outage | None:
-    """Return the outage that ``error``, or what caused it, reports; None for any other error."""
+    """Return the outage that ``error`` or one of its causes reports; None for any other error."""
     return next((outage for each in _causes(error) if (outage := _outage(each)) is not None), None)
 
 

@@ -19,7 +19,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Refused(Exception):
-    """What was sent cannot be taken (400), or what is asked for is not ready (409); ``problems`` say why.
+    """The request cannot be accepted (400), or the result is not ready (409); ``problems`` are the reasons.
 
     ``retry_after`` (seconds, 0 for none) is when the same request may succeed.
     """

@@ -19,7 +19,7 @@ from annotation.models.states import FINAL, State, with_state
 
 AT_WORK = timedelta(minutes=10)  # the desk reports every 20 seconds; reading a long page may take minutes
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
-LEAST_MEASURED = 1 / 6  # hours; a rate over less is a wild number
+LEAST_MEASURED = 1 / 6  # hours; a rate over less time varies too much
 OPENED = "opened, undecided"  # beside the states: an adjudicator has it
 SLOT_STATES = ("open", "held", "filled", "expired")
 
@@ -145,9 +145,9 @@ class AtWork:
 
 
 def at_work(submission: Submission, names: dict[int, str]) -> list[AtWork]:
-    """Who gave a sign of work in the last `AT_WORK`, the latest first; each person once.
+    """Return the people with a sign of work in the last `AT_WORK`, the latest first, each person once.
 
-    A label or a decision is one, too: somebody whose last one was just submitted holds nothing.
+    Labels and decisions are signs of work too: after the last one, a person has no assignment.
     """
     begin = clock.now() - AT_WORK
     active = Activity.objects.filter(trajectory__submission=submission, last_at__gte=begin)

@@ -258,7 +258,7 @@ PATHS: tuple[Term, ...] = (
     Term("not_comparable", "Not comparable", "I could not do the task, or the site has changed since."),
 )
 
-NOT_COMPARABLE = "not_comparable"  # of `PATHS`: the annotator could not do the task, so there are no steps to count
+NOT_COMPARABLE = "not_comparable"  # one of `PATHS`: the annotator could not do the task, so has no steps
 
 FAILURE_TYPE_CODES = frozenset(term.code for term in FAILURE_TYPES)
 CAUSE_CODES = frozenset(term.code for term in CAUSES)

@@ -16,7 +16,7 @@ from annotation.models.states import TO_ADJUDICATE, State, with_waiting
 from annotation.records import Verdict
 
 PRESSED_TWICE = timedelta(seconds=3)
-MOST_CHOICES = 50  # others who open trajectories at the same moment may be as many
+MOST_CHOICES = 50  # as many people may open trajectories at the same moment
 
 
 def candidates(person: Any, submission: Submission) -> QuerySet[Trajectory]:
@@ -125,7 +125,7 @@ def to_adjudicate(submission: Submission) -> list[Any]:
 
 
 class _Waiting(NamedTuple):
-    """The columns of `with_waiting` that the order depends on, with the names that `kind_of` and `since` expect."""
+    """The columns of `with_waiting` that decide the order, with the names that `kind_of` and `since` expect."""
 
     pk: int
     position: int
@@ -143,7 +143,7 @@ class _Waiting(NamedTuple):
 def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> list[Trajectory]:
     """What an adjudicator may be given next, best first, of ``kind`` if that is given; somebody may open it by then.
 
-    At most `MOST_CHOICES`: narrow rows of all that waits are streamed, and only the chosen trajectories are loaded.
+    At most `MOST_CHOICES`. Narrow rows of the whole queue are streamed, and only the chosen trajectories are loaded.
     First what nobody has opened, then what they have opened themselves, and last what others hold: whose time has run
     out can be taken over. What they opened this very moment comes before all, so that a button pressed twice opens one.
     """

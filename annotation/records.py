@@ -185,10 +185,10 @@ class LabelContent:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import took, what it refused and why; the same object is shown on the page and written as JSON.
+    """The outcome of an import: accepted and rejected parts with reasons, for the page and as JSON.
 
-    ``valid`` lists what passed every check and was left out only because something else was rejected. ``rows`` counts
-    labels, of which a task has several.
+    ``valid`` lists the parts that passed every check and were left out only because others were rejected. ``rows``
+    counts labels; a task has several.
     """
 
     accepted: list[str] = field(default_factory=list)

@@ -1,9 +1,9 @@
-"""Save files and the rows that name them; where that fails, delete the files at once.
+"""Save files and the rows that name them; if that fails, delete the files at once.
 
-Originals are named by their content, so that imports share them. An import that finds a file in the store names it in
-a row only later. Therefore everybody who saves holds a shared lock until the rows are committed, and files are deleted
-under the exclusive lock. While that is held, nobody is between finding a file and naming it, so a file without a row is
-of no use to anybody. docs/decisions/0027-files-of-failed-imports.md says why this is safe.
+Originals are named by their content, so imports share them. An import that finds a file in the store names it in a row
+only later. So every process that saves files holds a shared lock until its rows are committed, and files are deleted
+under the exclusive lock. While a process holds it, no other process is between finding a file and naming it, so no
+process needs a file without a row. docs/decisions/0027-files-of-failed-imports.md has the details.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ logger = logging.getLogger(__name__)
 KEY = 0x57565F66696C6573  # of the advisory lock in PostgreSQL
 POLL_SECONDS = 0.2
 START_SECONDS = 600.0  # deleting the files of a large import from S3 takes minutes
-DELETE_SECONDS = 60.0  # waits for imports under way; on a full disk they fail soon
+DELETE_SECONDS = 60.0  # waits for running imports; on a full disk they fail soon
 
 Acquire = Callable[[], bool]
 
 
 @contextmanager
 def saving(*, start_within: float = START_SECONDS, delete_within: float = DELETE_SECONDS) -> Iterator[None]:
-    """Delete what `screenshots.keep_bytes` and `keep_file` saved inside, and no row names, when an exception leaves.
+    """If the block raises, delete the files that `screenshots.keep_bytes` and `keep_file` saved in it and no row names.
 
-    Commit the rows inside. Raises TimeoutError, before anything is saved, while the files of others are being deleted.
-    What cannot be deleted within ``delete_within`` seconds is left to `screenshots.prune`.
+    Commit the rows inside the block. Raises TimeoutError, before anything is saved, if another process deletes files
+    for too long. `screenshots.prune` deletes later what cannot be deleted within ``delete_within`` seconds.
     """
-    if screenshots.saved.get() is not None:  # the outermost one commits
+    if screenshots.saved.get() is not None:  # the outermost block commits
         yield
         return
     digests: set[str] = set()
@@ -66,7 +66,7 @@ def _delete(digests: set[str], seconds: float) -> None:
 
 @contextmanager
 def _lock(*, exclusive: bool, seconds: float) -> Iterator[None]:
-    # Polls, since a waiting exclusive lock would make PostgreSQL queue all new shared ones behind it.
+    # Polling: PostgreSQL queues new shared locks behind a waiting exclusive one.
     until = monotonic() + seconds
     with _locking(exclusive) as acquire:
         while not acquire():
@@ -82,7 +82,7 @@ def _locking(exclusive: bool) -> AbstractContextManager[Acquire]:
 
 @contextmanager
 def _advisory(exclusive: bool) -> Iterator[Acquire]:
-    """A lock of the session that also commits the rows: when the session is lost, the rows cannot be committed."""
+    """Lock in the session that also commits the rows: if the session is lost, the rows cannot be committed either."""
     suffix = "" if exclusive else "_shared"
     is_locked = False
 
@@ -98,7 +98,7 @@ def _advisory(exclusive: bool) -> Iterator[Acquire]:
             try:
                 _call(f"pg_advisory_unlock{suffix}")
             except Error:
-                connection.close()  # and the lock ends with the session
+                connection.close()  # ends the session and so the lock
 
 
 def _call(function: str) -> bool:
@@ -109,7 +109,7 @@ def _call(function: str) -> bool:
 
 @contextmanager
 def _flock(exclusive: bool) -> Iterator[Acquire]:
-    """A lock for SQLite, whose processes share a machine. It needs no disk space and ends with its process."""
+    """Lock for SQLite, whose processes share a machine. It needs no disk space and ends with its process."""
     folder = Path(settings.MEDIA_ROOT)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

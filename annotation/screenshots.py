@@ -34,7 +34,7 @@ RENEWED_AFTER = timedelta(hours=6)  # well below the day that `prune` leaves to 
 WEBP_MAX_SIDE = 16_383  # a limit of the WebP format
 LFS_POINTER = b"version https://git-lfs"
 CHUNK = 1 << 20  # bytes of a stored file in memory while its digest is computed
-SEAL = 32  # bytes of SHA-256 behind a cached rendition, over what is before them
+SEAL = 32  # bytes; the SHA-256 at the end of a cached rendition covers the bytes before it
 WRITING = ".writing-"  # begins the names of local files that do not have all of their bytes yet
 
 # What a store raises when it is full or gone. The errors of S3 have no common ancestor, and are no OSError.
@@ -42,7 +42,7 @@ STORE_ERRORS = (OSError, BotoCoreError, ClientError, Boto3Error, RetriesExceeded
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 
-# Digests of what was saved so far, in a block of `saving.saving`.
+# Digests of the files saved so far in a block of `saving.saving`.
 saved: ContextVar[set[str] | None] = ContextVar("saved", default=None)
 
 Decode = Callable[[], Image.Image]  # so that several pictures can be made from one decoding
@@ -59,8 +59,8 @@ class Rendition(StrEnum):
 WIDTHS = {Rendition.THUMBNAIL: 240, Rendition.DISPLAY: 1600}
 TILE = (200, 108)  # of a sheet: twice what the strip shows, for screens with small pixels
 SHEET_STEPS = 20
-PLACEHOLDER = (960, 600)  # pixels of what is shown in place of a damaged screenshot
-DAMAGED = "This screenshot is damaged.\nThe stored file is not\nthe one that was imported."
+PLACEHOLDER = (960, 600)  # size in pixels of the image that replaces a damaged screenshot
+DAMAGED = "This screenshot is damaged.\nThe stored file differs\nfrom the imported one."
 JUDGE_BOX = (2048, 8000)  # no endpoint uses more pixels a side; what is larger is scaled to fit
 JUDGE_QUALITY = 75  # Pillow's default, which the published judges were given
 THUMBNAIL_HEIGHT = 180  # thumbnails show the top of a tall page
@@ -97,7 +97,7 @@ class AtomicFileSystemStorage(FileSystemStorage):
     """Local storage in which a file has all of its bytes or does not exist, whatever is killed in between."""
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
-        """Return ``name``: of two imports that save one original at once, none writes it under another name."""
+        """Return ``name`` unchanged, so that simultaneous imports of one original write the same file."""
         return name
 
     def _save(self, name: str, content: File) -> str:
@@ -143,7 +143,7 @@ def _decode(data: bytes) -> Image.Image:
     except Exception as error:  # a decoder fed with hostile bytes may raise nearly anything
         raise ScreenshotError(
             "screenshot_not_an_image",
-            "cannot be decoded as PNG, JPEG or WebP: it is incomplete, or no image",
+            "cannot be decoded as PNG, JPEG or WebP: it is incomplete or not an image",
         ) from error
     return image
 
@@ -164,7 +164,7 @@ def store(data: bytes, facts: ImageFacts) -> Screenshot:
 
 
 def keep_bytes(sha256: str, data: bytes) -> None:
-    """Write ``data`` under its digest unless it is there undamaged; an old file is made young again.
+    """Write ``data`` under its digest unless an intact file is there; its modification time is set to now.
 
     What a stopped import has left is as old as that import: `prune` would take it from under the next one.
     """
@@ -179,7 +179,7 @@ def keep_file(sha256: str, file: IO[bytes]) -> None:
 def _keep(sha256: str, content: File) -> None:
     name = _original_name(sha256)
     if (digests := saved.get()) is not None:
-        digests.add(sha256)  # before it is written: a write that fails may have reached an object store
+        digests.add(sha256)  # before the write: a failed write may have reached an object store
     if not default_storage.exists(name):
         default_storage.save(name, content)
         return
@@ -204,7 +204,7 @@ def _renew(name: str, content: File) -> None:
 def original(sha256: str) -> bytes:
     """The original bytes, for evidence and re-export; never served to a browser as they are.
 
-    Raises DamagedFile where they are not what their name says.
+    Raises DamagedFile if the bytes do not match the digest in the name.
     """
     with default_storage.open(_original_name(sha256)) as stream:
         data = bytes(stream.read())
@@ -214,7 +214,7 @@ def original(sha256: str) -> bytes:
 
 
 def open_original(sha256: str) -> BinaryIO:
-    """A stream of the original bytes, which are verified first; DamagedFile where they are damaged."""
+    """Verify the original bytes and return a stream of them; raises DamagedFile."""
     stream = open_unverified(sha256)
     try:
         if _digest(stream)[0] != sha256:
@@ -227,12 +227,12 @@ def open_original(sha256: str) -> BinaryIO:
 
 
 def open_unverified(sha256: str) -> BinaryIO:
-    """A stream of the stored bytes, for callers that compute their digest themselves."""
+    """Return a stream of the stored bytes, for callers that compute the digest themselves."""
     return cast(BinaryIO, default_storage.open(_original_name(sha256), "rb"))
 
 
 def check_original(sha256: str) -> int:
-    """Read a stored original in chunks and return its size in bytes; DamagedFile where it has another digest."""
+    """Read a stored original in chunks and return its size in bytes; raises DamagedFile."""
     with open_unverified(sha256) as stream:
         found, size = _digest(stream)
     if found != sha256:
@@ -284,9 +284,9 @@ def prepare(screenshot: Screenshot) -> None:
 
 
 def _kept(name: str, make: Callable[[], bytes]) -> bytes:
-    """The cached rendition of this name; made and stored where there is none, or where it is damaged.
+    """Return the cached rendition of this name. A missing or damaged one is rendered and stored.
 
-    What an earlier version has cached has no seal: it may be damaged unnoticed, so it is made again.
+    Renditions of earlier versions have no digest, so damage could not be detected: they are rendered again.
     """
     if default_storage.exists(name):
         with default_storage.open(name) as stream:
@@ -302,16 +302,16 @@ def _kept(name: str, make: Callable[[], bytes]) -> bytes:
 
 
 def decoded(sha256: str) -> Image.Image:
-    """Every pixel of the original, as RGB; raises one of `STORE_ERRORS` when the store has lost or damaged it."""
+    """Return the pixels of the original, as RGB; raises one of `STORE_ERRORS` for a missing or damaged file."""
     return _as_rgb(_decode(original(sha256)))
 
 
 def sheet(shown: Sequence[Screenshot | None]) -> tuple[bytes, list[str]]:
     """The thumbnails of neighbouring steps below one another in one WebP, `TILE` each: one request instead of twenty.
 
-    With it the digests of damaged screenshots: their tiles say so, and such a sheet is not cached, because the file
-    may be restored. A step without a screenshot stays empty; at most `SHEET_STEPS`. Raises FileNotFoundError when the
-    store has lost one.
+    Also return the digests of damaged screenshots. Their tiles show a message, and such a sheet is not cached, because
+    the files may be restored. A step without a screenshot stays empty; at most `SHEET_STEPS`. Raises FileNotFoundError
+    when the store has lost one.
     """
     key = hashlib.sha256(" ".join(s.sha256 if s else "-" for s in shown).encode()).hexdigest()
     try:
@@ -322,7 +322,7 @@ def sheet(shown: Sequence[Screenshot | None]) -> tuple[bytes, list[str]]:
 
 
 def placeholder(text: str, size: tuple[int, int] = PLACEHOLDER) -> Image.Image:
-    """A picture that says why there is none."""
+    """Return an image with ``text`` in place of a screenshot."""
     image = Image.new("RGB", size, "#e4e4e4")
     draw = ImageDraw.Draw(image)
     draw.rectangle((0, 0, size[0] - 1, size[1] - 1), outline="#8b0000", width=max(2, size[0] // 100))
@@ -332,7 +332,7 @@ def placeholder(text: str, size: tuple[int, int] = PLACEHOLDER) -> Image.Image:
 
 
 def damaged_picture() -> bytes:
-    """A PNG for browsers in place of a damaged screenshot."""
+    """Return a PNG for browsers in place of a damaged screenshot."""
     return _encode(placeholder(DAMAGED), "PNG")
 
 
@@ -394,7 +394,7 @@ def prune(older_than: timedelta) -> int:
 
 
 def delete_unnamed(digests: Iterable[str]) -> None:
-    """Delete originals that no row names, whatever their age; only safe as `saving` calls it."""
+    """Delete originals that no row names, of any age. Only safe under the exclusive lock of `saving`."""
     for sha256 in digests:
         if not _named(sha256):
             default_storage.delete(_original_name(sha256))

@@ -17,9 +17,9 @@ from django.utils import timezone
 from annotation.models import Person
 
 KEPT = timedelta(days=1)  # of failed sign-ins, which lock for minutes
-USE_GRAIN = timedelta(minutes=10)  # each note is a write of the session
+USE_GRAIN = timedelta(minutes=10)  # each update is a write of the session
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-# In this order: most browsers also name those that they are like.
+# The order matters: most browsers also name the browsers that they imitate.
 BROWSERS = [("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari")]
 SYSTEMS = [("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows")]
 SYSTEMS += [("Mac OS", "macOS"), ("Linux", "Linux")]
@@ -34,7 +34,7 @@ def attempts_of(person: Person, model: Any = AccessAttempt) -> QuerySet:
 
 @dataclass(frozen=True)
 class ListedSession:
-    """A session as its person sees it; without times and device where it began before these were recorded."""
+    """A session on the account page. Sessions of earlier versions have no times and no device."""
 
     device: str
     signed_in_at: datetime | None
@@ -43,7 +43,7 @@ class ListedSession:
 
 
 class UseOfSessions:
-    """Middleware that notes when a session was last used, at most every `USE_GRAIN`."""
+    """Middleware that records the last use of a session, at most every `USE_GRAIN`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -57,20 +57,20 @@ class UseOfSessions:
 
 
 def describe_session(request: HttpRequest) -> None:
-    """Note in a new session with what it began, and when."""
+    """Record device and start time in a new session."""
     request.session["device"] = device_of(request.META.get("HTTP_USER_AGENT", ""))
     request.session["signed_in_at"] = request.session["used_at"] = timezone.now().isoformat()
 
 
 def device_of(user_agent: str) -> str:
-    """Return browser and system, as far as the header tells: "Firefox on Linux"."""
+    """Return browser and system from the header, such as "Firefox on Linux"."""
     browser = next((name for mark, name in BROWSERS if mark in user_agent), "Unknown browser")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "unknown system")
     return f"{browser} on {system}"
 
 
 def listed_sessions(request: HttpRequest) -> list[ListedSession]:
-    """Return the sessions of who asks, the one used last first; those that ended are left out."""
+    """Return the current sessions of the signed-in person, the one used last first."""
     listed = []
     for row in sessions_of(request.user):
         if row.expire_date > timezone.now():

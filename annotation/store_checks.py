@@ -1,6 +1,7 @@
-"""Compare stored files with their SHA-256: those of a submission before an export, or the whole store in passes.
+"""Compare stored files with their SHA-256: the files of a submission before an export, or the whole store.
 
-A pass reads every original that a row names, in the order of the digests, and can be interrupted and continued.
+A pass over the store reads every original that a row names, in the order of the digests. It can be interrupted and
+continued.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ SAYS = {
     MISSING: "is missing from the image store",
 }
 RESTORE = "Restore the file {name} from a backup, or import a package that contains it again."
-AT_ONCE = 200  # files between two times that a pass is saved, and in one query
-SAVED_EVERY = 10.0  # seconds after which a pass is saved in any case
+AT_ONCE = 200  # files in one query, and between two saves of a pass
+SAVED_EVERY = 10.0  # seconds between two saves of a pass at most
 READERS = 4  # files read at the same time for an export
-MOST_PLACES = 10  # that are named of one file
+MOST_PLACES = 10  # listed for one file
 WEEK = timedelta(days=7)
-SILENT = timedelta(minutes=10)  # a pass without a heartbeat for so long has lost its process
+SILENT = timedelta(minutes=10)  # without a heartbeat for this long, the process of a pass counts as dead
 
 Progress = Callable[[int, int], None]
 
 
 class Place(NamedTuple):
-    """Where a stored file is used; ``name`` such as "screenshot of step 3"."""
+    """A use of a stored file; ``name`` is such as "screenshot of step 3"."""
 
     sha256: str
     submission: int
@@ -49,7 +50,7 @@ class Place(NamedTuple):
 
 
 def check_file(sha256: str) -> tuple[str | None, int]:
-    """`DAMAGED`, `MISSING` or None for a stored original, and how many bytes were read of an intact one."""
+    """Return `DAMAGED`, `MISSING` or None for a stored original, and the size of an intact one in bytes."""
     try:
         return None, screenshots.check_original(sha256)
     except screenshots.DamagedFile:
@@ -59,7 +60,7 @@ def check_file(sha256: str) -> tuple[str | None, int]:
 
 
 def record_damage(bad: Collection[str], good: Collection[str] = ()) -> None:
-    """Mark screenshots by their digests as damaged, and take the mark from those that are intact."""
+    """Mark the screenshots with the digests ``bad`` as damaged, and clear the mark of those in ``good``."""
     if bad:
         Screenshot.objects.filter(sha256__in=bad, damaged_at=None).update(damaged_at=timezone.now())
     if good:
@@ -70,22 +71,22 @@ def record_damage(bad: Collection[str], good: Collection[str] = ()) -> None:
 
 
 def check_submission(submission: Submission, only: Collection[str] | None = None) -> list[Problem]:
-    """Read the stored files of a submission; a problem for each place of one that is damaged or missing.
+    """Read the stored files of a submission and return a problem for each use of a damaged or missing one.
 
-    ``only`` limits it to these digests: an export checks what it contains.
+    ``only`` limits the check to these digests: an export checks the files that it contains.
     """
     digests = {place.sha256 for place in submission_places(submission)} if only is None else only
     return problems_of(submission, find_bad(digests))
 
 
 def problems_of(submission: Submission, bad: Mapping[str, str]) -> list[Problem]:
-    """A problem for each place of these files in the submission; ``bad`` as `find_bad` has it."""
+    """Return a problem for each use of these files in the submission; ``bad`` is a result of `find_bad`."""
     places = submission_places(submission) if bad else []
     return [_problem(place, bad[place.sha256]) for place in places if place.sha256 in bad]
 
 
 def find_bad(digests: Collection[str]) -> dict[str, str]:
-    """`DAMAGED` or `MISSING` by digest, for those of these stored files that are; screenshots are marked."""
+    """Return `DAMAGED` or `MISSING` by digest for the bad ones of these files, and mark screenshots."""
     ordered = sorted(digests)
     with ThreadPoolExecutor(READERS) as readers:
         kinds = [kind for kind, _ in readers.map(check_file, ordered)]
@@ -97,7 +98,7 @@ def find_bad(digests: Collection[str]) -> dict[str, str]:
 
 
 def submission_places(submission: Submission) -> list[Place]:
-    """Every place of a stored file in a submission, covered screenshots too, in the order of the submission."""
+    """Return every use of a stored file in a submission, including redacted screenshots, in the submission's order."""
     steps = Step.objects.filter(trajectory__submission=submission, screenshot__isnull=False)
     files = Attachment.objects.filter(trajectory__submission=submission, withheld=False)
     found = [*_steps(steps.order_by("trajectory__position", "index"))]
@@ -132,13 +133,13 @@ def _attachments(files: Any) -> Iterator[Place]:
 
 
 def start() -> StoreCheck:
-    """A new pass from the first file."""
+    """Create a pass that begins at the first file."""
     total = sum(rows.count() for rows in _named(""))
     return StoreCheck.objects.create(started_at=timezone.now(), total=total)
 
 
 def unfinished() -> StoreCheck | None:
-    """The newest pass, where it has not come to its end."""
+    """Return the newest pass if it is not finished."""
     newest = StoreCheck.objects.first()
     return newest if newest is not None and newest.finished_at is None else None
 
@@ -150,10 +151,10 @@ def last_finished() -> StoreCheck | None:
 def proceed(
     check: StoreCheck, *, rate: int, seconds: float | None = None, progress: Progress = lambda done, total: None
 ) -> bool:
-    """Continue a pass to its end, or for so many seconds; whether it is finished.
+    """Continue a pass to its end, or for ``seconds``; return whether it is finished.
 
-    ``rate`` is how many bytes are read in a second at most, 0 for no limit. Raises one of `screenshots.STORE_ERRORS`
-    where the store is away: what was saved until then stays.
+    ``rate`` limits the bytes read per second; 0 means no limit. Raises one of `screenshots.STORE_ERRORS` if the store
+    does not answer; the progress until then is saved.
     """
     ends = inf if seconds is None else monotonic() + seconds
     while batch := _next_batch(check.position):
@@ -190,7 +191,7 @@ def _proceed(check: StoreCheck, batch: list[str], rate: int, ends: float) -> Non
 
 
 def take(check: StoreCheck) -> bool:
-    """Whether the caller may work on a pass: exactly one process does."""
+    """Claim a pass for this process; return False if another process works on it."""
     now = timezone.now()
     free = StoreCheck.objects.filter(Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - SILENT), pk=check.pk)
     check.heartbeat_at = now
@@ -198,7 +199,7 @@ def take(check: StoreCheck) -> bool:
 
 
 def proceed_weekly(rate: int, seconds: float) -> None:
-    """For a periodic job: continue the pass for so many seconds, or start one a week after the last was started."""
+    """For a periodic job: continue the pass for ``seconds``, or start a new one a week after the last start."""
     check = unfinished()
     if check is None:
         newest = StoreCheck.objects.first()
@@ -213,7 +214,7 @@ def proceed_weekly(rate: int, seconds: float) -> None:
 
 
 def report(check: StoreCheck) -> dict[str, Any]:
-    """A pass as JSON: what is damaged or missing, each with its first places."""
+    """Return a pass as JSON: its damaged and missing files, each with its first uses."""
     where = places_of([each["sha256"] for each in check.problems])
     return {
         "started_at": check.started_at.isoformat(),
@@ -232,7 +233,7 @@ def report(check: StoreCheck) -> dict[str, Any]:
 
 
 def places_of(digests: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """The first places of each file by its digest: submission, task_id and name."""
+    """Return the first uses of each file by digest: submission, task_id and name."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for sha256 in digests:
         steps = Step.objects.filter(screenshot__sha256=sha256).order_by("trajectory", "index")
@@ -256,7 +257,7 @@ def _next_batch(after: str) -> list[str]:
 
 
 def _named(after: str) -> list[Any]:
-    """The digests behind ``after`` that rows of each kind name, sorted; an audit names some that it does not hold."""
+    """Return the sorted digests after ``after`` that rows name. An audit also names files that it does not have."""
     files = Attachment.objects.filter(sha256__gt=after, withheld=False).order_by("sha256")
     covered = Redaction.objects.filter(redacted__gt=after, submission__audited=False).order_by("redacted")
     shown = Screenshot.objects.filter(sha256__gt=after).order_by("sha256")

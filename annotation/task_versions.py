@@ -12,7 +12,7 @@ from annotation.records import Problem, TrajectoryRecord
 
 
 class TaskVersions:
-    """The task versions of a benchmark by task id, the latest first; with a ``task_id`` only those of that task."""
+    """The task versions of a benchmark by task id, the latest first; ``task_id`` limits them to one task."""
 
     def __init__(self, benchmark: Benchmark, task_id: str = "") -> None:
         self.versions: dict[str, list[Task]] = {}
@@ -24,7 +24,7 @@ class TaskVersions:
             self.newest[base_task_id(task_id)] = task_id
 
     def match(self, record: TrajectoryRecord) -> tuple[Task | None, list[Problem], list[Problem]]:
-        """Return the version that was judged (the one with the same text, else the latest), problems and warnings."""
+        """Return the version that was judged (with the same text, else the latest), problems and warnings."""
         problems, warnings = self._check_folder(record)
         versions = self.versions.get(record.task_id)
         if versions is None:
@@ -39,16 +39,16 @@ class TaskVersions:
         return versions[0], problems, [*warnings, differs]
 
     def find_outdated(self, task: Task) -> list[Problem]:
-        """Return what replaces a task of the benchmark now; ``where`` is its id."""
+        """Return a problem for each newer version or successor of a task; ``where`` is its id."""
         return [
             *self._check_replaced(task.external_id, task.external_id),
             *self._check_outdated(task, task.external_id),
         ]
 
     def _check_folder(self, record: TrajectoryRecord) -> tuple[list[Problem], list[Problem]]:
-        """Return a problem when the folder is named after another task, a warning for any other name.
+        """Return a problem if the folder has the id of another task as its name, and a warning for any other name.
 
-        A trajectory at the top of its package has no folder of its own.
+        A trajectory at the top level of its package has no folder.
         """
         folder = record.folder.rpartition("/")[2]
         if folder in ("", record.task_id):
@@ -57,7 +57,7 @@ class TaskVersions:
         says = f"The folder {printable(folder)} holds the result of task {record.task_id}"
         if folder in self.versions:
             return [Problem("folder_of_other_task", f"{says}. Rename the folder or correct the task_id.", where)], []
-        return [], [Problem("folder_name_differs", f"{says}; folders are named after their task.", where)]
+        return [], [Problem("folder_name_differs", f"{says}. Name the folder after its task.", where)]
 
     def _check_replaced(self, task_id: str, where: str) -> list[Problem]:
         newest = self.newest[base_task_id(task_id)]
@@ -84,7 +84,7 @@ class TaskVersions:
 
 
 def find_outdated_tasks(submission: Submission) -> list[Problem]:
-    """Return each task of a submission that has a newer text or a newer, dated id by now, in its order."""
+    """Return a problem for each task of a submission with a newer text or a dated successor, in its order."""
     versions = TaskVersions(submission.benchmark)
     trajectories = submission.trajectories.select_related("task").order_by("position")
     found = [problem for trajectory in trajectories for problem in versions.find_outdated(trajectory.task)]
@@ -92,7 +92,7 @@ def find_outdated_tasks(submission: Submission) -> list[Problem]:
 
 
 def find_mixed_versions(records: Iterable[TrajectoryRecord]) -> list[tuple[str, Problem]]:
-    """Return a problem for each trajectory of a task that another one does by an older or newer, dated id."""
+    """Return a problem for each trajectory whose task is also in the package under its undated or dated id."""
     by_task: dict[str, list[TrajectoryRecord]] = {}
     for record in records:
         by_task.setdefault(base_task_id(record.task_id), []).append(record)
@@ -108,6 +108,6 @@ def _mixed_versions(record: TrajectoryRecord, versions: Iterable[TrajectoryRecor
     others = listing([other.task_id for other in versions if other is not record])
     message = (
         f"The package also has {others}, another version of task {printable(record.task_id)}. A submission has one "
-        "trajectory for each task: remove the others."
+        "trajectory for each task. Remove the others."
     )
     return Problem("task_versions_mixed", message, f"{record.folder}/result.json: task_id")

@@ -70,7 +70,7 @@ class ProblemSchema(AutoSchema):
 
 
 class Metadata(SimpleMetadata):
-    """What OPTIONS answers. Unlike that of the framework it needs no object to describe a PUT."""
+    """The answer to OPTIONS. Unlike the framework's, it needs no object to describe a PUT."""
 
     def determine_actions(self, request: Any, view: Any) -> dict[str, Any]:
         methods = {"PUT", "POST"} & set(view.allowed_methods)
@@ -80,7 +80,7 @@ class Metadata(SimpleMetadata):
 class View(GenericAPIView):
     """A view of the API. ``filters`` declares the query parameters; any other one is refused, not ignored.
 
-    ``scopes`` declares the scope that a token needs for each method; without it no token is accepted.
+    ``scopes`` declares the scope that a token needs for each method. A view without it accepts no token.
     """
 
     scopes: Mapping[str, Scope] = {}
@@ -90,7 +90,7 @@ class View(GenericAPIView):
     filters: type[serializers.Serializer] | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse a body that would be held in memory as a whole; the files of a form go to the disk."""
+        """Refuse a large body that would be in memory as a whole; the files of a form go to the disk."""
         super().initial(request, *args, **kwargs)
         length = int(request.META.get("CONTENT_LENGTH") or 0)
         if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not str(request.content_type).startswith("multipart/"):

@@ -68,7 +68,7 @@ class ReportSerializer(serializers.Serializer):
     valid = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="What passed every check, where all was refused because of the rest.",
+        help_text="Parts that passed every check but were not imported, because others were rejected.",
     )
     rejected = RejectedSerializer(many=True)
     warnings = WarningSerializer(many=True)

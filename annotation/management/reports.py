@@ -29,7 +29,7 @@ def read_input(path: Path) -> bytes:
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that is read in parts, whatever its size."""
+    """Open a file of any size for reading in parts."""
     try:
         with path.open("rb") as source:
             yield source
@@ -89,9 +89,9 @@ def finish(
     kept: bool = True,
     dry_run: bool = False,
 ) -> None:
-    """Write the report and print the outcome; exit 1 when nothing was kept because something was refused.
+    """Write the report and print the outcome; exit 1 if nothing was imported because something was rejected.
 
-    ``accepted`` counts what was accepted, with its noun: "31 labels of 11 tasks".
+    ``accepted`` is the accepted number with its noun: "31 labels of 11 tasks".
     """
     if file is not None:
         try:

@@ -65,10 +65,10 @@ class Event(models.Model):
 
 
 class ChainCheck(models.Model):
-    """How far the chain of a submission was verified: up to the event ``sequence``, whose hash is ``hash``.
+    """Progress of verifying a submission's chain: verified up to the event ``sequence`` with the hash ``hash``.
 
-    ``checked_at`` is when the chain was last read from its first event; ``broken`` the number of the event at which it
-    was found to be broken then.
+    ``checked_at`` is the time of the last check from the first event; ``broken`` is the number of the first broken
+    event in that check.
     """
 
     submission = models.OneToOneField(Submission, on_delete=models.CASCADE, related_name="chain_check")
@@ -145,9 +145,9 @@ def append(
 
 
 def first_broken(events: Iterable[Event], previous: str = GENESIS, sequence: int = 0) -> Event | None:
-    """The first event whose hash, link or number is wrong; None when the chain holds. In order of sequence.
+    """Return the first event with a wrong hash, link or number, or None. ``events`` are in order of sequence.
 
-    ``previous`` is the hash before the first of them, ``sequence`` the number that it must have.
+    ``previous`` is the hash before the first event, ``sequence`` the number that the first event must have.
     """
     for event in events:
         if event.sequence != sequence or event.previous != previous or event.hash != event.computed_hash():

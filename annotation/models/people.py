@@ -18,9 +18,9 @@ TOKEN_PREFIX = "wv_"  # noqa: S105 - the recognisable beginning of a token, not 
 
 
 class PasswordWay(StrEnum):
-    """How a password was set; the text is what events say."""
+    """How a password was set, as events record it."""
 
-    FIRST = "first"  # of a new account, or by an invitation
+    FIRST = "first"  # for a new account, or with an invitation
     OWN = "own"  # by the person, who knew the old one
     LINK = "link"
     ADMINISTRATION = "administration"
@@ -36,8 +36,8 @@ class Person(AbstractUser):
     carries a pseudonym of a submission that came in an evidence bundle.
     """
 
-    # How a password that is saved came about, and who did it; each place that knows sets these (`workflow.passwords`).
-    password_way: PasswordWay = PasswordWay.COMMAND  # unless a place says otherwise
+    # The way and the actor of the next password change. Code that sets passwords sets these (see `workflow.passwords`).
+    password_way: PasswordWay = PasswordWay.COMMAND  # the default for code that does not set it
     password_actor: Person | None = None
 
     stand_in = models.BooleanField(default=False, db_default=False)
@@ -50,7 +50,7 @@ class Person(AbstractUser):
         return self.username
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save; a new password and what follows from it (`workflow.passwords`) are one transaction."""
+        """Save. A new password and its consequences (`workflow.passwords`) are one transaction."""
         with transaction.atomic():
             adding, reported = self._state.adding, self._password is not None
             if adding:
@@ -63,14 +63,15 @@ class Person(AbstractUser):
 
     def set_unusable_password(self) -> None:
         super().set_unusable_password()
-        self._password = ""  # a change like any other: without this, Django would not report it
+        self._password = ""  # without this, Django would not report the change
 
 
 def lock_with_operators(person: Person) -> list[Person]:
-    """Lock, in the caller's transaction, the person and everybody who runs the instance, and return them.
+    """Lock the person and all operators of the instance in the caller's transaction, and return them.
 
-    Whoever appends to the chain of the instance about a person holds these locks, so two of them cannot do it at once.
-    Without the key: events of theirs, written under the lock of a submission, would wait for us and we for it.
+    Code that appends an event about a person to the instance's chain holds these locks, so only one process does at a
+    time. The locks exclude the key: otherwise events of these people, written under a submission's lock, could cause a
+    deadlock.
     """
     running = Q(is_superuser=True, is_active=True)
     locked = Person.objects.select_for_update(no_key=True, of=("self",)).filter(running | Q(pk=person.pk))
@@ -78,7 +79,7 @@ def lock_with_operators(person: Person) -> list[Person]:
 
 
 class Scope(models.TextChoices):
-    """What a token may do. Each scope includes those before it."""
+    """The rights of a token. Each scope includes those before it."""
 
     READ = "read", "read"
     WRITE = "write", "write: also upload, import, redact and run judges"
@@ -86,7 +87,7 @@ class Scope(models.TextChoices):
 
 
 DEFAULT_LIFETIME, LONGEST_LIFETIME = 90, 365  # days
-MOST_TOKENS = 20  # usable ones of one person
+MOST_TOKENS = 20  # usable tokens of one person
 
 
 class ApiToken(models.Model):
@@ -124,7 +125,7 @@ class ApiToken(models.Model):
 
     @classmethod
     def issue(cls, person: Person, name: str, scope: str, days: int = DEFAULT_LIFETIME) -> tuple[ApiToken, str]:
-        """Create a token; the second value is the token itself, which is stored nowhere."""
+        """Create a token. The second value is the token itself, which is not stored."""
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         fields = {"name": name, "scope": scope, "lifetime_days": days}
         return cls.objects.create(person=person, digest=cls.digest_of(token), **fields), token

@@ -158,7 +158,7 @@ class Trajectory(models.Model):
 class Screenshot(models.Model):
     """An image by its content: ``sha256`` of the original bytes. Sizes in pixels and bytes.
 
-    ``damaged_at`` is when the stored file was found to be damaged or missing; null again once it is found intact.
+    ``damaged_at`` is the time of the check that found the file damaged or missing. An intact file resets it to null.
     """
 
     sha256 = models.CharField(max_length=64, unique=True)
@@ -175,9 +175,9 @@ class Screenshot(models.Model):
 class StoreCheck(models.Model):
     """A pass over all stored originals, in the order of their SHA-256; see `annotation.store_checks`.
 
-    ``position`` is the last digest that was checked; ``files`` and ``size`` (bytes) count what was read, of ``total``
+    ``position`` is the last digest that was checked; ``files`` and ``size`` (bytes) count the files read, of ``total``
     files. ``problems`` are objects with the keys sha256 and kind ("damaged" or "missing"). ``heartbeat_at`` is null
-    while nobody is working on the pass.
+    while no process works on the pass.
     """
 
     started_at = models.DateTimeField()

@@ -24,7 +24,7 @@ APPEND_ONLY = {
     "annotation_informedrevision": "OLD.decided_at IS NOT NULL",
 }
 
-# By table, the column that may be filled in once, and the columns that may be changed with it.
+# By table: the column that may be set once, and the columns that may change with it.
 FILLED_ONCE: dict[str, tuple[str, ...]] = {}
 
 SLOTS = {

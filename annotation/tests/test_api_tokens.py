@@ -122,7 +122,7 @@ def test_refusal_names_the_scope_that_is_needed(people: People) -> None:
     answer = script(ApiToken.issue(people["mira"], "script", "read")[1]).post("/api/v1/uploads")
 
     assert answer["Content-Type"] == "application/problem+json"
-    assert answer.json()["detail"] == "This token has the scope read. This needs a token with the scope write."
+    assert answer.json()["detail"] == "This token has the scope read. Use a token with the scope write."
 
 
 def test_method_that_does_not_exist_is_405_for_every_scope(people: People) -> None:

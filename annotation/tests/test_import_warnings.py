@@ -40,7 +40,7 @@ def test_image_whose_name_states_another_type_is_accepted_with_a_warning(shops: 
 
     ((task_id, warning),) = report.warnings
     assert (task_id, warning.code) == ("task_0000", "screenshot_type_differs")
-    assert warning.message == "The type in the name is not that of the content: 0001.png is image/jpeg."
+    assert warning.message == "The suffix of the name does not match the content: 0001.png is image/jpeg."
     assert warning.where == "task_0000/trajectory/0001.png"
     assert sorted(Screenshot.objects.values_list("media_type", flat=True)) == ["image/jpeg", "image/png", "image/png"]
 

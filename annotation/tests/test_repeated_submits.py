@@ -53,7 +53,7 @@ def test_submit_of_another_label_is_refused_with_a_code(client, people, held, ch
 
     assert refused.status_code == 409
     assert refused.json() == {
-        "message": "You have already submitted a label for this trajectory; revise it instead.",
+        "message": "You have already submitted a label for this trajectory. Revise it instead.",
         "code": "label_submitted",
     }
     assert Label.objects.get().verdict == 1
@@ -62,7 +62,7 @@ def test_submit_of_another_label_is_refused_with_a_code(client, people, held, ch
 def test_submit_of_what_a_revision_has_replaced_is_refused(people, held):
     workflow.submit(people["alice"], held, testing.content(held))
     workflow.revise(people["alice"], held, testing.content(held, 0), "Missed the range.")
-    with pytest.raises(Conflict, match="revise it instead"):
+    with pytest.raises(Conflict, match="Revise it instead"):
         workflow.submit(people["alice"], held, testing.content(held))
 
 

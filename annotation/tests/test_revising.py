@@ -101,13 +101,13 @@ def unchanged(trajectory, **fields):
 @pytest.mark.parametrize("blanks", [{}, {"reasoning": " The steps show it.\r\n"}])
 def test_unchanged_revision_is_refused(client, submission, people, blanks):
     testing.label(people["alice"], first(submission))
-    with pytest.raises(Incomplete, match="Change something to revise it"):
+    with pytest.raises(Incomplete, match="This revision changes nothing"):
         workflow.revise(people["alice"], first(submission), testing.content(first(submission)), "Changed my mind.")
     client.force_login(people["alice"])
     address = reverse("revise", args=[first(submission).pk])
     answer = client.post(address, unchanged(first(submission), **blanks))
     assert answer.status_code == 400
-    assert "This is your label as it stands." in answer.content.decode()
+    assert "This revision changes nothing." in answer.content.decode()
     assert "Cancel revision" in answer.content.decode()
     assert [label.revision for label in access.own_labels(people["alice"], first(submission))] == [1]
 

@@ -411,7 +411,7 @@ def test_a_window_that_is_older_than_the_label_leaves_no_draft_behind(
     draft = workflow.save_draft(alice, held, {"reasoning": "old words"}, 0)
     workflow.submit(alice, held, testing.content(held))
 
-    with pytest.raises(workflow.Conflict, match="Your label is in"):
+    with pytest.raises(workflow.Conflict, match="already submitted your label"):
         workflow.save_draft(alice, held, {"reasoning": "old words"}, draft.version)
     assert not Draft.objects.exists()
 

@@ -26,7 +26,7 @@ from annotation.views.answers import Request, act, page, scripted
 from annotation.workflow import passwords
 
 MOST_PHRASES = 50  # of one person: more is no menu
-TOLD = timedelta(days=14)  # every sign-in tells for so long: one sign-in may be that of whoever set the password
+TOLD = timedelta(days=14)  # duration of the notice; the first sign-in may be that of the person who set the password
 WAYS = {
     PasswordWay.LINK: "with a link that an operator created",
     PasswordWay.ADMINISTRATION: "by an operator in the administration",
@@ -52,7 +52,7 @@ class SignIn(LoginView):
 
 
 class Join(PasswordResetConfirmView):
-    """The link of an invitation, or for a forgotten password: whoever holds it sets the password and is signed in."""
+    """The link of an invitation or for a forgotten password. Its holder sets the password and is signed in."""
 
     template_name = "registration/join.html"
     success_url = reverse_lazy("start")
@@ -69,10 +69,10 @@ class Join(PasswordResetConfirmView):
 
 
 def _tell_of_passwords(request: HttpRequest) -> None:
-    """Tell who signs in that somebody else set their password lately: whoever did could act as them."""
+    """Show a notice to a person whose password another person set lately and who could thus act as them."""
     for event in passwords.changes_by_others(cast(Person, request.user).pk).filter(at__gt=timezone.now() - TOLD):
         when, how = f"{event.at:%Y-%m-%d %H:%M} UTC", WAYS[event.payload["way"]]
-        what_to_do = "If you did not ask for that, tell the maintainers of your submissions."
+        what_to_do = "If you did not ask for this, contact the maintainers of your submissions."
         messages.warning(request, f"Your password was set {how} on {when}. {what_to_do}")
 
 
@@ -123,7 +123,7 @@ def change_password(request: Request) -> HttpResponse:
 
 
 def forgotten_password(request: HttpRequest) -> HttpResponse:
-    """Whom to ask for a link: this instance sends no e-mail."""
+    """Explain how to get a link: this instance sends no e-mail."""
     return render(request, "registration/forgotten_password.html", {"days": settings.PASSWORD_RESET_TIMEOUT // 86_400})
 
 
@@ -138,7 +138,7 @@ def sign_out_everywhere(request: Request) -> HttpResponse:
 
 @act
 def make_token(request: Request) -> HttpResponse:
-    """Create a token; it is in this answer and nowhere else."""
+    """Create a token and show it once."""
     form = TokenForm(request.POST)
     token = _issue_token(request.user, form) if form.is_valid() else None
     if token is None:
@@ -149,7 +149,7 @@ def make_token(request: Request) -> HttpResponse:
 
 
 def _issue_token(person: Person, form: TokenForm) -> str | None:
-    """Return a new token, or None, with an error in the form, where the person has enough of them."""
+    """Return a new token, or None with an error in the form if the person has `MOST_TOKENS`."""
     with transaction.atomic():
         Person.objects.select_for_update().get(pk=person.pk)
         if sum(token.is_usable for token in access.tokens_of(person)) >= MOST_TOKENS:
@@ -176,7 +176,7 @@ def add_phrase(request: Request) -> HttpResponse:
         return JsonResponse(_phrases(request, form), status=200 if form.is_valid() else 400)
     if not form.is_valid():
         return _account(request, phrase_form=form, status=400)
-    messages.success(request, "The phrase is kept.")
+    messages.success(request, "Phrase saved.")
     return redirect("account")
 
 

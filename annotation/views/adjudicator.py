@@ -151,7 +151,7 @@ def decide(request: Request, pk: int) -> HttpResponse:
 def leave(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
     workflow.leave_adjudication(request.user, found)
-    say_of_task(request, "Trajectory returned to the queue, your draft is saved: {}", found.task)
+    say_of_task(request, "Trajectory returned to the queue. Your draft is saved: {}", found.task)
     return redirect("adjudicate", found.submission_id)
 
 

@@ -31,7 +31,7 @@ class Request(HttpRequest):
 
 
 def say_of_task(request: HttpRequest, sentence: str, task: Task) -> None:
-    """Show a message in which ``{}`` is the start of the task's text."""
+    """Show a message; ``{}`` is replaced by the start of the task's text."""
     messages.success(request, format_html(sentence, format_html('<bdi class="agent">{}</bdi>', task.short_text)))
 
 

@@ -1,4 +1,4 @@
-"""The answer to an error that no view handled. It reads neither the session nor the database: both may be away."""
+"""Answers to errors that no view handled. They use neither session nor database, which may be unavailable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = ("text/html", MEDIA_TYPE, "application/json")
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Return 503 or 507 with Retry-After for an outage, and 500 for anything else, as a page or problem details."""
-    outage = find_outage(sys.exc_info()[1])  # Django calls this while it handles the error, also one of a middleware
+    outage = find_outage(sys.exc_info()[1])  # Django calls this while it handles the error
     status = outage.status if outage else HTTPStatus.INTERNAL_SERVER_ERROR
     response = _details(outage, status) if _is_program(request) else _page(outage, status)
     if outage:
@@ -32,7 +32,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Return 404 as problem details below /api/, and a page elsewhere, as `bad_request` and `forbidden` do."""
     if _is_of_api(request):
-        return _problem(HTTPStatus.NOT_FOUND, "There is no such address.")
+        return _problem(HTTPStatus.NOT_FOUND, "This address does not exist. Check its spelling.")
     return defaults.page_not_found(request, exception)
 
 
@@ -44,7 +44,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_of_api(request):
-        return _problem(HTTPStatus.FORBIDDEN, "This is not allowed.")
+        return _problem(HTTPStatus.FORBIDDEN, "You may not do this. Check your role, or the scope of your token.")
     return defaults.permission_denied(request, exception)
 
 
@@ -57,7 +57,7 @@ class LongAddresses:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if len(request.get_full_path()) <= LONGEST_ADDRESS:
             return self.get_response(request)
-        says = f"The address of the request is too long. It can have {LONGEST_ADDRESS} characters."
+        says = f"The address of the request is too long. Use at most {LONGEST_ADDRESS} characters."
         if _is_of_api(request):
             return _problem(HTTPStatus.REQUEST_URI_TOO_LONG, says)
         return HttpResponse(says, status=HTTPStatus.REQUEST_URI_TOO_LONG, content_type="text/plain")
@@ -77,7 +77,7 @@ def _is_program(request: HttpRequest) -> bool:
 
 
 def _details(outage: Outage | None, status: HTTPStatus) -> HttpResponse:
-    detail = f"{outage.title}. {outage.advice} {SAFE}" if outage else "Something broke on our side; the log says what."
+    detail = f"{outage.title}. {outage.advice} {SAFE}" if outage else "Server error. Try again later."
     return _problem(status, detail)
 
 

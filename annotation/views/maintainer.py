@@ -144,7 +144,7 @@ def _said(event: Event, hidden: frozenset[str]) -> list[tuple[str, str]]:
 
 
 def _word(value: Any) -> str:
-    """Return a value of JSON as people write it, without brackets and quotation marks."""
+    """Format a JSON value without brackets and quotation marks."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The operator's page: the state of what is stored, for superusers."""
+"""The page *Operation* for superusers: state of the stored files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_SHOWN = 200
 
 @page
 def operator(request: Request) -> HttpResponse:
-    """The last check of all stored files, and the one that is running."""
+    """Show the last check of all stored files, and the running one."""
     access.require_superuser(request.user)
     last = store_checks.last_finished()
     problems = last.problems[:MOST_SHOWN] if last else []

@@ -54,14 +54,14 @@ def invite(request: Request, pk: int) -> HttpResponse:
 
 @act
 def invite_again(request: Request, pk: int, person_pk: int) -> HttpResponse:
-    """A new link for somebody who has not joined yet or, created by an operator, has forgotten the password."""
+    """Create a link for a person who has not joined yet, or (operators only) has forgotten the password."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     access.require_creator(request.user)
     person = _member(found, person_pk).person
     if person.erased_at is not None:
         raise workflow.Conflict("This person was erased and cannot take part again.")
     if not passwords.may_create_link(request.user, person):
-        raise workflow.Conflict(f"{person} has joined already. Only an operator can create a link for a new password.")
+        raise workflow.Conflict(f"{person} has already joined. Ask an operator to create a link for a new password.")
     return _people(request, found, invited=person, link=_join_link(request, person))
 
 

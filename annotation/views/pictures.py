@@ -25,9 +25,9 @@ MOST_STEPS = 60  # compared in one request: some 20 ms each where the job has no
 
 
 def from_store(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """A file out of the store, for somebody who is signed in: 404 when it is lost or damaged, 503 when it is away.
+    """Serve a stored file to a signed-in person: 404 if it is lost or damaged, 503 if the store does not answer.
 
-    A damaged screenshot is answered with a picture that says so.
+    For a damaged screenshot, an image with a message is served.
     """
 
     @wraps(view)
@@ -124,7 +124,7 @@ def attachment(request: HttpRequest, pk: int, attachment_pk: int) -> HttpRespons
 
 
 def _unavailable(outage: Outage) -> HttpResponse:
-    """In plain text: an image is not shown as a page."""
+    """Answer in plain text: the browser expects an image, not a page."""
     headers = {"Retry-After": str(outage.retry_after), "Cache-Control": "no-store"}
     return HttpResponse(f"{outage.title}. Try again.", status=outage.status, content_type="text/plain", headers=headers)
 

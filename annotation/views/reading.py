@@ -20,7 +20,7 @@ from annotation.records import AttachmentKind
 logger = logging.getLogger(__name__)
 LONGEST_TEXT = 200_000  # characters of a page that are shown
 TEXT, PICTURE = "text", "picture"
-DAMAGED = "The stored list of these pages is damaged; ask the operator to restore it."
+DAMAGED = "The stored list of these pages is damaged. Ask the operator to restore it."
 AWAY = "The store does not hand out the kept pages; reload to try again."
 
 

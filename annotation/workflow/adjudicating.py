@@ -100,7 +100,7 @@ def leave_adjudication(person: Any, trajectory: Trajectory) -> None:
 def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudication:
     """Make the deciding verdict of an adjudication that the person has opened.
 
-    The same decision again changes nothing and returns the one that stands: the answer to the first request may have
+    The same decision again changes nothing and returns the stored one: the answer to the first request may have
     been lost.
     """
     with locked(trajectory) as (row, submission):
@@ -127,7 +127,7 @@ def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudi
 
 
 def _standing(person: Any, trajectory: Trajectory) -> Adjudication | None:
-    """The person's decision, where it is the latest and nobody was asked to decide again."""
+    """Return the person's decision if it is the latest and the trajectory was not reopened since."""
     latest = trajectory.adjudications.order_by("-revision").first()
     theirs = latest is not None and latest.decided_at is not None and latest.adjudicator_id == person.pk
     return latest if theirs and state_of(trajectory) is not State.REOPENED else None

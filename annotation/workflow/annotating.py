@@ -49,9 +49,9 @@ from annotation.workflow.ground import (
 from annotation.workflow.informed import STANDS, has_looked
 from annotation.workflow.training import gives_work, takes_labels
 
-ALREADY_SUBMITTED = "You have already submitted a label for this trajectory; revise it instead."
+ALREADY_SUBMITTED = "You have already submitted a label for this trajectory. Revise it instead."
 FIXED = "This label can no longer be revised."
-UNCHANGED = "This is your label as it stands. Change something to revise it, or leave it as it is."
+UNCHANGED = "This revision changes nothing. Change the label, or cancel the revision."
 AHEAD_LEASE = timedelta(minutes=10)  # how long the next trajectory waits for somebody who is about to submit
 
 
@@ -138,7 +138,7 @@ def hold_again(person: Any, trajectory: Trajectory) -> Assignment:
         not_frozen(submission)
         assignment = row.assignments.filter(annotator=person).first() or _resume(member, row)
         if assignment.lease_expires_at is None:
-            raise Conflict("Your label is in; there is nothing to hold.", LABEL_SUBMITTED)
+            raise Conflict("You have already submitted your label, so you need no reservation.", LABEL_SUBMITTED)
         return _renewed(assignment)
 
 
@@ -164,7 +164,7 @@ def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note
     """Make the person's label. It needs an assignment; a lease that ran out is no obstacle while the slot is free.
 
     ``flag_note`` (None for no flag) flags it in the same transaction: a moment later it might be final already.
-    The same label again changes nothing and returns the one that is in: the answer to the first may have been lost.
+    The same label again changes nothing and returns the stored one: the answer to the first may have been lost.
     """
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ANNOTATOR)
@@ -188,7 +188,7 @@ def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note
 def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: str) -> Label:
     """Correct the person's own label while it is still blind: before an adjudication was opened or a draw made.
 
-    The same revision again changes nothing and returns the one that is in, as in `submit`.
+    The same revision again changes nothing and returns the stored one, as in `submit`.
     """
     with locked(trajectory) as (row, submission):
         member = active_member(person, submission, Role.ANNOTATOR)
@@ -204,8 +204,8 @@ def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: s
             raise Conflict(STANDS)
         if was_there_at_a_draw(row):
             raise Conflict(FIXED)
-        # Before the state: what is refused anyway must not tell, without any trace, whether somebody has opened the
-        # trajectory. That holds for an incomplete form and for the label as it is.
+        # Before the state: a refused request leaves no trace, so its answer must not reveal whether somebody has opened
+        # the trajectory. This concerns incomplete forms and unchanged labels.
         reason = given_reason(reason, "a revision")
         complete(row, content, Role.ANNOTATOR)
         if unchanged:
@@ -301,14 +301,14 @@ def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
 
 
 def _latest(assignment: Assignment | None) -> Label | None:
-    """The label that fills a slot; None where none is in."""
+    """Return the submitted label of a slot, or None."""
     if assignment is None or assignment.lease_expires_at is not None:
         return None
     return assignment.labels.order_by("-revision").first()
 
 
 def _is_flagged(member: Membership, trajectory: Trajectory, note: str | None) -> bool:
-    """Whether a flag that was asked for is there; true where none was."""
+    """Return whether the requested flag exists; true if none was requested."""
     return note is None or Flag.objects.filter(trajectory=trajectory, annotator=member.person).exists()
 
 

@@ -47,11 +47,11 @@ def extend_lease(person: Any, trajectory: Trajectory) -> datetime | None:
     return now + lease() if running.update(lease_expires_at=now + lease()) else None
 
 
-LABEL_SUBMITTED = "label_submitted"  # code of a refusal: the person's own label is in, perhaps from another window
+LABEL_SUBMITTED = "label_submitted"  # code of a refusal: the person has submitted a label, perhaps in another window
 
 
 class Conflict(Exception):
-    """The state does not allow it (HTTP 409); the message says what to do instead, ``code`` names it for scripts."""
+    """The state does not allow the action (HTTP 409). ``message`` has advice, ``code`` is for scripts."""
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -195,7 +195,7 @@ def decision_fields(content: LabelContent) -> dict[str, Any]:
 
 
 def has_content(decision: Label | Adjudication, content: LabelContent) -> bool:
-    """Whether a decision says just this; line ends and blanks around a text make no difference."""
+    """Return whether a decision has this content, ignoring line ends and surrounding blanks."""
     fields = decision_fields(content)
     if isinstance(decision, Adjudication):
         fields |= {"criterion": content.criterion}
@@ -212,7 +212,7 @@ def has_content(decision: Label | Adjudication, content: LabelContent) -> bool:
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """A browser sends a line end as CR LF, a script as LF."""
+    """Normalise texts: a browser sends line ends as CR LF, a script as LF."""
     return {
         name: value.replace("\r\n", "\n").strip() if isinstance(value, str) else value for name, value in fields.items()
     }

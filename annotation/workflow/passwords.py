@@ -1,4 +1,4 @@
-"""Which passwords are accepted, and what follows from a new one, however it was set."""
+"""Password rules, links for new passwords, and events for passwords that other people set."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from annotation.models.events import append
 from annotation.models.people import PasswordWay, lock_with_operators
 from annotation.workflow.ground import lock_submission
 
-SHORTEST_REST = 10  # characters of a password beside the person's names; the least length of a password
+SHORTEST_REST = 10  # characters of a password without the person's names; also the minimum length
 
 
 class PersonalPassword(UserAttributeSimilarityValidator):
-    """Entry of AUTH_PASSWORD_VALIDATORS: refuses a password that is little more than a name of its person.
+    """Entry of AUTH_PASSWORD_VALIDATORS: refuses a password that adds too little to a name of the person.
 
     Django's own validator compares whole texts: `dave123456` is 57% like `dave`, below any sensible bound. Django
     also reports every saved password to it, in the transaction of the save.
@@ -46,15 +46,15 @@ class PersonalPassword(UserAttributeSimilarityValidator):
 
 
 def revoke_tokens(person: Person) -> None:
-    """Revoke the person's tokens: whoever knew the old password may have created one."""
+    """Revoke the person's tokens: somebody who knew the old password may have created one."""
     ApiToken.objects.filter(person=person, revoked_at__isnull=True).update(revoked_at=timezone.now())
 
 
 def may_create_link(actor: Person, person: Person) -> bool:
-    """Return whether ``actor`` may create a link with which a password for ``person`` is set.
+    """Return whether ``actor`` may create a link that sets a password for ``person``.
 
-    For somebody who has joined only an operator may: the link opens everything that the person takes part in. Until
-    then it is an invitation, by whoever invites people.
+    Only an operator may do this for a person who has joined, because the link gives access to all their submissions.
+    For other people it is an invitation, which every maintainer of the instance may create.
     """
     if person.erased_at is not None or person.stand_in or not person.is_active:
         return False
@@ -66,11 +66,11 @@ def has_joined(person: Person) -> bool:
 
 
 def create_link_token(actor: Person, person: Person) -> str:
-    """Return the token of a link that works once, for PASSWORD_RESET_TIMEOUT. For somebody who has joined, the link
-    is recorded in the chain of the instance and of every open submission that they belong to.
+    """Return the token of a link that works once, for PASSWORD_RESET_TIMEOUT. If the person has joined, the link is
+    recorded in the chain of the instance and of every open submission with the person as a member.
     """
     if not may_create_link(actor, person):
-        raise PermissionDenied("Only an operator of the instance may create a link for somebody who has joined.")
+        raise PermissionDenied("This person has joined. Ask an operator of the instance for a link.")
     if has_joined(person):
         with transaction.atomic():
             lock_with_operators(person)
@@ -81,7 +81,7 @@ def create_link_token(actor: Person, person: Person) -> str:
 
 
 def _record_change(person: Person) -> None:
-    """Record that somebody else set the person's password; the caller's save has locked what is needed."""
+    """Record that another person set the password. The caller's save holds the locks."""
     way, actor = person.password_way.value, person.password_actor
     append(None, "password_set", actor=actor, person=person.pk, way=way)
     for submission, member in _open_parts(person):
@@ -89,7 +89,7 @@ def _record_change(person: Person) -> None:
 
 
 def record_since_freeze(submission: Submission, frozen_at: datetime) -> None:
-    """Record, in a submission that is reopened, whose passwords others set while it was frozen."""
+    """Record, in a reopened submission, the passwords that other people set while it was frozen."""
     for member in submission.memberships.order_by("pk"):
         for event in changes_by_others(member.person_id).filter(at__gt=frozen_at).order_by("sequence"):
             way = event.payload["way"]
@@ -97,15 +97,15 @@ def record_since_freeze(submission: Submission, frozen_at: datetime) -> None:
 
 
 def changes_by_others(person_pk: int) -> QuerySet[Event]:
-    """Return the events of the instance about passwords of this person that somebody else set, newest first."""
+    """Return the instance's events about passwords of this person that other people set, newest first."""
     about = Event.objects.filter(submission__isnull=True, kind="password_set", payload__person=person_pk)
     return about.order_by("-sequence")
 
 
 def _open_parts(person: Person) -> Iterator[tuple[Submission, str]]:
-    """Lock each open submission that the person has, or had, a role in, and yield it with their pseudonym.
+    """Lock each open submission with a current or earlier role of the person, and yield it with their pseudonym.
 
-    A member who was deactivated counts too: they can be let in again.
+    This includes deactivated members, because they can be reactivated.
     """
     parts = Membership.objects.filter(person=person, submission__audited=False).order_by("submission")
     for part in parts:

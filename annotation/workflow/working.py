@@ -40,10 +40,10 @@ def save_draft(
         Trajectory.objects.select_for_update(no_key=True, of=("self",)).get(pk=trajectory.pk)
         now = timezone.now()
         draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
-        # Another window has submitted since: what this one shows is older than the label.
+        # Another window has submitted since, so this window is older than the label.
         is_older = not revising or (draft is None and version > 0)
         if is_older and _is_in(person, trajectory):
-            raise Conflict("Your label is in; revise it to change it.", LABEL_SUBMITTED)
+            raise Conflict("You have already submitted your label. Revise it instead.", LABEL_SUBMITTED)
         if draft is not None and draft.version != version and draft.content != content:
             raise StaleDraft(draft)
         if draft is None:

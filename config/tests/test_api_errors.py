@@ -43,7 +43,7 @@ def problem(answer: Any, status: int) -> str:
 
 @pytest.mark.parametrize("path", ["", "v2/submissions", "v1", "nowhere", "v1/submissions/", "schema/", "v1/a/b/c"])
 def test_address_that_is_not_there_is_told_as_problem_details(root: Client, path: str) -> None:
-    assert "no such address" in problem(root.get(f"/api/{path}"), 404)
+    assert "This address does not exist" in problem(root.get(f"/api/{path}"), 404)
     problem(Client().get(f"/api/{path}"), 401)
 
 

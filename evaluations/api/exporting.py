@@ -103,6 +103,6 @@ class Nowhere(APIView):
     schema = None
 
     def get(self, request: Request, rest: str) -> Response:
-        raise Http404("There is no such address in the API.")
+        raise Http404("This address does not exist in the API. Check its spelling.")
 
     post = put = patch = delete = head = get

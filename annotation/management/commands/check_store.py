@@ -24,7 +24,7 @@ class Command(BaseCommand):
             type=int,
             default=settings.STORE_CHECK_BYTES_PER_SECOND,
             metavar="BYTES",
-            help="read at most so many bytes per second, 0 for no limit (default: STORE_CHECK_BYTES_PER_SECOND)",
+            help="limit in bytes per second, 0 for no limit (default: STORE_CHECK_BYTES_PER_SECOND)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -32,11 +32,11 @@ class Command(BaseCommand):
             raise CommandError("--rate must be 0 or more.", returncode=2)
         check = (store_checks.unfinished() if options["resume"] else None) or store_checks.start()
         if not store_checks.take(check):
-            raise CommandError("A worker is on this check at the moment; try again later, or leave out --resume.")
+            raise CommandError("A worker is running this check. Try again later, or omit --resume.")
         try:
             store_checks.proceed(check, rate=options["rate"], progress=self._progress if _watched() else _silent)
         except screenshots.STORE_ERRORS as error:
-            raise CommandError(f"The image store does not answer: {error}. Continue with --resume.") from error
+            raise CommandError(f"The image store does not answer: {error}. Continue later with --resume.") from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted. Continue with --resume.") from None
         finally:
@@ -71,4 +71,4 @@ def _watched() -> bool:
 
 
 def _silent(done: int, total: int) -> None:
-    """In a pipe nobody watches."""
+    """Print nothing if the output is not a terminal."""
