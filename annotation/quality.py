@@ -6,13 +6,14 @@ verdicts is given from `ENOUGH` trajectories on, so that it tells nothing about 
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from annotation.models import Flag, KnownAnswer, Label, Membership, Release, Step, Submission
 from annotation.models.states import State, final_verdict, with_state
@@ -20,6 +21,7 @@ from annotation.models.states import State, final_verdict, with_state
 ENOUGH = 5
 FAST = 3  # a label made in less than this part of the usual time is worth a look
 SEEN = 2  # so is one for which fewer than this part of the steps were opened
+AT_ONCE = 2000  # rows in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,20 @@ class Share:
         return f"{self.part / self.whole:.0%}"
 
 
-def share(cases: Iterable[bool]) -> Share:
-    """How many of ``cases`` are true, if there are `ENOUGH` of them."""
-    given = list(cases)
-    return Share(len(given), sum(given) if len(given) >= ENOUGH else None)
+@dataclass(slots=True)
+class _Share:
+    """A share while its cases are counted."""
+
+    whole: int = 0
+    part: int = 0
+
+    def add(self, case: bool) -> None:
+        self.whole += 1
+        self.part += case
+
+    def state(self) -> Share:
+        """Return the share, if there are `ENOUGH` cases."""
+        return Share(self.whole, self.part if self.whole >= ENOUGH else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,65 +93,130 @@ class Row:
     released: int
 
 
+class Hints:
+    """Hints as a sequence for pages: 8 bytes for each, and only the rows of a slice are loaded."""
+
+    def __init__(self, submission: Submission, labels: array[int], limit: float | None) -> None:
+        self._submission, self._labels, self._limit = submission, labels, limit
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __iter__(self) -> Iterator[Hint]:
+        return iter(self[:])
+
+    def __getitem__(self, shown: slice) -> list[Hint]:
+        chosen = self._labels[shown]
+        names = dict(self._submission.memberships.values_list("person_id", "pseudonym"))
+        labels = {row.pk: row for row in _rows(Label.objects.filter(pk__in=chosen))}
+        within = Step.objects.filter(trajectory__in={row.trajectory for row in labels.values()})
+        steps = dict(within.order_by().values_list("trajectory").annotate(n=Count("pk")))
+        found = ((label, steps.get(label.trajectory, 0)) for label in (labels[pk] for pk in chosen))
+        return [
+            Hint(
+                pseudonym=names[label.person],
+                trajectory=label.trajectory,
+                task_id=label.task_id,
+                fast=_is_fast(label, self._limit),
+                few=_has_few(label, count),
+                seconds=label.seconds,
+                seen=None if label.seen is None else len(label.seen),
+                steps=count,
+            )
+            for label, count in found
+        ]
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everybody's row and all hints. ``limit`` is the time in seconds below which one is given, None for none yet."""
 
     rows: list[Row]
-    hints: list[Hint]
+    hints: Hints
     limit: float | None
     gold: int
 
 
 def report(submission: Submission) -> Report:
     """The quality of every annotator's labels, former annotators included, in the order of joining."""
-    labels = _first_labels(submission)
-    times = [label["active_seconds"] for label in labels if label["active_seconds"]]
-    limit = median(times) / FAST if len(times) >= ENOUGH else None
+    limit = _limit(submission)
     known = dict(KnownAnswer.objects.filter(trajectory__submission=submission).values_list("trajectory", "verdict"))
-    by_person: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for label in labels:
-        by_person[label["person"]].append(label)
+    tallies: dict[int, _Tally] = defaultdict(_Tally)
+    for label, final, adjudicated, steps in _first_labels(submission):
+        tallies[label.person].add(label, final, adjudicated, steps, known.get(label.trajectory), limit)
     flags, released = _counts(Flag, submission), _counts(Release, submission)
     members = submission.memberships.filter(role=Membership.Role.ANNOTATOR).order_by("joined_at", "pk")
-    rows, hints = [], []
+    rows, hints = [], array("q")
     for member in members:
-        own = by_person[member.person_id]
-        found = [hint for label in own if (hint := _hint(member.pseudonym, label, limit)) is not None]
-        numbers = (len(found), flags.get(member.person_id, 0), released.get(member.person_id, 0))
-        rows.append(_row(member, own, known, *numbers))
-        hints += found
-    return Report(rows, hints, limit, len(known))
+        tally = tallies[member.person_id]
+        rows.append(tally.row(member, flags.get(member.person_id, 0), released.get(member.person_id, 0)))
+        hints += tally.hints
+    return Report(rows, Hints(submission, hints, limit), limit, len(known))
 
 
-def _first_labels(submission: Submission) -> list[dict[str, Any]]:
-    """Every first revision with the steps and the final verdict of its trajectory, in the order of the submission."""
-    final = {row.pk: row for row in with_state(submission.trajectories.all()).values_list(*_FINAL, named=True)}
-    counted = Step.objects.filter(trajectory__submission=submission).order_by().values_list("trajectory")
-    steps = dict(counted.annotate(n=Count("pk")))
-    labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1).order_by(
-        "assignment__trajectory__position"
-    )
-    columns = {"person": "assignment__annotator", "trajectory": "assignment__trajectory"}
-    names = list(columns.values())
-    found = []
-    for row in labels.values(*names, "assignment__trajectory__task__external_id", *_LABEL):
-        trajectory = final[row[columns["trajectory"]]]
-        found.append(
-            {name: row[name] for name in _LABEL}
-            | {name: row[column] for name, column in columns.items()}
-            | {
-                "task_id": row["assignment__trajectory__task__external_id"],
-                "steps": steps.get(trajectory.pk, 0),
-                "final": final_verdict(trajectory),
-                "adjudicated": trajectory.state == State.ADJUDICATED,
-            }
-        )
-    return found
+def _limit(submission: Submission) -> float | None:
+    """Return the median of all times, divided by `FAST`."""
+    timed = _of(submission).filter(active_seconds__gt=0).order_by("active_seconds")
+    times = timed.values_list("active_seconds", flat=True)
+    count = times.count()
+    if count < ENOUGH:
+        return None
+    return median(time for time in times[(count - 1) // 2 : count // 2 + 1] if time is not None) / FAST
 
 
-_FINAL = ("pk", "state", "decided", "lowest")
-_LABEL = ("verdict", "active_seconds", "steps_seen")
+class _Label(NamedTuple):
+    pk: int
+    position: int
+    trajectory: int
+    task_id: str
+    person: int
+    verdict: int
+    seconds: int | None
+    seen: list[int] | None
+
+
+def _of(submission: Submission) -> QuerySet[Label]:
+    return Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
+
+
+def _rows(labels: QuerySet[Label]) -> Iterator[_Label]:
+    of_trajectory = ("position", "pk", "task__external_id")
+    columns = ("pk", *(f"assignment__trajectory__{name}" for name in of_trajectory), "assignment__annotator")
+    rows = labels.values_list(*columns, "verdict", "active_seconds", "steps_seen")
+    return map(_Label._make, rows.iterator(chunk_size=AT_ONCE))
+
+
+def _first_labels(submission: Submission) -> Iterator[tuple[_Label, int | None, bool, int]]:
+    """Yield every first revision with the final verdict, whether it was adjudicated, and the steps of its trajectory.
+
+    Three streams in the order of the submission, so that memory does not grow with it.
+    """
+    trajectories = with_state(submission.trajectories.order_by("position"))
+    states = _InOrder(trajectories.values_list("position", *_FINAL, named=True).iterator(chunk_size=AT_ONCE))
+    counted = Step.objects.filter(trajectory__submission=submission).values_list("trajectory__position")
+    counts = counted.annotate(n=Count("pk")).order_by("trajectory__position")
+    steps = _InOrder(counts.iterator(chunk_size=AT_ONCE))
+    for label in _rows(_of(submission).order_by("assignment__trajectory__position", "pk")):
+        state, count = states.at(label.position), steps.at(label.position)
+        adjudicated = state.state == State.ADJUDICATED
+        yield label, final_verdict(state), adjudicated, 0 if count is None else count[1]
+
+
+class _InOrder:
+    """Rows whose first column is a position, in that order; asked for in that order."""
+
+    def __init__(self, rows: Iterator[Any]) -> None:
+        self._rows = rows
+        self._row = next(rows, None)
+
+    def at(self, position: int) -> Any:
+        """Return the row of the position; None if there is none."""
+        while self._row is not None and self._row[0] < position:
+            self._row = next(self._rows, None)
+        return self._row if self._row is not None and self._row[0] == position else None
+
+
+_FINAL = ("state", "decided", "lowest")
 
 
 def _counts(model: type[Flag] | type[Release], submission: Submission) -> dict[int, int]:
@@ -147,36 +224,64 @@ def _counts(model: type[Flag] | type[Release], submission: Submission) -> dict[i
     return dict(rows.annotate(n=Count("trajectory", distinct=True)))
 
 
-def _row(member: Membership, labels: list[dict[str, Any]], known: dict[int, int], *numbers: int) -> Row:
-    final = [label for label in labels if label["final"] is not None]
-    overturned = share(label["verdict"] != label["final"] for label in final if label["adjudicated"])
-    agreement = share(label["verdict"] == label["final"] for label in final)
-    if overturned.whole and overturned.part is None:
-        agreement = overturned  # nearly all others agree by being unanimous: the difference would be the hidden part
-    opened = [label for label in labels if label["steps_seen"] is not None and label["steps"]]
-    timed = [label for label in labels if label["active_seconds"]]
-    per_step = [t["active_seconds"] / len(t["steps_seen"]) for t in timed if t["steps_seen"]]
-    hints, flags, released = numbers
-    return Row(
-        member,
-        labels=len(labels),
-        agreement=agreement,
-        overturned=overturned,
-        gold=share(label["verdict"] == known[label["trajectory"]] for label in labels if label["trajectory"] in known),
-        seconds=median(t["active_seconds"] for t in timed) if timed else None,
-        seconds_per_step=median(per_step) if per_step else None,
-        seen=sum(len(o["steps_seen"]) for o in opened) / sum(o["steps"] for o in opened) if opened else None,
-        hints=hints,
-        flags=flags,
-        released=released,
-    )
+@dataclass(slots=True)
+class _Tally:
+    """The labels of one annotator while they are counted: 16 bytes for a label with a time, 8 for a hint."""
+
+    labels: int = 0
+    agreement: _Share = field(default_factory=_Share)
+    overturned: _Share = field(default_factory=_Share)
+    gold: _Share = field(default_factory=_Share)
+    seen: int = 0
+    steps: int = 0
+    seconds: array[int] = field(default_factory=lambda: array("q"))
+    per_step: array[float] = field(default_factory=lambda: array("d"))
+    hints: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(
+        self, label: _Label, final: int | None, adjudicated: bool, steps: int, known: int | None, limit: float | None
+    ) -> None:
+        self.labels += 1
+        if final is not None:
+            self.agreement.add(label.verdict == final)
+            if adjudicated:
+                self.overturned.add(label.verdict != final)
+        if known is not None:
+            self.gold.add(label.verdict == known)
+        if label.seen is not None and steps:
+            self.seen += len(label.seen)
+            self.steps += steps
+        if label.seconds:
+            self.seconds.append(label.seconds)
+            if label.seen:
+                self.per_step.append(label.seconds / len(label.seen))
+        if _is_fast(label, limit) or _has_few(label, steps):
+            self.hints.append(label.pk)
+
+    def row(self, member: Membership, flags: int, released: int) -> Row:
+        agreement, overturned = self.agreement.state(), self.overturned.state()
+        if overturned.whole and overturned.part is None:
+            agreement = (
+                overturned  # nearly all others agree by being unanimous: the difference would be the hidden part
+            )
+        return Row(
+            member,
+            labels=self.labels,
+            agreement=agreement,
+            overturned=overturned,
+            gold=self.gold.state(),
+            seconds=median(self.seconds) if self.seconds else None,
+            seconds_per_step=median(self.per_step) if self.per_step else None,
+            seen=self.seen / self.steps if self.steps else None,
+            hints=len(self.hints),
+            flags=flags,
+            released=released,
+        )
 
 
-def _hint(pseudonym: str, label: dict[str, Any], limit: float | None) -> Hint | None:
-    seconds, opened, steps = label["active_seconds"], label["steps_seen"], label["steps"]
-    fast = limit is not None and seconds is not None and seconds < limit
-    few = opened is not None and len(opened) * SEEN < steps
-    if not (fast or few):
-        return None
-    seen = None if opened is None else len(opened)
-    return Hint(pseudonym, label["trajectory"], label["task_id"], fast, few, seconds, seen, steps)
+def _is_fast(label: _Label, limit: float | None) -> bool:
+    return limit is not None and label.seconds is not None and label.seconds < limit
+
+
+def _has_few(label: _Label, steps: int) -> bool:
+    return label.seen is not None and len(label.seen) * SEEN < steps

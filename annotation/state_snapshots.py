@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import Max, QuerySet
+from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 
 from annotation.models import Event, StateSnapshot, Submission, Trajectory
@@ -17,6 +17,7 @@ from annotation.models.states import State, with_state
 
 LARGE = 1000  # trajectories, from which on a snapshot is used: the states of fewer are derived in 0.1 s
 FRESH = timedelta(days=1)
+SPARSE = 4  # positions for each trajectory, from which on bytes for all positions would be a waste
 STORE_AFTER = 200  # events
 BATCH = 500  # trajectories in a query; SQLite has a limit
 # These events name no trajectory and change no state. After any other that names none, all states are derived again.
@@ -27,8 +28,12 @@ _CODES = {state.value: code for code, state in enumerate(_STATES, 1)}  # 0: no t
 
 
 def load_states(submission: Submission) -> bytes | None:
-    """Return the code of the state at each position; None for a submission that is not `LARGE`, or has no events."""
-    if submission.trajectories.count() < LARGE:
+    """Return the code of the state at each position.
+
+    None for a submission that is not `LARGE`, has no events, or has positions far apart, as an audited one may.
+    """
+    found = submission.trajectories.aggregate(size=Count("pk"), last=Max("position"))
+    if found["size"] < LARGE or found["last"] >= SPARSE * found["size"]:
         return None
     head = Event.objects.filter(submission=submission).order_by("-sequence").values("sequence", "hash").first()
     if head is None:
@@ -36,7 +41,7 @@ def load_states(submission: Submission) -> bytes | None:
     snapshot = StateSnapshot.objects.filter(submission=submission).first()
     touched = None if snapshot is None or not _is_usable(snapshot) else _find_touched(snapshot)
     if snapshot is None or touched is None:
-        states = _derive(submission.trajectories.all(), bytearray(_size(submission)))
+        states = _derive(submission.trajectories.all(), bytearray(found["last"] + 1))
         defaults = head | {"states": bytes(states), "computed_at": timezone.now()}
         StateSnapshot.objects.update_or_create(submission=submission, defaults=defaults)
         return bytes(states)
@@ -65,11 +70,6 @@ def _derive(trajectories: QuerySet[Trajectory], states: bytearray) -> bytearray:
     for position, state in rows.iterator(chunk_size=2000):
         states[position] = _CODES[state]
     return states
-
-
-def _size(submission: Submission) -> int:
-    last: int = submission.trajectories.aggregate(last=Max("position"))["last"]
-    return last + 1
 
 
 def _is_usable(snapshot: StateSnapshot) -> bool:

@@ -273,7 +273,7 @@ def test_nobody_is_called_fast_before_five_labels_have_a_time(cast: dict[str, Pe
         label(cast["alice"], bare, position, active_seconds=900)
 
     assert quality.report(bare).limit is None
-    assert quality.report(bare).hints == []
+    assert list(quality.report(bare).hints) == []
 
 
 def test_flags_and_what_was_given_back_are_counted(cast: dict[str, Person], bare: Submission) -> None:

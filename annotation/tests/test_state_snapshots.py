@@ -139,6 +139,13 @@ def test_matrix_lists_the_trajectories_of_a_state_in_their_order(
     assert not list(client.get(reverse("submission", args=[large.pk]), {"state": "flagged"}).context["matrix"])
 
 
+def test_submission_with_positions_far_apart_has_no_snapshot(large: Submission, people: dict[str, Person]) -> None:
+    """A bundle names the positions of an audited submission: one byte for each could be any amount of memory."""
+    large.trajectories.filter(position=11).update(position=2_000_000_000)
+    assert shown(large) == {State.IN_REVIEW: 12}
+    assert not StateSnapshot.objects.exists()
+
+
 def test_small_submission_has_no_snapshot(db: Any) -> None:
     small = testing.bare_submission(3)
     testing.cast(small)

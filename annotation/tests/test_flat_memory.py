@@ -1,0 +1,70 @@
+"""Pages about all trajectories of a submission: what each further trajectory costs in memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from annotation import quality, testing
+from annotation.models import Assignment, Label, Submission
+
+SMALL, LARGE = 200, 1000  # trajectories
+
+
+@pytest.fixture
+def sizes(db: Any) -> list[Submission]:
+    """Two submissions with disputed labels of three people, measured and hasty."""
+    return [disputed(size) for size in (SMALL, LARGE)]
+
+
+def disputed(size: int) -> Submission:
+    submission = testing.bare_submission(size, steps=4, agent=f"Agent of {size}")
+    people = testing.cast(submission)
+    now = timezone.now()
+    rows = list(submission.trajectories.all())
+    for slot, name in enumerate(("alice", "bob", "chen"), 1):
+        held = Assignment.objects.bulk_create(
+            Assignment(trajectory=row, annotator=people[name], slot=slot, claimed_at=now) for row in rows
+        )
+        Label.objects.bulk_create(
+            Label(
+                assignment=one,
+                verdict=slot % 2 + 1,
+                cause="blocked" if slot % 2 else "",
+                reasoning="Seen.",
+                created_at=now,
+                active_seconds=300 + number,
+                steps_seen=[0],
+            )
+            for number, one in enumerate(held)
+        )
+    return submission
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The most bytes that Python held at once during ``work``, beyond what it held before."""
+    work()  # what is loaded once is no growth
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        work()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def bytes_for_each(sizes: list[Submission], work: Callable[[Submission], object]) -> float:
+    small, large = (peak(lambda one=one: work(one)) for one in sizes)  # type: ignore[misc]
+    return (large - small) / (LARGE - SMALL)
+
+
+def test_quality_holds_numbers_of_each_trajectory_and_no_rows(
+    sizes: list[Submission], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three labels: two numbers of 8 bytes for the medians and one for the hint, and what sorting takes."""
+    monkeypatch.setattr(quality, "AT_ONCE", 50, raising=False)
+    assert bytes_for_each(sizes, lambda one: quality.report(one).hints[:50]) < 300
