@@ -50,7 +50,9 @@ class UseOfSessions:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        used_at = _time(request.session.get("used_at")) if request.session.accessed else None
+        if not request.session.accessed or response.status_code >= 500:  # the database may be away: wait for it once
+            return response
+        used_at = _time(request.session.get("used_at"))
         if used_at is not None and timezone.now() - used_at > USE_GRAIN:
             request.session["used_at"] = timezone.now().isoformat()
         return response

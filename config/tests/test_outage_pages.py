@@ -10,14 +10,20 @@ AWAY = """
 import logging
 import config.wsgi
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 call_command("collectstatic", interactive=False, verbosity=0)
 logging.disable(logging.CRITICAL)
+attempts = []
+connect = connection.get_new_connection
+connection.get_new_connection = lambda parameters: attempts.append(1) or connect(parameters)
 
 def ask(address, **headers):
     browser = Client(raise_request_exception=False)
     browser.cookies["sessionid"] = "somebody"
+    attempts.clear()
     answer = browser.get(address, headers=headers)
+    assert len(attempts) <= 1, f"{address} waits {len(attempts)} times for a database that does not answer"
     return answer.status_code, answer.get("Retry-After"), answer["Content-Type"].split(";")[0], answer.content.decode()
 
 print({
