@@ -37,6 +37,7 @@ def now() -> datetime:
 
 
 def _measure() -> _Measurement:
+    connection.close_if_health_check_failed()  # as Django does before each query
     connection.ensure_connection()
     asked_at = time.monotonic()
     with connection.wrap_database_errors:

@@ -1,9 +1,12 @@
 """Leases, take-overs and heartbeats follow the database's clock, whatever the clock of the process says."""
 
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.signals import request_started
+from django.db import connection, connections
 from django.utils import timezone
 
 from annotation import arrivals, clock, testing, uploads, workflow
@@ -46,6 +49,17 @@ def test_the_time_costs_no_query_of_a_page(django_assert_num_queries):
 def test_the_time_is_that_of_the_database(runs_ahead, by):
     runs_ahead(by)
     assert abs(timezone.now() - clock.now()) > timedelta(hours=2)
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+def test_first_question_after_a_restart_of_the_database_is_answered(monkeypatch):
+    monkeypatch.setattr(clock, "_last", None)
+    lost = connection.connection.info.backend_pid
+    with closing(connections.create_connection("default")) as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [lost])
+    request_started.send(sender=None)  # as each request and each job begins: lost connections are noticed from here on
+    assert abs(clock.now() - timezone.now()) < timedelta(minutes=1)
 
 
 @pytest.mark.postgresql
