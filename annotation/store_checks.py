@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation import redactions, screenshots
+from annotation import clock, redactions, screenshots
 from annotation.models import Attachment, Redaction, Screenshot, Step, StoreCheck, Submission
 from annotation.records import Problem
 
@@ -87,13 +87,14 @@ def problems_of(submission: Submission, bad: Mapping[str, str]) -> list[Problem]
 
 def find_bad(digests: Collection[str]) -> dict[str, str]:
     """Return `DAMAGED` or `MISSING` by digest for the bad ones of these files, and mark screenshots."""
+    bad: dict[str, str] = {}
     ordered = sorted(digests)
     with ThreadPoolExecutor(READERS) as readers:
-        kinds = [kind for kind, _ in readers.map(check_file, ordered)]
-    bad = {sha256: kind for sha256, kind in zip(ordered, kinds, strict=True) if kind is not None}
-    for start in range(0, len(ordered), AT_ONCE):
-        some = ordered[start : start + AT_ONCE]
-        record_damage([each for each in some if each in bad], [each for each in some if each not in bad])
+        for start in range(0, len(ordered), AT_ONCE):  # a task waiting in the pool takes 2 kB
+            some = ordered[start : start + AT_ONCE]
+            found = zip(some, readers.map(check_file, some), strict=True)
+            bad |= {sha256: kind for sha256, (kind, _) in found if kind is not None}
+            record_damage([each for each in some if each in bad], [each for each in some if each not in bad])
     return bad
 
 
@@ -186,13 +187,13 @@ def _proceed(check: StoreCheck, batch: list[str], rate: int, ends: float) -> Non
             break
     record_damage(bad, good)
     check.problems += [{"sha256": sha256, "kind": kind} for sha256, kind in bad.items()]
-    check.files, check.size, check.heartbeat_at = check.files + len(bad) + len(good), check.size + read, timezone.now()
+    check.files, check.size, check.heartbeat_at = check.files + len(bad) + len(good), check.size + read, clock.now()
     check.save()
 
 
 def take(check: StoreCheck) -> bool:
     """Claim a pass for this process; return False if another process works on it."""
-    now = timezone.now()
+    now = clock.now()
     free = StoreCheck.objects.filter(Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - SILENT), pk=check.pk)
     check.heartbeat_at = now
     return bool(free.update(heartbeat_at=now))

@@ -9,7 +9,7 @@ from django.core.signals import request_started
 from django.db import connection, connections
 from django.utils import timezone
 
-from annotation import arrivals, clock, testing, uploads, workflow
+from annotation import arrivals, clock, store_checks, testing, uploads, workflow
 from annotation.models import Assignment, Membership, Trajectory, Upload
 from annotation.workflow import Conflict
 
@@ -111,3 +111,12 @@ def test_upload_in_work_is_not_taken_by_a_worker_with_a_fast_clock(people, runs_
     runs_ahead(HOURS)
     assert arrivals.waiting(Upload) == []
     assert arrivals.take(Upload, str(upload.pk)) is None
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db
+def test_check_of_the_store_is_not_taken_by_a_worker_with_a_fast_clock(runs_ahead):
+    check = store_checks.start()
+    assert store_checks.take(check)
+    runs_ahead(HOURS)
+    assert not store_checks.take(check)
