@@ -10,6 +10,7 @@ from rest_framework import serializers
 from evaluations.agreement.results import JUDGES
 from evaluations.cases import Rules
 from evaluations.comparison import Label2
+from evaluations.comparison_tables import NOT_STATED
 
 LABEL_2 = [rule.value for rule in Label2]
 RULES = [rule.value for rule in Rules]
@@ -314,6 +315,7 @@ class ComparisonSerializer(serializers.Serializer):
         help_text="Cases that an adjudicator decided after opening the network evidence, which is what judges of the "
         "scorer network-trace say: there the two are not independent. 0 for judges of other scorers."
     )
+    status_not_stated = Count(help_text=NOT_STATED.explanation)
     rows = AgentRowSerializer(many=True)
     overall = AgentRowSerializer(many=True, help_text="All agents pooled.")
     average = AverageSerializer()
@@ -406,6 +408,7 @@ class JudgeStandingSerializer(serializers.Serializer):
     average = AverageSerializer()
     flips = MeasureSerializer(help_text="How often two repetitions on a case differ; hits: cases in which any do.")
     costs = CostsSerializer()
+    status_not_stated = Count(help_text=NOT_STATED.explanation)
     coverage = ByRuleSerializer(help_text="Of the decided cases those that it has scored.")
     tau = ByRuleSerializer(
         help_text="Kendall's tau-b of the agents' success rates by people and by the judge, on the cases of both."

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from rest_framework import serializers
 
 from annotation import testing, workflow
 from annotation.models import Agent, ImportedLabel, Person, Submission, Task
 from annotation.tests.test_api_submissions import get, problem
+from evaluations.api import shapes
 from judges.models import Judgment
 from judges.tests import rows as judged
 
@@ -46,6 +48,37 @@ def answer(person: Person, path: str, **query: Any) -> dict[str, Any]:
     assert response.status_code == 200, response.json()
     found: dict[str, Any] = response.json()
     return found
+
+
+def undescribed(value: Any, field: Any, place: str = "") -> set[str]:
+    """The places of keys that the serializer of an answer does not have."""
+    if isinstance(field, serializers.ListSerializer):
+        return {found for each in value for found in undescribed(each, field.child, place)}
+    if isinstance(field, serializers.DictField):
+        return {found for each in value.values() for found in undescribed(each, field.child, place)}
+    if not isinstance(field, serializers.Serializer) or value is None:
+        return set()
+    places = {name: f"{place}.{name}" for name in value}
+    missing = {places[name] for name in value if name not in field.fields}
+    inner = [undescribed(value[name], field.fields[name], places[name]) for name in value if name in field.fields]
+    return missing.union(*inner)
+
+
+@pytest.mark.parametrize(
+    ("path", "described"),
+    [
+        ("/submissions/{}/agreement", shapes.AgreementSerializer),
+        ("/submissions/{}/comparison", shapes.ComparisonSerializer),
+        ("/benchmarks/shops/judges", shapes.JudgesSerializer),
+        ("/benchmarks/shops/agents", shapes.AgentsSerializer),
+    ],
+)
+def test_schema_of_figures_has_every_key_of_the_answer(
+    judgments: Any, frozen: Submission, people: People, path: str, described: type[serializers.Serializer]
+) -> None:
+    judged.judgment_row(judged.run_row(frozen, judged.judge_row("kind")).items.earliest("pk"))
+    query = {"judge": "strict"} if path.endswith("/comparison") else {}
+    assert undescribed(answer(people["mira"], path.format(frozen.pk), **query), described()) == set()
 
 
 # --- who may read them, and when -------------------------------------------------------------------------------------
