@@ -30,7 +30,7 @@ def hits_left(samples: Sequence[Sample]) -> Measure:
     """The expected number of hits among the cases that were not drawn, with its 95 % interval.
 
     The value is the sum of left * hits / checked. With one sample of n cases, k of them hits, and u left, the interval
-    has every number r of hits among the u for which both P(X <= k) and P(X >= k) exceed 2.5 %, where X is
+    has every number r of hits among the u for which both P(X <= k) and P(X >= k) are 2.5 % or more, where X is
     hypergeometric: n cases out of n + u, k + r of which are hits. It holds the true number in at least 95 % of draws,
     whatever that number is; it is widened to hold the value. In closed form the upper bound is the 97.5 % quantile of
     a beta-binomial distribution of u trials with parameters k + 1 and n - k, the lower bound the 2.5 % quantile of one
