@@ -1,4 +1,4 @@
-"""Measurements that take minutes, run by hand as `python -m bench.<module>`."""
+"""Measurements that take minutes. Run one with `python -m bench.<module>`."""
 
 import os
 

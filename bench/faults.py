@@ -1,12 +1,12 @@
-"""Measure what people notice of a fault: `python -m bench.faults [redis] [postgres] [store] [disk]`.
+"""Measure the effect of faults on people: `python -m bench.faults [redis] [postgres] [store] [disk]`.
 
 It starts a PostgreSQL cluster, a Redis, an S3 store (moto), gunicorn as in the Dockerfile, both workers and the
 scheduler, all on free ports. Scripted people label over HTTP and a maintainer uploads packages, while one part after
-the other fails for a while. For each fault it prints the requests, the slowest of them and of /healthz, labels that the
-server acknowledged and that the database has, how long everything took to work again, and which limits are exceeded: no
-request longer than 10 s, /healthz within 1 s, no acknowledged label lost, recovery without a restart. Exit code 1 means
-that one is exceeded. Nothing is restarted but PostgreSQL, which is the fault. A full disk needs root: the database gets
-a small tmpfs of its own.
+the other fails for some time. For each fault it prints the requests, the slowest request and the slowest /healthz, the
+labels that the server acknowledged and that the database has, and the time until everything worked again. It also
+prints the limits that were exceeded: no request longer than 10 s, /healthz within 1 s, no acknowledged label lost,
+recovery without a restart. The exit code is 1 if one is exceeded. Only PostgreSQL is restarted, because its fault is a
+stop. A full disk needs root: the database gets its own small tmpfs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KINDS = "page", "picture", "label", "upload"
 LONGEST_REQUEST, LONGEST_PROBE = 10.0, 1.0  # seconds
 RECOVERY = 300.0  # seconds after the end of a fault
 LIMITS = httpx2.Limits(keepalive_expiry=1)  # seconds; gunicorn closes connections after two
-DISK = "120m"  # of the tables, until it is filled
+DISK = "120m"  # size of the file system of the tables
 SEED = """
 import django, sys
 django.setup()
@@ -69,7 +69,7 @@ print(submission.pk, ApiToken.issue(mira, "bench", scope="write")[1])
 
 
 class Site:
-    """The instance under test, and what its people have seen; cleared before each fault."""
+    """The instance under test, with its measurements; they are cleared before each fault."""
 
     def __init__(self, address: str, submission: int, token: str) -> None:
         self.address, self.submission, self.token = address, submission, token
@@ -83,7 +83,7 @@ class Site:
         self.good_at: dict[str, float] = {}
 
     def ask(self, kind: str, client: httpx2.Client, method: str, path: str, **fields: Any) -> httpx2.Response | None:
-        """The answer; None where there was none. Redirects are not followed: a 302 acknowledges what was posted."""
+        """Send a request and return the answer, or None. Redirects are not followed: a 302 acknowledges a form."""
         started, status, answer = time.monotonic(), 0, None
         with suppress(httpx2.HTTPError):
             answer = client.request(method, self.address + path, **fields)
@@ -124,7 +124,7 @@ def _label(site: Site, client: httpx2.Client, name: str, trajectory: int) -> Non
         if sent is not None and sent.status_code == 302:
             site.acknowledged.add((trajectory, name))
             return
-        if sent is not None and sent.status_code in (403, 404, 409):  # it was stored, and the answer was lost
+        if sent is not None and sent.status_code in (403, 404, 409):  # the label was stored, and its answer was lost
             return
 
 
@@ -140,7 +140,7 @@ def _post(site: Site, client: httpx2.Client, kind: str, path: str, **fields: Any
 
 
 def upload(site: Site) -> None:
-    """Send a package every few seconds; it has no trajectory, so that a worker refuses it soon."""
+    """Upload a package every few seconds. It has no trajectory, so a worker rejects it soon."""
     with httpx2.Client(timeout=60, limits=LIMITS, headers={"Authorization": f"Bearer {site.token}"}) as client:
         while not site.ended.wait(3):
             form = {"benchmark": "shops", "agent": "Other"}
@@ -160,7 +160,7 @@ def pause(site: Site) -> None:
 def start(
     stack: ExitStack, folder: Path, people: int, disk: bool
 ) -> tuple[Site, Instance, dict[str, Callable[[], Any]]]:
-    """Everything of docker-compose.yml but the proxy, and the faults: each begins one and returns its end."""
+    """Start the services of docker-compose.yml except the proxy. Each function starts a fault and returns its end."""
     postgres, redis = stack.enter_context(own_postgres()), stack.enter_context(own_redis())
     tables = small_disk(stack, postgres) if disk else folder
     store, port = free_port(), free_port()
@@ -198,7 +198,7 @@ def _answers(port: int) -> bool:
 
 
 def frozen(pid: int) -> Callable[[], None]:
-    """A stopped process: its socket accepts connections and never answers."""
+    """Stop a process, so that its socket accepts connections and never answers."""
     os.kill(pid, signal.SIGSTOP)
     return lambda: os.kill(pid, signal.SIGCONT)
 
@@ -231,7 +231,7 @@ def filled(disk: Path) -> Callable[[], None]:
 
 
 def measure(site: Site, instance: Instance, name: str, begin: Callable[[], Any], seconds: float) -> dict[str, Any]:
-    """A fault of ``seconds`` and what follows, until labels, screenshots, uploads and jobs work again."""
+    """Measure a fault of ``seconds``, until labels, screenshots, uploads and jobs work again."""
     site.clear()
     end = begin()
     time.sleep(seconds)
@@ -287,9 +287,9 @@ def main() -> int:
     parser.add_argument("faults", nargs="*", default=["redis", "postgres", "store", "disk"])
     parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=30.0, help="how long each fault lasts")
-    parser.add_argument("--folder", type=Path, help="an empty folder for data and logs, which stay there")
+    parser.add_argument("--folder", type=Path, help="an empty folder for data and logs, which are not deleted")
     options = parser.parse_args()
-    logging.disable(logging.INFO)  # of a line for each request
+    logging.disable(logging.INFO)  # suppresses a line for each request
     with ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="webverdict-faults-")))
         site, instance, faults = start(stack, folder, options.people, "disk" in options.faults)

@@ -1,4 +1,4 @@
-"""One line in the log for each request, and the id by which everything that belongs to it is found."""
+"""The access log: one line for each request, with an id that all its other records have too."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 
 
 class AccessLog:
-    """Middleware that gives each request an id, returns it as X-Request-ID, and logs the request when it has ended."""
+    """Middleware that gives each request an id, returns it as X-Request-ID, and logs the request at its end."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.monotonic()
-        # Not reset at the end: a body that is streamed logs too. The next request of the thread sets its own.
+        # Not reset at the end: a streamed body may log too. The next request of the thread sets its own id.
         request_id.set(_choose_id(request))
         response = self.get_response(request)
         response["X-Request-ID"] = request_id.get()
@@ -47,7 +47,7 @@ def _choose_id(request: HttpRequest) -> str:
 
 
 def _write_line(request: HttpRequest, status: int, started: float) -> None:
-    """Log the request without its query, which may hold what somebody searched for."""
+    """Log the request without its query, which may contain a search text."""
     log.log(
         logging.DEBUG if request.path_info in PROBES else logging.INFO,
         "client=%s person=%s %s %s %d %.3f s",
@@ -61,14 +61,14 @@ def _write_line(request: HttpRequest, status: int, started: float) -> None:
 
 
 def _find_person(request: HttpRequest) -> int | None:
-    """Return the id of the person who is signed in, or None where nothing has loaded it: this sends no query."""
+    """Return the id of the signed-in person, or None if it is not loaded yet: this sends no query."""
     user = getattr(request, "user", None)
     loaded = getattr(request, "_cached_user", None) if isinstance(user, SimpleLazyObject) else user
     return loaded.pk if loaded else None
 
 
 def _find_path(request: HttpRequest) -> str:
-    """Return the path as one word, without the token of a link by which somebody sets a password."""
+    """Return the path without spaces and without the token of a password link."""
     path = request.path
     if request.resolver_match and (token := request.resolver_match.kwargs.get("token")):
         path = path.replace(token, "...")

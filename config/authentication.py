@@ -1,4 +1,4 @@
-"""Who sends a request, also while SECRET_KEY changes."""
+"""Authentication of requests, also after a change of SECRET_KEY."""
 
 from typing import cast
 
@@ -13,10 +13,10 @@ from annotation.models import Person
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
-    """Django's, but a session that was opened under one of SECRET_KEY_FALLBACKS keeps its key.
+    """Django's middleware, except that a session from one of SECRET_KEY_FALLBACKS does not get a new session key.
 
-    Django gives it another key and deletes it, so that requests which the browser had sent at the same time find no
-    session, and sign the person out.
+    Django creates a new session and deletes the old one. Other requests that the browser sent at the same time then
+    find no session and sign the person out.
     """
 
     def process_request(self, request: HttpRequest) -> None:
@@ -31,7 +31,7 @@ def _get_user(request: HttpRequest) -> Person | AnonymousUser:
 
 
 def _update_hash(request: HttpRequest) -> None:
-    """Write the hash of the present SECRET_KEY into a session with one of a fallback."""
+    """Replace the hash of a fallback key in a session with the hash of the current SECRET_KEY."""
     given = request.session.get(HASH_SESSION_KEY)
     backend = request.session.get(BACKEND_SESSION_KEY)
     if not given or backend not in settings.AUTHENTICATION_BACKENDS:

@@ -36,8 +36,8 @@ WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
 class Step:
     """A program of the environment's bin folder, or of Python when it starts with `-m` or a .py file.
 
-    ``python`` is that of another environment, where the step belongs to one. ``of_machine``: the program is installed
-    on the machine and not in the environment.
+    ``python`` is set if the step needs another environment. ``of_machine``: the program is installed on the machine and
+    not in the environment.
     """
 
     name: str
@@ -163,7 +163,7 @@ def _missing(step: Step) -> str:
     if step.python and not step.python.exists():
         return "the extra is not installed: config/install.sh parity does it"
     if step.of_machine and not shutil.which(step.command[0]):
-        return f"{step.command[0]} is not installed: apt-get install nodejs, 18 or newer, does it on Debian and Ubuntu"
+        return f"{step.command[0]} is not installed. On Debian and Ubuntu: apt-get install nodejs (18 or newer)"
     return _servers_missing() if step.needs_servers else ""
 
 

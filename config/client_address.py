@@ -1,4 +1,4 @@
-"""The address that a request came from, and the one by which wrong passwords are limited."""
+"""The client address of a request, and the address that counts for limits on wrong passwords."""
 
 import ipaddress
 
@@ -19,11 +19,11 @@ def client_address(request: HttpRequest) -> str:
 
 
 def limited_address(request: HttpRequest) -> str:
-    """Return the client address, of IPv6 its network of 64 bits: one customer has all addresses of such a network."""
+    """Return the client address; for IPv6 its /64 network, because one customer has all addresses of it."""
     address = client_address(request)
     try:
         parsed = ipaddress.ip_address(address)
-    except ValueError:  # a socket of the machine has none
+    except ValueError:  # a Unix socket has no address
         return address
     if parsed.version == 4 or parsed.ipv4_mapped:
         return address

@@ -38,7 +38,7 @@ from config.processes import (
 MINIMUM_PYTHON = (3, 11)
 MINIMUM_DISK = 1024**3  # bytes
 STALL_LIMIT = 60.0  # seconds in which a starting server uses no processor time and logs nothing
-REPORT_INTERVAL = 10.0  # seconds between two lines about what is awaited
+REPORT_INTERVAL = 10.0  # seconds between two progress lines
 HOST = "127.0.0.1"
 
 
@@ -185,7 +185,7 @@ def start_children(children: list[Child], data: Path, port: int) -> None:
     web += ["--worker-class", "gthread", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
     # Loaded before the fork: gunicorn kills a worker that loads the application for longer than its time-out of 30 s.
     web.append("--preload")
-    web += ["--limit-request-line", "8190"]  # bytes; the application refuses long addresses in its own way
+    web += ["--limit-request-line", "8190"]  # bytes; the application itself refuses long addresses
     web += ["--worker-tmp-dir", str(data / "tmp")]
     children.append(Child("The web server", web, data / "log" / "web.log", environment))
     children.append(Child("The worker", worker("webverdict"), data / "log" / "worker.log", environment))
@@ -224,7 +224,7 @@ def answers(port: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], children: list[Child], awaited: Child) -> None:
-    """Wait as long as all children live and ``awaited`` makes progress: a busy machine may need minutes."""
+    """Wait while all children live and ``awaited`` makes progress: a busy machine may need minutes."""
     started = reported = progressed = time.monotonic()
     progress = awaited.progress()
     while not condition():
@@ -234,7 +234,7 @@ def wait_until(condition: Callable[[], bool], children: list[Child], awaited: Ch
             progress, progressed = latest, now
         if progress is not None and now - progressed > STALL_LIMIT:
             raise CannotRun(
-                f"{awaited.name} does not answer and has done nothing for {STALL_LIMIT:.0f} s. "
+                f"{awaited.name} does not answer and made no progress for {STALL_LIMIT:.0f} s. "
                 f"The end of {awaited.log}:\n{awaited.last_lines()}"
             )
         if now - reported > REPORT_INTERVAL:

@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 
-# Somebody waits for every answer of a web server: it gives up on other servers sooner than a worker does.
+# A person waits for every answer of a web server, so it stops waiting for other servers sooner than a worker does.
 IN_WEB_SERVER = "config.wsgi" in sys.modules
 
 
@@ -78,16 +78,16 @@ def endpoints(name: str) -> dict[str, str]:
 
 
 def make_private(folder: Path) -> None:
-    """Create the folder of the data, and close it and what lies directly in it to other users of the machine.
+    """Create the data folder, and close it and its direct entries to other users of the machine.
 
-    Whatever is deeper cannot be reached then. A folder of somebody else, or one that all share, stays as it is.
+    This also closes everything below. A folder of another user, or a shared one, is not changed.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     state = folder.stat()
     if state.st_uid != os.geteuid() or state.st_mode & stat.S_ISVTX:
         return
     for path in [folder, *folder.iterdir()]:
-        with contextlib.suppress(FileNotFoundError, PermissionError):  # a journal that has gone; another's file
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # a deleted journal; a file of another user
             mode = path.lstat().st_mode
             if not stat.S_ISLNK(mode) and mode & 0o077:
                 path.chmod(mode & 0o700)

@@ -47,7 +47,7 @@ def check_database() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     finally:
-        connection.close()  # nobody else uses the one of this thread
+        connection.close()  # only this thread uses it
 
 
 def check_broker() -> None:
@@ -76,7 +76,7 @@ CHECKS: dict[str, Callable[[], None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of one part under way, and when it started by the monotonic clock."""
+    """A running check of one part, and its start by the monotonic clock."""
 
     future: Future[None]
     started: float
@@ -95,7 +95,7 @@ def _ready() -> JsonResponse:
 
 
 def _start_or_join(name: str) -> Check:
-    """Start a check unless one is under way: probes of a part that hangs share one thread, and do not wait again."""
+    """Start a check unless one is running, so that probes of a part that hangs share one thread and one time-out."""
     with _lock:
         check = _checks.get(name)
         if check is None or check.future.done():

@@ -7,7 +7,8 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class OneLineFormatter(logging.Formatter):
-    """One record, one line: line ends become ` | `, and control characters are escaped, so that none can be forged.
+    """Formats each record as one line. Line ends become ` | ` and control characters are escaped: nobody can forge a
+    line.
 
     ``{request}`` is the id of the request that a record belongs to.
     """

@@ -56,7 +56,7 @@ class Child:
             return None
         ticks = 0
         for stat in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # a process that has ended meanwhile
+            with suppress(OSError):  # the process has ended in the meantime
                 fields = stat.read_text().rpartition(")")[2].split()
                 if int(fields[2]) == self.process.pid:
                     ticks += int(fields[11]) + int(fields[12])
@@ -136,7 +136,7 @@ def die_with(parent: int, *, ours: bool = True) -> Callable[[], None]:
             if os.getppid() != parent:
                 os._exit(1)
         if ours:
-            # Before exec a Python handler only notes the signal, and exec drops the note: the child would live on.
+            # Before exec, a Python handler only records the signal and exec discards it: the child would not end.
             for number in SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -25,11 +25,11 @@ def s3_options(
 ) -> dict[str, Any]:
     """Return the OPTIONS of `BACKEND`; empty means not set.
 
-    A web server gives up on a store that hangs within 7 seconds, since somebody waits. A worker takes up to a minute.
+    A web server stops waiting for the store within 7 seconds, because a person waits. A worker waits up to a minute.
     """
     common = Config(
         signature_version="s3v4",
-        # Another store than Amazon's seldom has a host name for each bucket, or its newer checksums.
+        # Stores other than Amazon's rarely have a host name for each bucket, or the newer checksums.
         s3={"addressing_style": "path" if endpoint_url else "auto"},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
@@ -43,7 +43,7 @@ def s3_options(
         "default_acl": None,  # the bucket's own rule: private
         "file_overwrite": True,  # a name is the hash of its content: writing it twice writes the same bytes
         "querystring_auth": True,
-        "max_memory_size": 16 * 1024**2,  # bytes of a file that is read; what is larger is on the disk
+        "max_memory_size": 16 * 1024**2,  # bytes; larger files are read through the disk
         "impatient": in_web_server,
         "client_config": (IMPATIENT if in_web_server else PATIENT).merge(common),
     }

@@ -70,7 +70,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.access_log.AccessLog",
-    "config.health.HealthMiddleware",  # early: probes come by address, without HTTPS or our host name
+    "config.health.HealthMiddleware",  # early: probes use an address, without HTTPS and our host name
     "django.middleware.security.SecurityMiddleware",
     "annotation.views.failures.LongAddresses",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -178,7 +178,7 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 2_621_440  # bytes; anything larger streams to a t
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2  # bytes of a request without its files
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 
-# How fast stored files are read to compare them with their digests; 0 for no limit.
+# Reading limit of the check of stored files, in bytes per second; 0 for no limit.
 STORE_CHECK_BYTES_PER_SECOND = environment.number("STORE_CHECK_BYTES_PER_SECOND", 50_000_000)
 
 # --- People --------------------------------------------------------------------------------------------------
@@ -201,19 +201,19 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-# Few failures lock a pair of name and address; many lock a name or an address, except for browsers that the person
-# has used before. So a stranger's failures lock out neither the person nor the others behind one address.
+# Few failures lock a pair of name and address. Many lock a name or an address, except in browsers that the person has
+# used before. So the failures of a stranger lock out neither the person nor other people behind the same address.
 AXES_HANDLER = "annotation.guessing.Limits"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_CALLABLE = "annotation.views.account.locked_out"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # what is refused checks no password, so it does not count
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # a refused attempt checks no password, so it does not count
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = True  # who signed in when, and from where, is of no use here: failed attempts are enough
 AXES_CLIENT_IP_CALLABLE = "config.client_address.limited_address"
-# Failures are stored with the fields of their form, without these.
+# Failures are stored with the fields of their form, except these.
 AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password1", "new_password2"]
 
 # --- Security ------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ SECURE_SSL_REDIRECT = SECURE
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and environment.flag("HSTS_INCLUDE_SUBDOMAINS")
 SECURE_HSTS_PRELOAD = SECURE and environment.flag("HSTS_PRELOAD")
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # both are about other sites of the domain too
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # both also affect other sites of the domain
 SESSION_COOKIE_SECURE = SECURE
 CSRF_COOKIE_SECURE = SECURE
 CSRF_COOKIE_HTTPONLY = True

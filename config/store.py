@@ -1,8 +1,8 @@
-"""The S3 store of files, which cannot take a web server down when it stops answering.
+"""The S3 file store, with limits that protect a web server from a store that hangs.
 
-The clients have time-outs (`config.s3`), but each request would still wait for one. Two rules bound that in a web
-server: few threads wait for the store at once, so that the others serve pages; and after a time-out nobody asks for
-`PAUSE` seconds, and then one thread tries. All others get `StoreAway` at once.
+The clients have time-outs (`config.s3`), but each request would still wait for one. Two rules limit this in a web
+server. Few threads wait for the store at once, so that the others serve pages. After a time-out no thread calls the
+store for `PAUSE` seconds, and then one thread tries. All others get `StoreAway` at once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ SILENT = (botocore.ConnectionError, botocore.HTTPClientError, RetriesExceededErr
 
 
 class StoreAway(botocore.BotoCoreError):
-    """The store was not asked, since it does not answer."""
+    """The store does not answer, so it was not called."""
 
-    fmt = "The file store does not answer, and is asked again in a few seconds."
+    fmt = "The file store does not answer. Try again in a few seconds."
 
 
 class Turns:
-    """Lets few threads wait for the store at once, and only one after it has failed to answer."""
+    """Semaphore for calls of the store: a few threads at once, and only one after a time-out."""
 
     def __init__(self, threads: int = THREADS) -> None:
         self._threads = threads
@@ -47,7 +47,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Raise StoreAway where waiting would be in vain."""
+        """Wait for a free place and hold it. Raises StoreAway if the store does not answer or no place becomes free."""
         turn = self._take()
         silent = False
         try:
@@ -70,7 +70,7 @@ class Turns:
                     raise StoreAway
                 if len(self._since) < self._threads:
                     self._since[turn] = now
-                    self._again_at = now + PAUSE  # of one thread that tries after a failure
+                    self._again_at = now + PAUSE  # for the one thread that tries after a failure
                     return turn
                 until = min(asked_at, max(self._since.values())) + PATIENCE
                 if now >= until:
@@ -79,9 +79,9 @@ class Turns:
 
 
 class Store(S3Storage):
-    """``impatient`` in a web server. What is opened there is fetched at once, within the same turn."""
+    """``impatient`` is true in a web server. It reads a file completely when it opens it, within one turn."""
 
-    _turns = Turns()  # of the process: threads that ask first at the same time make a store each
+    _turns = Turns()  # shared by the process, because each thread may create its own store
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -113,7 +113,7 @@ class Store(S3Storage):
             return str(super()._save(name, content))
 
     def _patient(self) -> Store:
-        """Return this store for one long transfer, with the time-outs of a worker and outside of the turns."""
+        """Return a copy of this store for one long transfer, with the time-outs of a worker and without turns."""
         twin = copy.copy(self)
         twin.impatient, twin.client_config = False, self.client_config.merge(PATIENT)
         twin._connections, twin._bucket = threading.local(), None

@@ -11,7 +11,7 @@ from annotation.formats import scratch
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
 
-scratch.sweep()  # uploads that killed web servers have left
+scratch.sweep()  # uploads of killed web servers
 
 # Every page is loaded before the first request, which would wait for it. What is loaded stays for good: the collector
 # need not look at it again, nor run every 700 objects, when a report of thousands of trajectories makes a hundred

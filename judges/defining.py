@@ -302,7 +302,7 @@ def _checked(**given: Any) -> dict[str, Any]:
 
 
 def _without_defaults(generation: dict[str, Any]) -> dict[str, Any]:
-    """Without fields that were added later and have their default: they would change the fingerprint of old judges."""
+    """Leave out later fields that have their default: they would change the fingerprint of old judges."""
     usual = asdict(Generation())
     return {name: value for name, value in generation.items() if name not in ADDED or value != usual[name]}
 

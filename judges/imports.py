@@ -31,9 +31,9 @@ MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 
 @dataclass(slots=True)
 class Imported:
-    """What came of a file. ``judges`` counts its judgments by the judge's name; ``known`` were there already.
+    """The outcome of a file. ``judges`` counts its judgments by the judge's name; ``known`` were imported before.
 
-    ``linked`` have got a trajectory by this import, among the new ones and among the known ones.
+    ``linked`` counts new and known judgments that this import linked to a trajectory.
     """
 
     report: ImportReport = field(default_factory=ImportReport)
@@ -156,7 +156,7 @@ class _Import:
         known = self._known(judges)
         places = _Places(self.benchmark, self.records)
         fresh: list[Judgment] = []
-        late: list[tuple[int, Judgment]] = []  # known, and not linked yet
+        late: list[tuple[int, Judgment]] = []  # imported before, and not linked yet
         for record in self.records:
             judge, task = judges[record.model], tasks[record.task_id]
             self.outcome.judges[judge.name] = self.outcome.judges.get(judge.name, 0) + 1
@@ -241,7 +241,7 @@ class _Import:
 
 
 def _link(pk: int, row: Judgment) -> None:
-    """Link a judgment that is here to the trajectory of ``row``, if it has one."""
+    """Link an existing judgment to the trajectory of ``row``, if there is one."""
     if row.trajectory is not None:
         found = Judgment.objects.filter(pk=pk, item=None, trajectory=None)
         found.update(trajectory=row.trajectory, task=row.task, evidence=row.evidence)

@@ -216,6 +216,6 @@ class _Reader:
 def said(record: JudgmentRecord) -> dict[str, Any]:
     """Everything a record says, wherever in whichever file it stood: equal for equal judgments."""
     fields = asdict(replace(record, row=0, score=replace(record.score, notes={})))
-    del fields["score"]["details"], fields["score"]["status_not_stated"]  # no file has them
+    del fields["score"]["details"], fields["score"]["status_not_stated"]  # files do not have them
     fields |= {"notes": dict(record.score.notes), "files": sorted(record.files.items())}
     return dict(json.loads(json.dumps(fields)))

@@ -24,7 +24,7 @@ annotation_triggers.APPEND_ONLY |= {
 }
 
 
-# An imported judgment may be linked to its trajectory once that is here; its steps are then numbered as there.
+# An imported judgment may be linked once to a trajectory that came later; it then gets the numbers of its steps.
 annotation_triggers.FILLED_ONCE["judges_judgment"] = ("trajectory_id", "task_id", "evidence")
 
 
@@ -214,9 +214,9 @@ class JudgeRun(models.Model):
 
     ``selection`` is what was chosen, as it was asked for; the items say what came of it. A ``test`` run tries a judge
     on a trajectory and counts nowhere. A ``fresh`` run uses no reply of an earlier one. ``max_cost`` in US dollars;
-    ``estimate`` is what was foreseen (`runs.Plan`). ``stopped`` says why a run waits that nobody paused.
-    ``called_at`` is when workers were last called, whether the message arrived or not. ``retried_at`` is when the run
-    tried failed items again by itself, which it does once, when nothing else is left to do.
+    ``estimate`` is what was foreseen (`runs.Plan`). ``stopped`` says why a run waits that nobody paused. ``called_at``
+    is the time of the last message to workers, whether it arrived or not. ``retried_at`` is the time of the single
+    automatic retry of failed items, when no other item is left.
     """
 
     judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="runs")
@@ -269,7 +269,7 @@ class RunItem(models.Model):
 
     Waiting: no ``taken_at``. Taken: ``worker`` is at it, or lost where ``heartbeat_at`` is old. Done: ``done_at``, and
     there is a judgment. Failed: ``failed_at`` with the ``error`` of the last attempt; a retry makes it wait again.
-    ``passing``: the error may be gone later, so that the run tries the item again by itself.
+    ``passing``: the error may be temporary, so the run retries the item.
     """
 
     run = models.ForeignKey(JudgeRun, on_delete=models.CASCADE, related_name="items")
@@ -307,13 +307,13 @@ class RunItem(models.Model):
 
 
 class Judgment(models.Model):
-    """What a judge said of one trajectory; never changed, but that an imported one may be linked to its trajectory.
+    """A judge's result for one trajectory; never changed, except that an imported one may be linked to a trajectory.
 
     Without a usable reply the ``verdict`` is null and ``unscored`` says why. ``evidence`` is `scorer.Score.evidence`
     as JSON. ``item`` is null for judgments that were made elsewhere: those name task and agent, and the trajectory
     where there is one; ``imported`` keeps everything else that their file carried. ``tokens`` and ``cost`` (US
     dollars; null when a price was unknown) count what the calls of this judgment were worth, cache hits included.
-    ``status_not_stated`` marks a verdict that upstream's rules give to a reply that states none.
+    ``status_not_stated`` marks a verdict that upstream's rules give to a reply without one.
     """
 
     judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="judgments")
@@ -365,11 +365,11 @@ class Judgment(models.Model):
 class ModelCall(models.Model):
     """One call of a model for a run item: the trace, and the cache of replies.
 
-    ``key`` is the SHA-256 of the endpoint and the request body with images by digest, of the body alone in rows from
-    before endpoints were part of it; ``sample`` tells repetitions of the same call apart. ``request`` and ``reply``
-    (the raw body) are null where ``hit_of`` names the call that paid for them, and after pruning. A call without a
-    reply has an ``error``. Times in milliseconds, ``cost`` in US dollars. ``number`` counts the calls of an attempt,
-    so that a row whose commit was in doubt can be written again.
+    ``key`` is the SHA-256 of the endpoint and the request body with images by digest, in rows of earlier versions of
+    the body alone; ``sample`` tells repetitions of the same call apart. ``request`` and ``reply`` (the raw body) are
+    null where ``hit_of`` names the call that paid for them, and after pruning. A call without a reply has an ``error``.
+    Times in milliseconds, ``cost`` in US dollars. ``number`` counts the calls of an attempt, so that a row can be
+    written again after an uncertain commit.
     """
 
     item = models.ForeignKey(RunItem, on_delete=models.CASCADE, db_index=False, related_name="calls")
@@ -411,9 +411,9 @@ class ModelCall(models.Model):
 
 
 class EndpointAddress(models.Model):
-    """The address that an endpoint of the settings had when replies were first stored by endpoint.
+    """The address of an endpoint when replies were first stored by endpoint.
 
-    Replies that are older were given by the endpoint of their judge, and count for this address of it only.
+    Older replies belong to the endpoint of their judge, and count for this address only.
     """
 
     name = models.CharField(max_length=40, unique=True)

@@ -44,11 +44,11 @@ class RunRefused(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run would do. Tokens are estimates; ``cost`` in US dollars, None without prices; ``seconds`` of work
+    """The plan of a run. Tokens are estimates; ``cost`` in US dollars, None without prices; ``seconds`` of work
     of one worker. ``already_judged`` trajectories have a judgment of this judge.
 
-    Calls, tokens and cost are those of a model that answers at once, without thoughts and in the form that is asked
-    for. Those called ``..._high`` are of one that thinks, where it may, and gives every answer in another form first.
+    Calls, tokens and cost assume a model that answers without thoughts and in the required form. Names ending in
+    ``_high`` assume a model that thinks, if it can, and gives every answer in another form first.
     """
 
     trajectories: int
@@ -238,7 +238,7 @@ def plan_of(judge: Judge, submission: Submission, chosen: list[Trajectory], repe
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
-    """What judging takes; ``prompt`` and ``completion`` are tokens."""
+    """The effort of judging; ``prompt`` and ``completion`` are tokens."""
 
     calls: int
     pictures: int
@@ -246,12 +246,12 @@ class _Effort:
     completion: int
 
     def asked_twice(self) -> _Effort:
-        """The same with each answer asked for once more, when the model is shown the question and the first reply."""
+        """Return the effort if each call is repeated once, with the question and the first reply in the prompt."""
         return _Effort(self.calls * 2, self.pictures * 2, self.prompt * 2 + self.calls * TOKENS_PER_REPLY, 0)
 
 
 def _foreseen(judge: Judge, pks: list[int], repetitions: int) -> tuple[_Effort, _Effort]:
-    """The least and the most that judging these trajectories takes."""
+    """Return the lowest and highest effort for judging these trajectories."""
     try:
         kind, parameters, _ = defining.built(judge)
         prompts = defining.prompts_of(judge)
@@ -265,7 +265,7 @@ def _foreseen(judge: Judge, pks: list[int], repetitions: int) -> tuple[_Effort, 
         prompt += _prompt_tokens(prompts, subject, foreseen)
     once = _Effort(calls, pictures, prompt, calls * TOKENS_PER_REPLY)
     low = _Effort(*(number * repetitions for number in astuple(once)))
-    # In upstream's mode no form is asked for, so no answer is asked for again.
+    # Upstream's mode requires no form, so no call is repeated.
     most = low if getattr(parameters, "mode", "") == "upstream" else low.asked_twice()
     thoughts = TOKENS_PER_THOUGHT if _may_think(judge) else 0
     return low, replace(most, completion=most.calls * (TOKENS_PER_REPLY + thoughts))
@@ -279,7 +279,7 @@ def _may_think(judge: Judge) -> bool:
 
 
 def _has_thought(judge: Judge) -> bool:
-    """Whether recent replies of the judge's model had thoughts."""
+    """Return whether recent replies of the judge's model had thoughts."""
     recent = _recent_calls(judge).values_list("reasoning_tokens", flat=True)[:RECENT_CALLS]
     return any(recent)
 
@@ -324,7 +324,7 @@ def _latency(judge: Judge) -> float:
 
 
 def _recent_calls(judge: Judge) -> QuerySet[ModelCall]:
-    """Calls of the judge's model in its last runs, the newest first."""
+    """Return calls of the judge's model in its last runs, the newest first."""
     same = JudgeRun.objects.filter(judge__model=judge.model, judge__endpoint=judge.endpoint, started_at__isnull=False)
     runs = list(same.order_by("-pk").values_list("pk", flat=True)[:RECENT_RUNS])
     calls = ModelCall.objects.filter(item__run__in=runs, hit=False, latency__isnull=False, error="")

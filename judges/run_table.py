@@ -34,9 +34,9 @@ SHOWN = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What came of one repetition: ``judgment``, or ``state`` (waiting, at work, failed) with its ``error``.
+    """The result of one repetition: ``judgment``, or ``state`` (waiting, at work, failed) with its ``error``.
 
-    What a cancelled run did not come to is "not judged".
+    Open items of a cancelled run are "not judged".
     """
 
     state: str

@@ -61,7 +61,7 @@ class Standing:
     """How far a run is. ``rate`` is judgments a minute over the last minutes, ``seconds_left`` None when unknown.
 
     ``calls``, ``tokens`` and ``cost`` are what was paid for; ``cache_hits`` cost nothing. ``errors`` are the most
-    frequent ones with their number. ``status_not_stated`` counts verdicts of replies that state none.
+    frequent ones with their number. ``status_not_stated`` counts verdicts of replies without one.
     """
 
     state: str

@@ -96,7 +96,7 @@ class Score:
     number where the scorer gives one. ``response`` is the raw text that the verdict was read from. ``notes`` are
     facts about how it was made, such as where the key points came from. ``details`` are what only this scorer has to
     say (a tree, a trace, predictions), as JSON; a page of its own kind shows them. ``status_not_stated`` marks a
-    verdict that is only the default of upstream's rules, since the reply states none.
+    verdict that is only the default of upstream's rules, because the reply states none.
     """
 
     verdict: Verdict | None

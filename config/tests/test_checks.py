@@ -103,7 +103,7 @@ def test_missing_node_is_a_reason_to_skip_but_not_in_ci(tmp_path, monkeypatch, j
     monkeypatch.setenv("PATH", str(tmp_path))
     outcome = checks._run(javascript, tmp_path)
     assert (outcome.passed, outcome.failed) == (0, failed)
-    assert outcome.skipped.startswith("node is not installed: apt-get install nodejs")
+    assert outcome.skipped.startswith("node is not installed. On Debian and Ubuntu: apt-get install nodejs")
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")

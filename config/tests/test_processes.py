@@ -59,7 +59,7 @@ def test_start_takes_as_long_as_it_needs_while_the_server_makes_progress(child, 
 def test_start_ends_when_the_server_does_nothing(child, monkeypatch):
     monkeypatch.setattr(embedded, "STALL_LIMIT", 2.0)
     idle = child("print('waits for nobody', flush=True); import time; time.sleep(600)")
-    with pytest.raises(CannotRun, match=r"(?s)The server does not answer and has done nothing for 2 s\..*for nobody"):
+    with pytest.raises(CannotRun, match=r"(?s)The server does not answer and made no progress for 2 s\..*for nobody"):
         embedded.wait_until(lambda: False, [idle], idle)
 
 

@@ -62,9 +62,9 @@ class WantedRunSerializer(serializers.Serializer):
 
 
 class PlanSerializer(serializers.Serializer):
-    """What a run would do. Tokens, cost (US dollars, null without prices) and seconds are estimates.
+    """The plan of a run. Tokens, cost (US dollars, null without prices) and seconds are estimates.
 
-    The fields with ``_high`` are for a model that thinks, where it may, and gives every answer in another form first.
+    Fields ending in ``_high`` assume a model that thinks, if it can, and gives every answer in another form first.
     """
 
     trajectories = serializers.IntegerField()
@@ -95,7 +95,7 @@ class StandingSerializer(serializers.Serializer):
     done = serializers.IntegerField()
     unscored = serializers.IntegerField()
     status_not_stated = serializers.IntegerField(
-        help_text="Verdicts that the rules of upstream give to replies that state none."
+        help_text="Verdicts that upstream's rules give to replies without a verdict."
     )
     failed = serializers.IntegerField()
     running = serializers.IntegerField()

@@ -65,8 +65,8 @@ class Reply:
     ``text`` is what the model wrote, "" for nothing. ``data`` is the object of a structured answer that fits its
     schema, None where there is none. ``refusal`` is the model's refusal, or why the endpoint filtered the reply.
     ``cut`` is True when the reply stopped at its length limit. ``problem`` says why a structured answer could not be
-    read, after an attempt to repair it. ``tokens`` and ``cost`` are what this answer was worth, a repair
-    included, whether it was paid now or came from the cache.
+    read, after an attempt to repair it. ``tokens`` and ``cost`` are those of this answer with its repair,
+    whether it was paid now or came from the cache.
     """
 
     text: str
@@ -87,9 +87,9 @@ class Reply:
 
 
 class CallFailed(Exception):
-    """No reply after all attempts, or an error that no attempt can mend; the message is for the maintainer.
+    """No reply after all attempts, or a permanent error; the message is for the maintainer.
 
-    ``passing`` is True where a later attempt may succeed: the endpoint was busy, slow or out of reach.
+    ``passing`` is True if a later attempt may succeed: the endpoint was busy, slow or unreachable.
     """
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
@@ -151,7 +151,7 @@ class Endpoint:
 class Generation:
     """How a judge's model is asked, as JSON in `Judge.generation`; every field is part of the fingerprint.
 
-    A field that was added later (`ADDED`) is left out there while it has its default, so that fingerprints stay.
+    A later field (`ADDED`) is left out there while it has its default, so that fingerprints do not change.
 
     ``dialect``: ``classic`` sends max_tokens and temperature, ``reasoning`` sends max_completion_tokens and no
     temperature, ``auto`` decides by the model's name and by what the endpoint refuses. ``output``: how structured
@@ -198,10 +198,10 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is known of a call before it is made.
+    """A call before it is sent.
 
     ``key`` is the SHA-256 of the endpoint and the request with images by digest. ``former_key`` leaves out the
-    endpoint: replies that were stored before endpoints were part of the key are found under it.
+    endpoint, as the keys of earlier versions do.
     """
 
     key: str

@@ -47,13 +47,11 @@ log = logging.getLogger(__name__)
 PICTURE_BYTES = 32 * 1024 * 1024  # of pictures in memory, of all calls together; a call with more goes alone
 SUPPOSED = 512 * 1024  # bytes of a picture that was not loaded yet
 REMEMBERED = 4096  # pictures whose size is kept
-LIMITED_WAIT = (
-    4.0  # seconds that everybody waits after a 429 that does not say how long, doubled after each further one
-)
+LIMITED_WAIT = 4.0  # seconds that all workers wait after a 429 without a time, doubled after each further one
 FIRST_WAIT = 0.5  # seconds; the longest wait before the second attempt, doubled before each further one
 LAST_WAIT = 60.0
 LOOK = 1.0  # seconds between two looks for room
-TRIED_REPAIRS = 5  # of a stage; when none of them led to an answer that can be read, no more are asked for
+TRIED_REPAIRS = 5  # for each stage; if none of them led to a readable answer, no more are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Repairs:
-    """Whether it helps to ask again for answers of one stage. Until one repair has helped, only a few are tried."""
+    """Results of repairs in one stage. Until one repair succeeds, only `TRIED_REPAIRS` are tried."""
 
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TRIED_REPAIRS))
     helped: bool = False
@@ -215,9 +213,9 @@ class Client:
             self._change.set()
 
     async def repaired(self, question: _Question, first: Reply) -> Reply:
-        """A reply that could not be read, after one attempt to have it mended, unless those of its stage are in vain.
+        """Return an unreadable reply after one repair, or without one if the repairs of its stage fail.
 
-        A model that ignores the form of answers would double the bill otherwise.
+        Otherwise a model that ignores the required form would double the cost.
         """
         repairs = self._repairs[question.stage]
         async with nullcontext() if repairs.helped else repairs.places:
@@ -229,7 +227,9 @@ class Client:
             repairs.in_vain += second.data is None
             if repairs.given_up and repairs.in_vain == TRIED_REPAIRS:
                 log.warning(
-                    "%s ignores the form of answers (%s): they are read as text.", self._form.model, question.stage
+                    "%s ignores the required form of answers (%s): they are read as text.",
+                    self._form.model,
+                    question.stage,
                 )
             return mended(first, second)
 
@@ -242,7 +242,7 @@ class Client:
             if isinstance(came, Body):
                 self._form.notice(came.thought)
                 if came.cut and self._call(question, turn).key != call.key:
-                    continue  # thoughts used up the length that it was asked with, and now it may be longer
+                    continue  # the thoughts reached the length limit, which is higher for the next call
                 return came
             made += 1
             if came.refused and self._learns(question, call, turn, came):
@@ -376,9 +376,9 @@ class Client:
         return self._call(question, turn).key != call.key
 
     async def _pause(self, fault: Fault, failed: int) -> None:
-        """Full jitter, so that callers who failed together do not come back together.
+        """Wait with full jitter, so that calls that failed together are not repeated together.
 
-        What the endpoint asks for, or a growing time after it has limited us, every worker waits.
+        After a rate limit every worker waits for the time that the endpoint states, or for a growing time.
         """
         wait = fault.wait or 0.0
         if fault.limited and fault.wait is None:

@@ -1,4 +1,4 @@
-"""Whether a model thinks before it answers. Its thoughts count as output: towards the length limit, and in the bill."""
+"""Detect models that think before they answer. Thoughts count as output for the length limit and the cost."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 from judges.llm.asking import Generation
 
-# The models of OpenAI that take max_completion_tokens and no temperature.
+# OpenAI models that need max_completion_tokens and accept no temperature.
 OPENAI = re.compile(r"(?:^|/)(?:o\d+(?:-|$)|gpt-[5-9](?![\w.-]*chat))", re.IGNORECASE)
-# Names, behind the beginning or a separator, of models that think by default.
+# Names of models that think by default, at the beginning or after a separator.
 FAMILIES = (
     r"gemini-(?:2\.[5-9]|[3-9]|(?:flash|pro)-latest)",
     r"deepseek[._-]?r\d",
@@ -28,14 +28,14 @@ NOT = re.compile(r"(?<![a-z])(?:non?|without)[-_ ]?(?:thinking|think|reasoning)(
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Whether a model is known by its name to think by default; what is unknown is found out by its replies."""
+    """Return whether a model of this name thinks by default. For unknown names the replies decide."""
     if NOT.search(model):
         return False
     return any(pattern.search(model) for pattern in (OPENAI, BY_FAMILY, BY_WORD))
 
 
 def is_reasoning(model: str, generation: Generation) -> bool:
-    """Whether a judge's model thinks, as the judge says, or else by the dialect and the name of the model."""
+    """Return whether a judge's model thinks: as the judge states, or by the dialect and the model's name."""
     if generation.reasoning != "auto":
         return generation.reasoning == "yes"
     return generation.dialect == "reasoning" or is_reasoning_model(model)

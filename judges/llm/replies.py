@@ -34,7 +34,7 @@ class Body:
     """A chat completion that arrived: ``raw`` as it was sent, and what was found in it.
 
     ``tool`` is the name of the function that the model called, and ``arguments`` the text that it called it with.
-    ``thought`` is True where the reply shows that the model thought, or used up its length without a word.
+    ``thought`` is True if the reply shows thoughts, or reached its length limit without any text.
     """
 
     raw: str

@@ -28,13 +28,13 @@ from judges.llm.wire import Encoded, plain
 
 MAX_REPLY = 8 * 1024 * 1024  # bytes; the longest replies of models have some 100 kB
 LONGEST_WAIT = 600.0  # seconds that an endpoint may make us wait
-LONGEST_RESET = 60.0  # the same where it is not known which of its limits is used up
+LONGEST_RESET = 60.0  # the same if the exhausted limit is unknown
 RESET, REMAINING = "x-ratelimit-reset", "x-ratelimit-remaining"
 UNITS = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
 DURATION = re.compile(
     r"(?=\d)(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,8}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?"
 )
-A_YEAR_1973, A_YEAR_2286 = 1e8, 1e10  # Unix times: less is a number of seconds, more is in milliseconds
+A_YEAR_1973, A_YEAR_2286 = 1e8, 1e10  # Unix times: smaller numbers are seconds to wait, larger ones are in milliseconds
 AGAIN = (408, 409, 425, 429)  # and everything from 500 on
 GZIP = b"\x1f\x8b"
 NO_KEY = "none"  # what endpoints without keys are sent, since the header has to be there
@@ -47,10 +47,10 @@ for _name in ("openai", "httpx2", "httpcore2"):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An attempt without a reply. ``wait`` in seconds is what the endpoint asked for, None where it asked for nothing.
+    """An attempt without a reply. ``wait`` is the time in seconds that the endpoint states, or None.
 
-    ``param`` and ``message`` are the endpoint's words where it refused the request itself (``refused``). ``limited``:
-    more was asked than the endpoint allows.
+    If the endpoint refused the request itself (``refused``), ``param`` and ``message`` are from its answer.
+    ``limited``: a rate limit was exceeded.
     """
 
     message: str
@@ -229,10 +229,10 @@ def _error(text: str) -> dict[str, Any]:
 
 
 def waiting_time(headers: Mapping[str, str], now: float, limited: bool = False) -> float | None:
-    """How long to wait, in seconds up to `LONGEST_WAIT`, None where nothing is said; ``now`` is Unix time.
+    """Return the time to wait in seconds, up to `LONGEST_WAIT`, or None if not stated; ``now`` is Unix time.
 
-    Retry-After as seconds or a date. Where the endpoint ``limited`` us without it: until the limits that are used up
-    are reset, or, where it does not say which those are, until the last of all is reset, but at most `LONGEST_RESET`.
+    Retry-After is a number of seconds or a date. If a ``limited`` answer has none: until the exhausted limits are
+    reset. If those are unknown: until the last limit is reset, but at most `LONGEST_RESET`.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         with suppress(ValueError):
@@ -246,7 +246,7 @@ def waiting_time(headers: Mapping[str, str], now: float, limited: bool = False) 
 
 
 def _until_reset(headers: Mapping[str, str], now: float) -> float:
-    """Until x-ratelimit-reset(-requests, -tokens, ...), by x-ratelimit-remaining of the same kind."""
+    """Return the wait until x-ratelimit-reset(-requests, -tokens, ...), by x-ratelimit-remaining of the same kind."""
     kinds = [name.lower().removeprefix(RESET) for name in headers if name.lower().startswith(RESET)]
     resets = {kind: _seconds_until(headers[f"{RESET}{kind}"], now) for kind in kinds}
     used_up = [seconds for kind, seconds in resets.items() if headers.get(f"{REMAINING}{kind}") == "0"]
@@ -256,7 +256,7 @@ def _until_reset(headers: Mapping[str, str], now: float) -> float:
 
 
 def _seconds_until(said: str, now: float) -> float:
-    """Endpoints write a number of seconds, a duration (6m0s, 20ms), Unix time (also in milliseconds), or a date."""
+    """Parse a number of seconds, a duration (6m0s, 20ms), Unix time (also in milliseconds), or a date."""
     if parts := DURATION.fullmatch(said.strip()):
         return sum(float(number or 0) * unit for number, unit in zip(parts.groups(), UNITS, strict=True))
     with suppress(ValueError, OverflowError):

@@ -19,7 +19,7 @@ from judges.llm.asking import Call, Endpoint, Generation, Part, Prompt, SentImag
 from judges.llm.reasoning import OPENAI, is_reasoning
 
 LENGTHS = ("max_tokens", "max_completion_tokens")
-SHORT, LONG = 2_048, 16_384  # tokens of a reply where a judge sets no length; the second for models that think
+SHORT, LONG = 2_048, 16_384  # default length of a reply in tokens; the second is for models that think
 PICTURE_TOKENS = 1_100  # about what endpoints count for a screenshot in high detail
 TOOL = "answer"  # the name of the function, and of the schema
 
@@ -91,7 +91,7 @@ class Form:
         if name in ("max_tokens", "max_completion_tokens", "temperature") and self.generation.dialect != "auto":
             return
         if name == "reasoning_effort" and VALUE.search(message):
-            return  # it takes efforts, and not this one: without it the judge would not be the one that was defined
+            return  # the model supports other efforts; without the effort it would be another judge
         self._refused.add(name)
         if name in LENGTHS:
             self.length = next(other for other in LENGTHS if other != name)
@@ -102,7 +102,7 @@ class Form:
             self._left_out.add(name)
 
     def notice(self, thought: bool) -> None:
-        """Remember that a reply shows that the model thinks, unless the judge says whether it does."""
+        """Remember that the model thinks if a reply shows it and the judge does not state it."""
         self.reasoning |= thought and self.generation.reasoning == "auto"
 
 
@@ -173,8 +173,8 @@ def _picture(part: SentImage, sent: Mapping[str, str]) -> dict[str, Any]:
 def call_for(endpoint: Endpoint, request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0) -> Call:
     """Return the call with its key: SHA-256 of endpoint and request as canonical JSON, and of a vote after the first.
 
-    Two endpoints may serve different models under one name. Where no seed is sent, the requests of all votes are
-    equal, and only their keys separate their replies.
+    Two endpoints may serve different models under one name. Without a seed the requests of all votes are equal, so only
+    their keys separate the replies.
     """
     former = {"request": request, "vote": vote} if vote else request
     key = _digest({"endpoint": endpoint.identity, "call": former})

@@ -14,7 +14,7 @@ from judges.expectations import Kind
 
 
 class ExpectationsCommand(BaseCommand):
-    """Load a file or folder of one ``kind``; ``what`` names it in the last line."""
+    """Load a file or folder of one ``kind``; ``what`` is its name in the last line."""
 
     kind: Kind
     what: str

@@ -13,7 +13,7 @@ FAILURE = 0
 
 
 def mark(apps, schema_editor):
-    """Judgments from before the mark, by their replies; those that came in a bundle have no replies."""
+    """Mark earlier judgments by their replies; judgments from a bundle have no replies."""
     judgments = apps.get_model("judges", "Judgment").objects.order_by().filter(verdict__isnull=False)
     upstream = judgments.filter(item__isnull=False, judge__parameters__mode="upstream").exclude(response="")
     imported = judgments.filter(imported__shape="webjudge", verdict=FAILURE)

@@ -50,7 +50,7 @@ class Shown:
 class Method:
     """A published judge: what it shows in either mode, how upstream reads a reply, and when it cannot judge.
 
-    ``fills`` are the places that ``shows_upstream`` has values for. ``has_status`` tells whether a reply states the
+    ``fills`` are the placeholders that ``shows_upstream`` fills. ``has_status`` tells whether a reply states the
     verdict that ``reads_upstream`` reads. ``obstacle`` is the reason for which a subject
     cannot be judged in that mode, "" where it can. ``schema`` is the form of the answer in the default mode; what it
     has beside reason and verdict is noted.

@@ -32,7 +32,7 @@ def states_verdict(text: str) -> bool:
 
 
 def has_status(text: str) -> bool:
-    """Whether "success" or a form of "fail" stands where `verdict` looks; where not, its failure is only a default."""
+    """Return whether `verdict` finds "success" or a form of "fail"; otherwise its failure is only a default."""
     between = text.lower().split("status:")[1:2]
     return bool(between and ANY_STATUS.search(between[0]))
 
@@ -43,7 +43,7 @@ def voyager_verdict(text: str) -> Verdict:
 
 
 def voyager_has_status(text: str) -> bool:
-    """Whether one of the two words in upper case is there; where not, the success of `voyager_verdict` is a default."""
+    """Return whether the text has one of the two words; otherwise the success of `voyager_verdict` is a default."""
     return "FAILURE" in text or "SUCCESS" in text
 
 

@@ -179,7 +179,7 @@ def test_old_calls_are_emptied_and_keep_their_tokens_and_cost(submission: Submis
     item = rows.run_row(submission).items.order_by("pk")[0]
     old = rows.call_row(item, made_at=datetime(2026, 1, 1, tzinfo=UTC))
     new = rows.call_row(item)
-    assert pruned("--before", "2026-01-02") == "Emptied: 1 call. The same calls would be paid again.\n"
+    assert pruned("--before", "2026-01-02") == "Emptied: 1 call. If you repeat these calls, you pay for them again.\n"
     old.refresh_from_db()
     new.refresh_from_db()
     assert (old.request, old.reply, old.prompt_tokens, old.cost) == (None, None, 1000, Decimal("0.0005"))

@@ -114,7 +114,7 @@ def _judge(request: Request, found: Judge, form: TestForm, status: int = 200) ->
 
 
 def _generation(found: Judge) -> dict[str, Any]:
-    """How the model of a judge is asked, with what ``auto`` makes of its name."""
+    """Return the generation settings of a judge, with the result of ``auto`` for its model name."""
     if not found.generation or found.generation.get("reasoning", "auto") != "auto":
         return found.generation
     known = is_reasoning(found.model, parameters_from(Generation, found.generation))

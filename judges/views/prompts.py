@@ -59,7 +59,7 @@ def load(request: Request) -> HttpResponse:
     except (source.SourceError, Incomplete) as refused:
         form.refuse(refused.problems)
         return _prompts(request, form, 400)
-    said = f"Loaded: {counted(len(texts), 'text')}." if new else "These texts are there already; nothing was changed."
+    said = f"Loaded: {counted(len(texts), 'text')}." if new else "These texts exist already. Nothing was changed."
     messages.success(request, said)
     return redirect("prompt-set", made.digest)
 

@@ -124,7 +124,7 @@ def give_back(item: Held, worker: str) -> None:
 
 
 def fail(item: Held, worker: str, error: str, *, passing: bool = False) -> bool:
-    """End the attempt without a judgment; False when the item is not this worker's any more.
+    """End the attempt without a judgment; return False if this worker has lost the item.
 
     ``passing``: a later attempt may succeed.
     """
@@ -203,7 +203,7 @@ def stop(run: int, reason: str, recorded: str) -> None:
 def end(run: int) -> bool:
     """Finish a run without open items; True for the one who did. The event has the digest of what judges said.
 
-    Once in a run at work, items that failed by what may pass are opened again instead.
+    In an active run, items that failed with a temporary error are opened once more instead.
     Asked after the commit that settled an item: of two workers with the last two, the later one sees both.
     """
     going_on = JudgeRun.objects.filter(pk=run, finished_at=None, cancelled_at=None)
@@ -227,7 +227,7 @@ def end(run: int) -> bool:
 
 
 def _tried_again(run: JudgeRun) -> bool:
-    """Open the failed items that may succeed now, the first time that nothing else is left to do."""
+    """Open failed items that may succeed now, once for each run, when no other item is left."""
     if run.retried_at is not None or run.state not in ("waiting", "running"):
         return False
     failed = RunItem.objects.filter(run=run, failed_at__isnull=False, passing=True)
@@ -285,7 +285,7 @@ def unfinished() -> list[int]:
 
 
 def end_settled() -> None:
-    """End paused and stopped runs without open items: the worker with the last one died before it could do so."""
+    """Finish paused and stopped runs without open items, whose last worker died before it could do this."""
     open_items = RunItem.objects.filter(OPEN, run=OuterRef("pk"))
     waiting = JudgeRun.objects.filter(~IN_WORK, ~Exists(open_items), finished_at=None, cancelled_at=None)
     for run in waiting.order_by("pk").values_list("pk", flat=True):

@@ -39,9 +39,9 @@ class Worth:
 class ItemLedger:
     """`llm.Ledger` for one attempt at a run item.
 
-    ``sample`` tells repetitions apart: a reply is found under its own only (`sample_of`). ``terms`` are the prices of
-    now, and ``budget`` is told what was paid. ``worth`` adds up. ``former_endpoint`` names the endpoint whose replies
-    are also found under their former keys (`former_endpoint`).
+    ``sample`` tells repetitions apart: a reply is found under its own only (`sample_of`). ``terms`` are the current
+    prices. Payments are subtracted from ``budget`` and added up in ``worth``. ``former_endpoint`` names the endpoint
+    whose replies are also found under their former keys (`former_endpoint`).
     """
 
     item: int
@@ -127,7 +127,7 @@ def sample_of(run: int, repetition: int, fresh: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A reply to look up. Under ``former_key`` only the replies of ``former_endpoint`` count, none where it is ""."""
+    """A reply to look up. Under ``former_key`` only replies of ``former_endpoint`` count; "" means none."""
 
     key: str
     sample: str
@@ -136,7 +136,7 @@ class Wanted:
 
 
 def look_up(wanted: list[Wanted]) -> list[tuple[int, str, Decimal | None] | None]:
-    """Return the first reply for each: its row, its body and its cost; one query."""
+    """Return the first reply for each key: its row, its body and its cost. One query."""
     keys = {one.key for one in wanted} | {one.former_key for one in wanted if one.former_endpoint}
     calls = ModelCall.objects.filter(
         key__in=keys, sample__in={one.sample for one in wanted}, reply__isnull=False, error=""
@@ -152,9 +152,9 @@ def look_up(wanted: list[Wanted]) -> list[tuple[int, str, Decimal | None] | None
 
 
 def former_endpoint(endpoint: Endpoint) -> str:
-    """Return the name of the endpoint while it has the address that it had when this was asked first, "" afterwards.
+    """Return the name of the endpoint if it still has the address of the first call of this function, else "".
 
-    Replies with a former key say which endpoint gave them, by the judge's endpoint, but not at which address.
+    Replies with a former key belong to the judge's endpoint, but its address at that time is unknown.
     """
     first, _ = EndpointAddress.objects.get_or_create(name=endpoint.name, defaults={"address": endpoint.base_url})
     return endpoint.name if first.address == endpoint.base_url else ""

@@ -75,7 +75,7 @@ async def _wanted(database: DatabaseThread, run_pk: int) -> bool:
     if await database.run(holding.wanted, run_pk):
         return True
     await database.run(holding.end, run_pk)
-    return await database.run(holding.wanted, run_pk)  # it may have opened failed items again
+    return await database.run(holding.wanted, run_pk)  # failed items may be open again
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class _Shift:
             if not taken:
                 if not held:
                     return
-                # The last of them to end may have the run try failed items again, even before this answer came.
+                # The last task to end may open failed items again, even before this answer came.
                 if self.tasks:
                     await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
                 continue

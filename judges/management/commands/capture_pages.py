@@ -44,7 +44,7 @@ class Command(BaseCommand):
             self.stderr.write("Pages are captured without pictures: there is no Chromium, or you asked for none.")
         failed = sum(self._captured(folder, urls, program, options["seconds"]) for folder, urls in wanted.items())
         if failed:
-            raise CommandError(f"Not captured: {counted(failed, 'page')}; the reasons are above.")
+            raise CommandError(f"Not captured: {counted(failed, 'page')}. See the reasons above.")
 
     def _captured(self, folder: str, urls: Iterable[str], program: str | None, seconds: float) -> int:
         """How many were not."""

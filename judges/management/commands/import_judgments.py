@@ -36,5 +36,5 @@ class Command(BaseCommand):
         for name, number in outcome.judges.items():
             self.stdout.write(f"{name}: {counted(number, 'judgment')}.")
         self.stdout.write(
-            f"{outcome.new} new, {outcome.known} known already, {outcome.linked} linked to a trajectory now."
+            f"{outcome.new} new, {outcome.known} imported before, {outcome.linked} newly linked to a trajectory."
         )

@@ -28,7 +28,7 @@ class Command(BaseCommand):
             if run is None:
                 raise CommandError(f"There is no judge run {options['run']}.", returncode=2)
         count = trace.prune(options["before"], run)
-        self.stdout.write(f"Emptied: {counted(count, 'call')}. The same calls would be paid again.")
+        self.stdout.write(f"Emptied: {counted(count, 'call')}. If you repeat these calls, you pay for them again.")
 
 
 def _moment(text: str) -> datetime:

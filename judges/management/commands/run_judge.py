@@ -72,7 +72,7 @@ class Command(BaseCommand):
     def _tell(self, judge: Judge, plan: Plan, expects: Expects | None) -> None:
         trajectories = counted(plan.trajectories, "trajectory", "trajectories")
         times = f", {plan.repetitions} times each" if plan.repetitions > 1 else ""
-        again = f", at most {plan.calls_high} if answers are asked for again" if plan.calls_high > plan.calls else ""
+        again = f", at most {plan.calls_high} if calls are repeated" if plan.calls_high > plan.calls else ""
         cost = (
             "unknown: the model has no price"
             if plan.cost is None
