@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Func, IntegerField, Max, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
 from annotation import clock, state_snapshots
@@ -129,6 +129,24 @@ def _lease(slot: str) -> Q:
         "filled": Q(lease_expires_at__isnull=True),
         "expired": Q(lease_expires_at__lte=now),
     }[slot]
+
+
+class _Length(Func):
+    """The length of a JSON array."""
+
+    output_field = IntegerField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, function="jsonb_array_length", **context)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, function="json_array_length", **context)
+
+
+def draws(submission: Submission) -> QuerySet[Any]:
+    """The draws of spot checks with ``population_count`` and ``drawn_count``, without the lists of all tasks."""
+    counted = submission.spot_check_draws.defer("population", "drawn").order_by("number")
+    return counted.annotate(population_count=_Length("population"), drawn_count=_Length("drawn"))
 
 
 # --- who is at work --------------------------------------------------------------------------------------------------

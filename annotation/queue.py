@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
@@ -16,6 +19,9 @@ from annotation.models.states import TO_ADJUDICATE, State, with_waiting
 from annotation.records import Verdict
 
 PRESSED_TWICE = timedelta(seconds=3)
+AT_ONCE = 1000  # rows in memory
+BEGIN = datetime.min.replace(tzinfo=UTC)
+MOST_POSITIONS = 2**32 - 1
 MOST_CHOICES = 50  # as many people may open trajectories at the same moment
 
 
@@ -113,17 +119,6 @@ def since(waiting: Any) -> datetime:
     return last_label
 
 
-def to_adjudicate(submission: Submission) -> list[Any]:
-    """Trajectories that wait for an adjudicator with their ``kind`` and ``since``: hardest first, then oldest.
-
-    Opened ones are among them, until they are decided; see `with_waiting` for the other columns.
-    """
-    waiting = list(_waiting(submission.trajectories.select_related("task")))
-    for trajectory in waiting:
-        trajectory.kind, trajectory.since = kind_of(trajectory), since(trajectory)
-    return sorted(waiting, key=lambda t: (HARDEST_FIRST.index(t.kind), t.since, t.position))
-
-
 class _Waiting(NamedTuple):
     """The columns of `with_waiting` that decide the order, with the names that `kind_of` and `since` expect."""
 
@@ -138,6 +133,72 @@ class _Waiting(NamedTuple):
     reopened_at: Any
     opened_by: int | None
     opened_at: Any
+
+
+class Waiting:
+    """Trajectories that wait for an adjudicator, as a sequence for pages: hardest first, then oldest.
+
+    It has one number of some 45 bytes for each, and loads only the rows of a slice, with ``kind`` and ``since``; see
+    `with_waiting` for the other columns. Of what was decided meanwhile there is no row.
+    """
+
+    def __init__(self, submission: Submission, keys: list[int]) -> None:
+        self._trajectories, self._keys = submission.trajectories.select_related("task"), sorted(keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, shown: slice) -> list[Any]:
+        found = []
+        positions = [key & MOST_POSITIONS for key in self._keys[shown]]
+        for start in range(0, len(positions), AT_ONCE):
+            some = positions[start : start + AT_ONCE]
+            loaded = {row.position: row for row in with_waiting(self._trajectories.filter(position__in=some))}
+            found += [loaded[position] for position in some]
+        for row in found:
+            row.kind, row.since = kind_of(row), since(row)
+        return [row for row in found if row.kind is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What an adjudicator has opened, what else waits, and how many of each kind that is."""
+
+    mine: Waiting
+    others: Waiting
+    kinds: Counter[Kind]
+
+
+def to_adjudicate(submission: Submission) -> list[Any]:
+    """Load everything that waits. Opened trajectories are in it until they are decided."""
+    return Waiting(submission, [_key(row, kind) for row, kind in _stream(submission)])[:]
+
+
+def queue_of(person: Any, submission: Submission, kind: Kind | None = None) -> Queue:
+    """The queue as ``person`` sees it. ``others`` are only those of ``kind`` if that is given, ``kinds`` count all."""
+    mine, others, kinds = [], [], Counter[Kind]()
+    for row, found in _stream(submission):
+        if row.opened_by == person.pk:
+            mine.append(_key(row, found))
+            continue
+        kinds[found] += 1
+        if kind is None or found is kind:
+            others.append(_key(row, found))
+    return Queue(Waiting(submission, mine), Waiting(submission, others), kinds)
+
+
+def _key(row: _Waiting, kind: Kind) -> int:
+    """One number that sorts by kind, age and position."""
+    age = (since(row) - BEGIN) // timedelta(microseconds=1)
+    return (HARDEST_FIRST.index(kind) << 64 | age) << 32 | row.position
+
+
+def _stream(submission: Submission) -> Iterator[tuple[_Waiting, Kind]]:
+    rows = _waiting(submission.trajectories.order_by()).values_list(*_Waiting._fields).iterator(chunk_size=AT_ONCE)
+    for row in map(_Waiting._make, rows):
+        found = kind_of(row)
+        if found is not None:
+            yield row, found
 
 
 def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> list[Trajectory]:
@@ -158,8 +219,7 @@ def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> l
         found = kind_of(row)
         return turn(row), HARDEST_FIRST.index(found) if found else 0, since(row), row.position
 
-    rows = _waiting(submission.trajectories.all()).values_list(*_Waiting._fields).iterator(chunk_size=2000)
-    waiting = (row for row in map(_Waiting._make, rows) if not kind or kind_of(row) == kind or turn(row) == 0)
+    waiting = (row for row, found in _stream(submission) if not kind or found == kind or turn(row) == 0)
     chosen = [row.pk for row in nsmallest(MOST_CHOICES, waiting, key=place)]
     loaded = submission.trajectories.select_related("task").in_bulk(chosen)
     return [loaded[pk] for pk in chosen if pk in loaded]

@@ -9,6 +9,7 @@ from statistics import median, quantiles
 
 from django.db.models import Count, Max, Min
 
+from annotation import progress
 from annotation.forms import VERDICT_NAMES
 from annotation.models import Adjudication, Event, Label, Submission
 from annotation.models.trajectories import seed_hash
@@ -151,12 +152,12 @@ def draws(submission: Submission) -> Table:
             draw.number,
             f"{draw.drawn_at:%Y-%m-%d %H:%M}",
             draw.rate,
-            len(draw.population),
-            len(draw.drawn),
+            draw.population_count,
+            draw.drawn_count,
             draw.seed,
             seed_hash(draw.seed),
         ]
-        for draw in submission.spot_check_draws.order_by("number")
+        for draw in progress.draws(submission)
     ]
     return Table("draws", "Draws of spot checks", columns, rows)
 

@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import access, queue, workflow
+from annotation import access, progress, queue, workflow
 from annotation.forms import LabelForm, as_posted, values_of
 from annotation.models import Adjudication, Draft, Membership, Report, Submission, Trajectory
 from annotation.models.states import State, with_waiting
@@ -34,21 +34,22 @@ TONES = {queue.Kind.FLAGGED: "warn", queue.Kind.SPOT_CHECK: ""}  # of the chips;
 def adjudicate(request: Request, pk: int) -> HttpResponse:
     """What waits for an adjudicator; of trajectories to be judged blind nothing but task, kind and age."""
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
-    everything = [_dated(row) for row in queue.to_adjudicate(submission)]
-    waiting = [row for row in everything if row.opened_by != request.user.pk]
     kind = _kind(request.GET.get("kind"))
+    found = queue.queue_of(request.user, submission, kind)
+    waiting = paged(request, found.others, 50)
+    waiting.object_list = [_dated(row) for row in waiting.object_list]
     decided = Adjudication.objects.filter(
         adjudicator=request.user, trajectory__submission=submission, decided_at__isnull=False
     )
     context = {
         "submission": submission,
-        "mine": _with_drafts(request, [row for row in everything if row.opened_by == request.user.pk]),
-        "waiting": paged(request, [row for row in waiting if not kind or row.kind == kind], 50),
-        "total": len(waiting),
-        "kinds": _kinds(waiting, kind),
+        "mine": _with_drafts(request, [_dated(row) for row in found.mine[:]]),
+        "waiting": waiting,
+        "total": found.kinds.total(),
+        "kinds": _kinds(found.kinds, kind),
         "kind": kind,
         "decided": _latest(decided),
-        "draws": submission.spot_check_draws.order_by("number"),
+        "draws": progress.draws(submission),
     }
     return render(request, "annotation/adjudicate.html", context)
 
@@ -61,9 +62,8 @@ def _kind(value: str | None) -> queue.Kind | None:
     return queue.Kind(value) if value in queue.Kind.values else None
 
 
-def _kinds(waiting: list[Any], chosen: queue.Kind | None) -> list[tuple[queue.Kind, int, bool]]:
+def _kinds(counts: Counter[queue.Kind], chosen: queue.Kind | None) -> list[tuple[queue.Kind, int, bool]]:
     """The kinds that wait, with how many, and whether the list is narrowed to it."""
-    counts = Counter(row.kind for row in waiting)
     return [(kind, counts[kind], kind == chosen) for kind in queue.Kind if counts[kind] or kind == chosen]
 
 

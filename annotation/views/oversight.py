@@ -37,7 +37,7 @@ def submission(request: Request, pk: int) -> HttpResponse:
         "at_work": progress.at_work(found, names),
         "minutes": int(progress.AT_WORK.total_seconds() // 60),
         "pace": progress.pace(found, names, needed - done["labels"]),
-        "draws": found.spot_check_draws.order_by("number"),
+        "draws": progress.draws(found),
         "head": found.events.annotate(chain=Subquery(first)).order_by("-sequence").first(),
     }
     return render(request, "annotation/submission.html", context | _matrix(request, found, members))
