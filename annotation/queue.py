@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet, TextChoices
 from django.utils import timezone
@@ -119,6 +120,11 @@ def since(waiting: Any) -> datetime:
     return last_label
 
 
+def adjudications_expire_before() -> datetime:
+    """Return the time since which an adjudicator must have given a sign of work to keep what they opened."""
+    return clock.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES)
+
+
 class _Waiting(NamedTuple):
     """The columns of `with_waiting` that decide the order, with the names that `kind_of` and `since` expect."""
 
@@ -205,10 +211,10 @@ def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> l
     """What an adjudicator may be given next, best first, of ``kind`` if that is given; somebody may open it by then.
 
     At most `MOST_CHOICES`. Narrow rows of the whole queue are streamed, and only the chosen trajectories are loaded.
-    First what nobody has opened, then what they have opened themselves, and last what others hold: whose time has run
-    out can be taken over. What they opened this very moment comes before all, so that a button pressed twice opens one.
+    First what nobody has opened, then what they have opened themselves, and last what others opened so long ago that it
+    may be taken over. What they opened this very moment comes before all, so that a button pressed twice opens one.
     """
-    just_now = timezone.now() - PRESSED_TWICE
+    just_now, long_ago = timezone.now() - PRESSED_TWICE, adjudications_expire_before()
 
     def turn(row: _Waiting) -> int:
         if row.opened_by == person.pk:
@@ -220,6 +226,7 @@ def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> l
         return turn(row), HARDEST_FIRST.index(found) if found else 0, since(row), row.position
 
     waiting = (row for row, found in _stream(submission) if not kind or found == kind or turn(row) == 0)
+    waiting = (row for row in waiting if turn(row) < 3 or row.opened_at <= long_ago)
     chosen = [row.pk for row in nsmallest(MOST_CHOICES, waiting, key=place)]
     loaded = submission.trajectories.select_related("task").in_bulk(chosen)
     return [loaded[pk] for pk in chosen if pk in loaded]

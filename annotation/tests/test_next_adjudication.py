@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db.models.signals import post_init
+from django.utils import timezone
 
 from annotation import queue, testing, workflow
-from annotation.models import Person, Submission, Trajectory
+from annotation.models import Adjudication, Person, Submission, Trajectory
 
 VERDICTS = [(1, 1, 1), (1, 2, 1), (0, 1, 1), (0, 1, 2), (0, 1, 0), (0, 2, 1)]
 
@@ -43,13 +45,29 @@ def test_next_is_of_the_kind_that_was_asked_for(waiting: Any) -> None:
     assert places(queue.next_to_adjudicate(people["carol"], submission, "opposed")) == [2, 4]
 
 
-def test_next_puts_what_somebody_has_opened_last_and_what_was_opened_now_first(waiting: Any) -> None:
+def test_next_puts_what_somebody_has_opened_last_and_what_was_opened_now_first(waiting: Any, settings: Any) -> None:
     submission, people = waiting
     workflow.open_adjudication(people["carol"], submission.trajectories.get(position=2))
     assert places(queue.next_to_adjudicate(people["carol"], submission, "flagged")) == [2, 0]
     other = testing.person("cora")
     workflow.add_member(people["mira"], submission, other, "adjudicator")
+    assert places(queue.next_to_adjudicate(other, submission)) == [3, 5, 4, 1, 0]
+    settings.ADJUDICATION_MINUTES = 0
     assert places(queue.next_to_adjudicate(other, submission)) == [3, 5, 4, 1, 0, 2]
+
+
+def test_next_offers_what_can_be_taken_over_when_a_colleague_has_opened_more_than_the_choices(
+    waiting: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission, people = waiting
+    monkeypatch.setattr(queue, "MOST_CHOICES", 2)
+    for row in submission.trajectories.all():
+        workflow.open_adjudication(people["carol"], row)
+    opened_yesterday = Adjudication.objects.filter(trajectory__position=0)
+    opened_yesterday.update(opened_at=timezone.now() - timedelta(days=1))
+    other = testing.person("cora")
+    workflow.add_member(people["mira"], submission, other, "adjudicator")
+    assert places(queue.next_to_adjudicate(other, submission)) == [0]
 
 
 def test_next_loads_no_more_trajectories_than_it_offers(waiting: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from annotation import access, clock
+from annotation import access, queue
 from annotation.models import (
     Activity,
     Adjudication,
@@ -81,7 +79,7 @@ def _may_adjudicate(state: State, reason: str) -> None:
 def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
     activity = Activity.objects.filter(trajectory=trajectory, person=undecided.adjudicator).first()
     last_sign = max(undecided.opened_at, activity.last_at) if activity else undecided.opened_at
-    if last_sign > clock.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES):
+    if last_sign > queue.adjudications_expire_before():
         raise Conflict("Another adjudicator is deciding this trajectory.")
     member = Membership.objects.get(submission=trajectory.submission, person=undecided.adjudicator)
     record_for(member, "adjudication_expired", trajectory, revision=undecided.revision)
