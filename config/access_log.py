@@ -54,7 +54,7 @@ def _write_line(request: HttpRequest, status: int, started: float) -> None:
         quote(client_address(request), safe=":.")[:64] or "-",
         _find_person(request) or "-",
         quote(str(request.method)),
-        _find_path(request),
+        quote(request.path)[:LONGEST_PATH],
         status,
         time.monotonic() - started,
     )
@@ -65,11 +65,3 @@ def _find_person(request: HttpRequest) -> int | None:
     user = getattr(request, "user", None)
     loaded = getattr(request, "_cached_user", None) if isinstance(user, SimpleLazyObject) else user
     return loaded.pk if loaded else None
-
-
-def _find_path(request: HttpRequest) -> str:
-    """Return the path without spaces and without the token of a password link."""
-    path = request.path
-    if request.resolver_match and (token := request.resolver_match.kwargs.get("token")):
-        path = path.replace(token, "...")
-    return quote(path)[:LONGEST_PATH]

@@ -101,9 +101,15 @@ def test_line_of_a_long_address_is_cut(client, lines):
     assert len(lines()[0][3]) == 1000
 
 
-def test_secret_of_an_invitation_is_not_in_the_line(client, lines):
-    client.get("/join/MQ/abcdef-0123456789abcdef0123456789abcdef")
-    assert lines()[0][3] == "/join/MQ/..."
+@pytest.mark.parametrize("path", ["/join/MQ/d9c-0123", "/join/MQ/d9c-0123/", "/join/MQ/d9c-0123/more"])
+@pytest.mark.parametrize("redirected", [True, False])
+def test_secret_of_a_link_for_a_password_is_in_no_line(client, caplog, settings, path, redirected):
+    caplog.set_level(logging.INFO)
+    settings.SECURE_SSL_REDIRECT = redirected
+    client.get(path)
+    written = [OneLineFormatter().format(record) for record in caplog.records]
+    assert any("GET /join/MQ/... " in line for line in written)
+    assert not any("d9c" in line for line in written)
 
 
 def test_every_answer_has_a_request_id_of_its_own(client):
