@@ -12,7 +12,7 @@ from annotation.models import Submission, Trajectory
 from annotation.models.states import final_verdict, with_state
 from annotation.records import Verdict
 from evaluations.models import Audit
-from evaluations.statistics import Measure, kappa_with_interval, wilson
+from evaluations.statistics import Measure, Sample, hits_left, kappa_with_interval, wilson
 
 Verdicts = dict[str, tuple[int, Verdict | None]]  # by task id: the trajectory, and its final verdict
 
@@ -33,8 +33,8 @@ class Result:
     """Over the sample. ``table`` (3, 3) counts by verdict 0, 1, 2: rows are what was submitted, columns the audit's.
 
     ``incomplete`` of the sample lack a submitted final verdict, and count nowhere else. Success rates take label 2 as
-    no success. ``wrong`` estimates how many of the ``of`` submitted verdicts the auditor's people would not give:
-    the share that differs, times all; no fewer than differ in the sample, no more than do not agree there.
+    no success. ``wrong`` estimates how many of the ``of`` submitted verdicts the auditor's people would not give: the
+    share that differs, times all.
     """
 
     drawn: int
@@ -111,14 +111,14 @@ def compared(submitted: Verdicts, again: Verdicts) -> Result:
 def wrong_of_all(agreement: Measure, total: int) -> Measure:
     """How many of ``total`` verdicts are wrong by the audit: (1 - agreement) total, in trajectories.
 
-    The interval is that of the agreement (Wilson, for a sample out of infinitely many, so it is rather too wide),
-    within what the sample has shown: at least as many as differ there, at most all but those that agree there.
+    The interval adds those that differ in the sample to that of `hits_left` for all others.
     """
-    if agreement.value is None or agreement.low is None or agreement.high is None or agreement.hits is None:
+    if agreement.value is None or agreement.hits is None:
         return Measure.missing(agreement.undefined, agreement.n)
-    low = max((1 - agreement.high) * total, agreement.n - agreement.hits)
-    high = min((1 - agreement.low) * total, total - agreement.hits)
-    return Measure((1 - agreement.value) * total, agreement.n, low=low, high=high)
+    n, differing = agreement.n, agreement.n - agreement.hits
+    left = hits_left([Sample(total - n, differing, n)])
+    low, high = (None if end is None else differing + end for end in (left.low, left.high))
+    return Measure((1 - agreement.value) * total, n, low=low, high=high)
 
 
 def _success(verdicts: Sequence[Verdict]) -> Measure:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
+from scipy.stats import hypergeom
 
 from annotation import ingest, redactions, testing, workflow
 from annotation.models import Agent, Membership, Person, Submission, Trajectory
@@ -354,15 +355,23 @@ def test_what_has_no_submitted_verdict_is_counted_and_left_out() -> None:
 
 
 def test_wrong_verdicts_are_the_share_that_differs_of_all() -> None:
-    # 18 of 20 agree: 10 % of 300 are 30; Wilson's interval of 18/20 is 0.699 to 0.972.
+    # 2 of 20 differ, so 30 of 300. P(X >= 2) reaches 2.5 % from 5 wrong ones on, and P(X <= 2) does up to 93.
     found = wrong_of_all(wilson(18, 20), 300)
+    assert (found.value, found.low, found.high) == (pytest.approx(30), 5, 93)
+    assert (hypergeom.sf(1, 300, [4, 5], 20) >= 0.025).tolist() == [False, True]
+    assert (hypergeom.cdf(2, 300, [93, 94], 20) >= 0.025).tolist() == [True, False]
 
-    assert found.value == pytest.approx(30)
-    assert found.low == pytest.approx(300 * (1 - 0.9721), abs=0.1)
-    assert found.high == pytest.approx(300 * (1 - 0.6990), abs=0.1)
+
+@pytest.mark.parametrize("drawn", [5, 10, 80])
+def test_interval_of_wrong_verdicts_holds_their_number_in_95_of_100_samples(drawn: int) -> None:
+    found = [wrong_of_all(wilson(drawn - differing, drawn), 100) for differing in range(drawn + 1)]
+    for wrong in range(101):
+        chances = hypergeom(100, wrong, drawn).pmf(range(drawn + 1))
+        held = [chance for chance, each in zip(chances, found, strict=True) if each.low <= wrong <= each.high]  # type: ignore[operator]
+        assert sum(held) >= 0.95, wrong
 
 
-def test_wrong_verdicts_stay_within_what_the_sample_has_shown() -> None:
+def test_wrong_verdicts_are_known_when_all_are_in_the_sample() -> None:
     found = wrong_of_all(wilson(4, 5), 5)
 
     assert (found.value, found.low, found.high) == (pytest.approx(1), 1, 1)
