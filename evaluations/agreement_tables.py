@@ -354,13 +354,13 @@ JUDGES = {
 
 
 def informed(found: Informed | None) -> Table:
-    """All labels whose annotator was shown judgments, then by how the judges relate to the label; one row each."""
+    """Build the table of informed opinions: a row for all labels, then one for each relation to the judgments."""
     moves = list(permutations(VERDICT_NAMES, 2))
     columns = (
         Column("Judges"),
         Column("Shown", "count", "Labels whose annotator was shown judgments after submitting the label."),
         Column("Kept", "count", "The annotator kept the verdict of the label."),
-        Column("Changed", "rate", "The annotator gave another verdict, of those who decided."),
+        Column("Changed", "rate", "Share of deciding annotators who gave another verdict."),
         *(Column(f"{VERDICT_NAMES[a]} to {VERDICT_NAMES[b].lower()}", "count") for a, b in moves),
     )
     rows: list[list[Value]] = [
@@ -375,7 +375,7 @@ def informed(found: Informed | None) -> Table:
 
 
 def informed_reasons(found: Informed | None) -> Table:
-    """One row for each changed opinion, and for each kept one that has a reason."""
+    """Build a table with a row for each changed opinion, and for each kept one with a reason."""
     columns = tuple(map(Column, ("Task", "Agent", "Annotator", "Blind label", "Judges", "Opinion", "Reason")))
     rows: list[list[Value]] = [
         [

@@ -49,9 +49,9 @@ class Rules(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InformedOpinion:
-    """An annotator's opinion of their own label after seeing judgments; it counts in no figure of blind labels.
+    """An annotator's opinion on their own label after seeing judgments. Figures of blind labels ignore it.
 
-    ``judges`` are the verdicts that were shown, without unscored judgments. ``verdict`` is None until they decide.
+    ``judges`` are the shown verdicts, without unscored judgments. ``verdict`` is None until the annotator decides.
     """
 
     judges: tuple[Verdict, ...]
@@ -289,11 +289,11 @@ def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[in
 
 
 def _load_opinions(submissions: list[Submission]) -> dict[int, InformedOpinion]:
-    """Return the informed opinions by the label's primary key. A label is not revised once judgments were shown."""
+    """Return the informed opinions by the label's primary key. A label cannot be revised after judgments were shown."""
     rows = InformedRevision.objects.filter(label__assignment__trajectory__submission__in=submissions)
     return {
         label: InformedOpinion(
-            # An audited bundle can have anything there.
+            # An audited bundle can have any value here.
             tuple(Verdict(said) for each in judgments if (said := each.get("verdict")) in list(Verdict)),
             None if verdict is None else _VERDICTS[verdict],
             reason,

@@ -219,12 +219,12 @@ def flips(comparison: Comparison) -> Table:
 
 def not_stated(comparison: Comparison) -> Table:
     row: list[Value] = [comparison.judge, comparison.status_not_stated]
-    note = "The published rules of this judge give a verdict to every reply, also to one that states none."
+    note = "The published rules of this judge give a verdict to every reply, even to a reply without one."
     return Table("status-not-stated", "Status not stated", [Column("Judge"), NOT_STATED], [row], note)
 
 
 NOT_STATED = Column("Status not stated", "count", "Decided cases with a verdict that the judge's reply does not state.")
-FLIPS = Column("Flips", "rate", "How often two repetitions on the same case say different things.")
+FLIPS = Column("Flips", "rate", "How often two repetitions on the same case give different verdicts.")
 
 
 def differences(found: Iterable[Difference]) -> Table:
@@ -285,8 +285,8 @@ def versus(found: Sequence[Versus]) -> Table:
         Column("Say the same", "rate"),
     ]
     note = (
-        "p is McNemar's where no task counts twice (exact or chi-square). Where several agents attempted a task, whole "
-        "tasks are swapped between the two judges instead. p values are not corrected for the number of pairs. "
+        "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a task, whole tasks "
+        "are swapped between the two judges instead. p values are not corrected for the number of pairs. "
         f"At most {MOST_JUDGES} judges, those with the highest agreement, are set against each other."
     )
     return Table("versus", "Judge against judge", columns, [*map(_versus, found)], note)

@@ -91,7 +91,7 @@ class Export:
         return file_name(self.submission, self.format, MEDIA_TYPES[self.format][1], partial=self.partial)
 
     def chunks(self) -> Iterator[bytes]:
-        """The file in pieces. Only a batch of trajectories is in memory, except for human-label, a list of verdicts."""
+        """Yield the file in pieces. Memory holds one batch of trajectories; for human-label, the list of verdicts."""
         if self.format is ExportFormat.HUMAN_LABEL:
             return exports_labels.human_label(self.submission, self.missing)
         if self.format is ExportFormat.LABELS:
@@ -156,10 +156,11 @@ def _not_covered(submission: Submission, present: set[str]) -> list[Problem]:
 def prepare(
     submission: Submission, export_format: ExportFormat, *, partial: bool = False, check_files: bool = False
 ) -> Export:
-    """The export, or ExportRefused with every reason. ``partial`` takes what there is, and names what is missing.
+    """Return the export, or raise ExportRefused with all reasons. ``partial`` exports the final part and lists the
+    rest.
 
-    Stored files that the export contains are read and compared with their digests; with ``check_files`` those of the
-    submission are also read for the other formats, which then warn of damaged ones.
+    Stored files in the export are read and compared with their digests. With ``check_files``, the other formats also
+    read the submission's files, and warn of damaged ones.
     """
     missing = missing_for_export(submission)
     warnings: list[Problem] = []

@@ -87,7 +87,7 @@ def label_lines(submission: Submission, missing: Sequence[Problem]) -> Iterator[
     """A header, then for every trajectory with a final verdict its labels, flags, reports and adjudications with all
     revisions, and what annotators said after seeing judges (informed). People are pseudonyms, times are UTC.
 
-    Each batch of trajectories takes six queries for its rows, whatever they hold.
+    Each batch of trajectories takes six queries.
     """
     people = dict(submission.memberships.values_list("person_id", "pseudonym"))
     yield _line(_header(submission, missing))
@@ -150,7 +150,7 @@ def _load_records(trajectories: Sequence[int]) -> _Records:
 
 
 def _load_grouped(rows: QuerySet[Any], key: str, *columns: str) -> Rows:
-    """Named tuples of the columns instead of model instances, by the value of ``key``."""
+    """Return named tuples of the columns instead of model instances, by the value of ``key``."""
     grouped: Rows = defaultdict(list)
     for row in rows.values_list(key, *columns, named=True):
         grouped[row[0]].append(row)
@@ -158,7 +158,7 @@ def _load_grouped(rows: QuerySet[Any], key: str, *columns: str) -> Rows:
 
 
 def text_digest(text: str) -> str:
-    """Return the SHA-256 of a task's text in UTF-8, which tells versions apart without the text."""
+    """Return the SHA-256 of a task's text in UTF-8, which identifies the version."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -102,15 +102,15 @@ def _extension(screenshot: Screenshot | None, covered: Collection[str]) -> str:
 
 
 def stored_digests(submission: Submission) -> set[str]:
-    """The digests of the stored files that the package holds."""
+    """Return the digests of the stored files in the package."""
     covered = redactions.shown(submission)
     shown = Screenshot.objects.filter(steps__trajectory__submission=submission).distinct()
     return {covered.get(sha256, sha256) for sha256 in shown.values_list("sha256", flat=True).iterator()}
 
 
 def members(submission: Submission, missing: Sequence[Problem]) -> Iterator[tuple[str, bytes]]:
-    """Every file of the package with its path; unconvertible trajectories are left out of a partial one, and those of
-    which a screenshot is damaged or lost."""
+    """Yield every file of the package with its path. A partial package leaves out trajectories that cannot be converted
+    or have a damaged or lost screenshot."""
     unreadable = {problem.where for problem in missing if problem.code in store_checks.CODES}
     if missing:
         yield PARTIAL, _json({"partial": True, "missing": [problem.as_json() for problem in missing]})

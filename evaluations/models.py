@@ -202,10 +202,10 @@ class AuditDecision(models.Model):
 
 
 class Standing(models.Model):
-    """The claims of a large submission, and the texts of it that name somebody, as a job computed them.
+    """The claims of a large submission, and its texts with names, as a job computed them.
 
-    ``key`` is the SHA-256 of what they depend on, the head of the chain above all; see `evaluations.evidence.standing`.
-    ``requested_at`` is when the job was last asked for, ``computed_at`` null before it has ended for the first time.
+    ``key`` is the SHA-256 of their inputs, mainly the head of the chain; see `evaluations.evidence.standing`.
+    ``requested_at`` is the time of the last request for the job, ``computed_at`` is null before its first result.
     """
 
     submission = models.OneToOneField(Submission, on_delete=models.CASCADE, related_name="+")

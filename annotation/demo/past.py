@@ -1,6 +1,6 @@
-"""The hours before the demo is loaded, in which its people work: they take as long as reading takes.
+"""A clock for the demo's work, which takes place in the hours before it is loaded.
 
-Nobody measured these times. They are derived from what is to be read, and the names of the demo's benchmarks say so.
+The working times are simulated from the length of the texts. The names of the demo's benchmarks state this.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from django.utils.timezone import now as real_now
 from annotation import clock, workflow
 from annotation.models import Event, Trajectory
 
-WORKED = timedelta(hours=12)  # before the loading; all work of the demo takes less
-TICK = timedelta(milliseconds=10)  # between two looks at the clock
-CHARACTERS = 25.0  # that a person reads in a second, about 300 words a minute
+WORKED = timedelta(hours=12)  # before the demo is loaded; all its work takes less time
+TICK = timedelta(milliseconds=10)  # between two readings of the clock
+CHARACTERS = 25.0  # read in a second, about 300 words a minute
 PICTURE = 4.0  # seconds for a screenshot
 LEAST = 20.0  # seconds
 LONGEST_REPORT = 60.0  # seconds of work in one report of activity
@@ -28,7 +28,7 @@ PACE = {"alice": 1.0, "bob": 0.85, "chen": 1.2, "carol": 1.1}  # carol reads the
 
 
 class PastClock:
-    """A clock that is set to the past and moves only when somebody works; it never passes the real time."""
+    """A clock in the past that advances only with simulated work, never beyond the real time."""
 
     def __init__(self, begins: datetime) -> None:
         self._time = begins
@@ -39,7 +39,7 @@ class PastClock:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Let this process, and every workflow function in it, take its time from this clock."""
+        """Make this process, and every workflow function in it, use this clock."""
         before = timezone.now, clock.now
         timezone.now = clock.now = self.now
         try:
@@ -48,7 +48,7 @@ class PastClock:
             timezone.now, clock.now = before
 
     def work(self, person: Any, trajectory: Trajectory) -> None:
-        """Let the person look at every step of a trajectory that they hold, and report the time as a desk does."""
+        """Simulate that the person reads every step of a reserved trajectory, and report the time as a desk does."""
         steps = list(trajectory.steps.values_list("index", flat=True))
         left = reading_seconds(person.username, trajectory)
         while left > 0:
@@ -59,14 +59,14 @@ class PastClock:
 
 
 def begin(benchmarks: list[str]) -> PastClock:
-    """Return a clock that goes on behind the last event of these benchmarks, or begins hours ago."""
+    """Return a clock that starts after the last event of these benchmarks, or `WORKED` ago."""
     events = Event.objects.filter(submission__benchmark__slug__in=benchmarks)
     last = events.aggregate(last=Max("at"))["last"]
     return PastClock(max(filter(None, (last, real_now() - WORKED))))
 
 
 def reading_seconds(username: str, trajectory: Trajectory) -> float:
-    """Return how long this person reads this trajectory: by its length, their pace, and 15% more or less."""
+    """Return the reading time of this person for this trajectory: by its length and their pace, varied by up to 15%."""
     steps = list(trajectory.steps.values_list("action", "thought"))
     texts = [trajectory.task_text, trajectory.final_answer, *(text for step in steps for text in step)]
     seconds = sum(len(text or "") for text in texts) / CHARACTERS + PICTURE * len(steps)

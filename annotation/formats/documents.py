@@ -71,7 +71,7 @@ def parse_json(data: bytes, name: str) -> object:
 
 
 def object_maker(repeated: list[str]) -> Callable[[list[tuple[str, object]]], dict[str, object]]:
-    """Return a hook that makes the objects of a document and adds keys that an object has twice to ``repeated``."""
+    """Return a hook that builds the objects of a document and adds repeated keys to ``repeated``."""
 
     def make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
         made = dict(pairs)
@@ -83,12 +83,12 @@ def object_maker(repeated: list[str]) -> Callable[[list[tuple[str, object]]], di
 
 
 def duplicate_key(name: str, key: str) -> Problem:
-    return Problem("duplicate_key", f"{name}: the key {printable(key)} is there twice in one object.", name)
+    return Problem("duplicate_key", f"{name}: one object has the key {printable(key)} twice. Remove one of them.", name)
 
 
 def count_values(data: bytes) -> int:
     """Return an upper bound of the number of values in the JSON document ``data``."""
-    # Texts are full of commas: they are cut out, which takes a while, only where the count could matter.
+    # Texts contain many commas. Removing them takes time, so it is done only if the count could matter.
     return count if (count := _count_marks(data)) <= MOST_VALUES else _count_marks(STRING.sub(b"", data))
 
 
@@ -109,7 +109,7 @@ def _load(text: str, name: str, make_object: Callable[[list[tuple[str, object]]]
 
 
 def value_problems(document: object, name: str, place: str = "") -> list[Problem]:
-    """Return a problem for each text and number of ``document``, which stands at ``place``, that cannot be stored."""
+    """Return a problem for each text and number of ``document``, which is at ``place``, that cannot be stored."""
     problems = []
     for path, value in _walk(document, (None, place)):
         if isinstance(value, str):

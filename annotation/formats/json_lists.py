@@ -1,4 +1,4 @@
-"""A JSON list element by element, as strictly as `documents.parse_json`: in memory are one element and one chunk."""
+"""Read a JSON list element by element, as strictly as `documents.parse_json`, with one element in memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from annotation.records import Problem
 
 CHUNK = 2**20  # bytes
 LARGEST_ELEMENT = 16 * 2**20  # characters
-LONGEST_TOKEN = 12  # characters: the longest that cannot be read in part, -Infinity or an escape
+LONGEST_TOKEN = 12  # characters of the longest indivisible token: -Infinity or an escape
 NOT_UTF8 = "is UTF-16; save it as UTF-8"
 
 
 def read_list(source: BinaryIO, name: str) -> Iterator[tuple[object, list[Problem]]]:
-    """Yield each element of the list in ``source`` with what is wrong in it; ``name`` is the file for messages.
+    """Yield each element of the list in ``source`` with its problems; messages name the file ``name``.
 
-    Raises FormatError for other documents than a list, syntax, other encodings than UTF-8 and oversized elements.
+    Raises FormatError for a document that is not a list, syntax errors, other encodings than UTF-8 and too large
+    elements.
     """
     text = _Text(source, name)
     first = text.next_character()
@@ -51,7 +52,7 @@ def read_list(source: BinaryIO, name: str) -> Iterator[tuple[object, list[Proble
 
 
 class _Text:
-    """The decoded text of a file from ``position`` on, of which ``rest`` is in memory."""
+    """The decoded text of a file; ``rest`` is the part in memory, ``position`` is the reading position in it."""
 
     def __init__(self, source: BinaryIO, name: str) -> None:
         self.name = name
@@ -61,12 +62,12 @@ class _Text:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._is_ended = False
         self._bytes = 0
-        self._lines = self._column = 0  # of what is not in memory any more
+        self._lines = self._column = 0  # of the text before ``rest``
         self._repeated: list[str] = []
         self._json = json.JSONDecoder(object_pairs_hook=object_maker(self._repeated))
 
     def next_character(self) -> str:
-        """Move on to the next character that is not white space and return it, "" at the end."""
+        """Advance to the next character that is not white space and return it, or "" at the end."""
         while True:
             while self.position < len(self.rest):
                 if self.rest[self.position] not in " \t\r\n":
@@ -77,7 +78,7 @@ class _Text:
             self._read_more()
 
     def read_element(self, index: int) -> tuple[object, list[Problem]]:
-        """Return the value at ``position`` and what is wrong in it, and move on behind it."""
+        """Return the value at ``position`` with its problems, and advance behind it."""
         while True:
             self._repeated.clear()
             try:
@@ -129,7 +130,7 @@ class _Text:
         self.rest += text
 
     def _forget(self) -> None:
-        """Drop what was read, and count its lines."""
+        """Drop the text before ``position`` and count its lines."""
         read, self.rest = self.rest[: self.position], self.rest[self.position :]
         self.position = 0
         self._lines += read.count("\n")

@@ -16,7 +16,7 @@ from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, 
 from annotation.formats.webverdict import is_native, read_native
 from annotation.records import Problem, TrajectoryRecord
 
-MANY_IGNORED = 1_000  # a zip made on a Mac has about one for every file, which is normal
+MANY_IGNORED = 1_000  # a zip from macOS has about one for every file, which is normal
 RESULT_LIMIT = 16 * 2**20  # bytes; 20,000 steps of 800 characters
 PACKAGE = ""  # the task id under which a report lists what concerns the package as a whole
 
@@ -46,7 +46,7 @@ def read_trajectories(package: Package) -> Iterator[Reading]:
         says = f"These files belong to no trajectory and were left out: {listing(leftover)}."
         warnings.append(Problem("leftover_file", says, printable(leftover[0], LONGEST_WHERE)))
     if package.ignored > max(MANY_IGNORED, 2 * len(package.names())):
-        says = f"{package.ignored:,} entries were ignored: files that operating systems leave, and empty folders."
+        says = f"{package.ignored:,} entries were ignored: files of operating systems, and empty folders."
         warnings.append(Problem("many_entries_ignored", says))
     if package_problems or warnings:
         yield PACKAGE, None, package_problems, warnings

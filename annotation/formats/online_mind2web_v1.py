@@ -51,7 +51,7 @@ def read_v1(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     if unknown:
         missing = KEYS - document.keys()
         shown = [f"{key}{did_you_mean(key[:100], missing)}" for key in unknown[:MOST_NAMED]]
-        says = f"keys that this format does not know were left out: {listing([*shown, *unknown[MOST_NAMED:]])}"
+        says = f"unknown keys were left out: {listing([*shown, *unknown[MOST_NAMED:]])}"
         findings.warn("unknown_property", unknown[0], says)
     task_id, text = read_task(findings, document)
     answer = read_text(findings, document, ANSWER, required=False)

@@ -156,7 +156,7 @@ def _check_grammar(findings: Findings, steps: list[StepRecord]) -> None:
 def _warn_of_early_completion(findings: Findings, steps: list[StepRecord]) -> None:
     early = [str(step.index) for step in steps[:-1] if is_completion(step.action)]
     if early:
-        says = f"TASK_COMPLETE is there before the last step: {listing(early)}"
+        says = f"TASK_COMPLETE occurs before the last step: {listing(early)}"
         findings.warn("completion_early", f"action_history[{early[0]}].action", says)
 
 

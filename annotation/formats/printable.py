@@ -12,15 +12,15 @@ def printable(text: str, limit: int = 120) -> str:
 
 
 def file_name(given: str, suffix: str) -> str:
-    """Return the name under which a copy of the uploaded file ``given`` is read, so that messages show that name.
+    """Return the name for a copy of the uploaded file ``given``, so that messages show a similar name.
 
-    60 characters have at most 240 bytes; file systems take 255. An escape is longer than what it stands for.
+    60 characters have at most 240 bytes; file systems allow 255. An escape is longer than its character.
     """
     return f"{printable(printable(PurePath(given).stem, 60), 60) or 'file'}{suffix}"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return "1 step", "2 steps", "1,200 trajectories"; ``plural`` is given where it is not the noun with an s."""
+    """Return "1 step", "2 steps", "1,200 trajectories"; ``plural`` is needed unless it is the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 

@@ -1,7 +1,7 @@
 """Temporary files: one private directory for each user of the system, and in it one folder for each process.
 
-A process holds a lock on its folder, which the kernel releases when the process ends, however it ends. A sweep removes
-the folders whose lock is free, so it never touches a file in use, and nothing outside of the private directory.
+A process holds a lock on its folder. The kernel releases the lock when the process ends for any reason. A sweep removes
+the folders with a free lock, so it never deletes files in use or files outside of the private directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-MARKER = ".webverdict-scratch"  # tells our directory from others; its lock is held while folders appear and disappear
+MARKER = ".webverdict-scratch"  # identifies our directory; its lock is held while folders are created or removed
 
 _own: dict[tuple[int, Path], Path] = {}  # folders of this process; a fork has another process id
 
@@ -29,7 +29,7 @@ def folder(what: str) -> Iterator[Path]:
 
 
 def process_folder() -> Path:
-    """Return the folder of this process. Raises OSError where it cannot be created."""
+    """Return the folder of this process, created on the first call. Raises OSError."""
     key = os.getpid(), private_directory()
     if key not in _own or not _own[key].is_dir():
         with _locked(key[1]):
@@ -42,7 +42,7 @@ def process_folder() -> Path:
 def private_directory() -> Path:
     """Return the directory (mode 0700) of this user, created if it does not exist.
 
-    Raises PermissionError when something else has its name.
+    Raises PermissionError if another file or another user's directory has its name.
     """
     path = Path(tempfile.gettempdir()).resolve() / f"webverdict-{os.geteuid()}"
     with suppress(FileExistsError):
@@ -56,7 +56,7 @@ def private_directory() -> Path:
 
 
 def sweep() -> None:
-    """Remove the folders of processes that have ended; what cannot be removed stays."""
+    """Remove the folders of ended processes, as far as possible."""
     with suppress(OSError):
         directory = private_directory()
         with _locked(directory):
@@ -82,7 +82,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 class ProcessFolder(os.PathLike[str]):
-    """The folder of whichever process asks, for settings that are read before the processes fork."""
+    """The folder of the current process, for settings that are read before processes fork."""
 
     def __fspath__(self) -> str:
         return str(process_folder())

@@ -20,7 +20,7 @@ LONGEST = {"website": 500, "level": 40}  # what the columns hold; anything else 
 LARGEST_LENGTH = 2**31 - 1
 DATE_SUFFIX = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 MOST_PROBLEMS = 1_000
-MOST_KEYS = 100  # among which a misspelt one is looked for
+MOST_KEYS = 100  # limit of the search for a misspelt key
 CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
 
 
@@ -41,7 +41,7 @@ def is_count(value: object) -> TypeGuard[int]:
 
 
 def read_tasks(source: BinaryIO, name: str, problems: list[Problem]) -> Iterator[TaskRecord]:
-    """Yield the tasks of a JSON list of objects; everything that is wrong with it goes into ``problems``.
+    """Yield the tasks of a JSON list of objects, and add its problems to ``problems``.
 
     Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts); or those of
     WebArena-Verified: task_id (a number), intent, start_urls and sites, of which the first start url is the website,
@@ -57,7 +57,7 @@ def read_tasks(source: BinaryIO, name: str, problems: list[Problem]) -> Iterator
                 hashes[task.task_id] = hash(task)
                 yield task
             elif task is not None and hashes[task.task_id] != hash(task):
-                message = f"[{index}] task_id {task.task_id} is there twice with different content."
+                message = f"[{index}] task_id {task.task_id} occurs twice with different content. Remove one of them."
                 found = [Problem("duplicate_task", message, f"{name}: [{index}]")]
             room = max(0, MOST_PROBLEMS - len(problems))
             problems += found[:room]
@@ -86,7 +86,7 @@ def nearest(task_id: str, known: Collection[str]) -> str | None:
 
 
 def task_date(task_id: str) -> tuple[str, ...]:
-    """Return year, month and day of the suffix; nothing, which sorts first, without one."""
+    """Return year, month and day of the suffix, or an empty tuple, which sorts first."""
     found = DATE_SUFFIX.search(task_id)
     return (found[3], found[1], found[2]) if found else ()
 

@@ -83,7 +83,7 @@ def is_image(name: str) -> bool:
 
 
 def media_type_of(name: str) -> str:
-    """Return the media type that the suffix of an image's name states, "" for another suffix."""
+    """Return the media type for the suffix of an image's name, or ""."""
     return MEDIA_TYPES.get(PurePosixPath(name).suffix.lower(), "")
 
 
@@ -161,7 +161,7 @@ def check_reference_length(findings: Findings, document: dict[str, object]) -> i
 def check_keys(findings: Findings, prefix: str, document: dict[str, object], known: frozenset[str]) -> None:
     """Every key that is not ``known`` is a problem; ``prefix`` is the place of the object."""
     for key in sorted(document.keys() - known):
-        # Looking for a similar key takes some time: only for problems that are shown.
+        # The search for a similar key takes time, so it is done only for problems that are shown.
         is_shown = len(findings.problems) < MOST_PROBLEMS
         hint = did_you_mean(key[:LONGEST_FILE_NAME], known - document.keys()) if is_shown else ""
         findings.problem(

@@ -70,7 +70,7 @@ def test_completion_before_the_last_step_is_a_warning(shops: Benchmark, tmp_path
 
     ((_, warning),) = report.warnings
     assert warning.code == "completion_early"
-    assert warning.message == "action_history[1].action: TASK_COMPLETE is there before the last step: 1."
+    assert warning.message == "action_history[1].action: TASK_COMPLETE occurs before the last step: 1."
 
 
 # --- entries that are ignored -----------------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ def _kept(screenshot: Screenshot, boxes: Boxes) -> tuple[str, int]:
         sha256 = hashlib.sha256(data).hexdigest()
         screenshots.keep_bytes(sha256, data)
     except screenshots.DamagedFile as error:
-        raise Conflict("This screenshot is damaged in the image store; nothing was changed.") from error
+        message = "This screenshot is damaged in the image store. Nothing was changed. Ask the operator to restore it."
+        raise Conflict(message) from error
     except screenshots.STORE_ERRORS as error:
         raise Conflict("The image store has lost this picture, or does not answer; nothing was changed.") from error
     return sha256, len(data)

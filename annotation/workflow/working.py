@@ -32,8 +32,8 @@ def save_draft(
 ) -> Draft:
     """Keep what has been entered; ``version`` is the one the page was loaded with (0 for none). Extends the lease.
 
-    Raises StaleDraft when another window has saved in between; nothing is overwritten then. ``revising``: the form is
-    that of a revision, so that a label which is in is no surprise.
+    Raises StaleDraft if another window has saved in between; nothing is overwritten then. ``revising``: the form
+    revises a submitted label.
     """
     with transaction.atomic():
         not_frozen(trajectory.submission)

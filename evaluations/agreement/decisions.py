@@ -96,9 +96,9 @@ def _draws(reviewed: Iterable[Case]) -> list[_Draw]:
 
 
 def _expected(draws: Sequence[_Draw]) -> Measure:
-    """The rate of every draw times its own unchecked, summed, with the interval of `hits_left`.
+    """Return the sum over draws of rate times number of unchecked cases, with the interval of `hits_left`.
 
-    A draw without a blind check has no rate: it is left out, and counted as `Adjudications.unknown`.
+    A draw without a blind check has no rate. It is left out, and counted in `Adjudications.unknown`.
     """
     known = [draw for draw in draws if draw.checked]
     number = sum(draw.unchecked for draw in known)

@@ -16,7 +16,7 @@ Shown = tuple[Case, Said, InformedOpinion]
 
 
 def count_opinions(cases: Iterable[Case]) -> Informed | None:
-    """Return None where nobody was shown judgments."""
+    """Count the opinions; None if no annotator was shown judgments."""
     shown = [(case, said, said.informed) for case in cases for said in case.labels if said.informed is not None]
     if not shown:
         return None
@@ -26,7 +26,7 @@ def count_opinions(cases: Iterable[Case]) -> Informed | None:
 
 
 def _compare(said: Said, opinion: InformedOpinion) -> str:
-    """Return the one of `JUDGES` that tells how the judges' verdicts relate to the label."""
+    """Return the element of `JUDGES` for the relation of the judges' verdicts to the label."""
     if not opinion.judges:
         return "no verdict"
     same = [verdict is said.verdict for verdict in opinion.judges]
@@ -38,7 +38,7 @@ def _count(judges: str, shown: Sequence[Shown]) -> InformedCounts:
     moves = table(Counter((blind, informed) for _, blind, informed in decided))
     if not decided:
         return InformedCounts(judges, len(shown), Measure(None, 0, hits=0, undefined=UNDECIDED), moves)
-    # Opinions on one task are alike, also those of several people on one trajectory.
+    # Opinions on one task depend on each other, also those of several people on one trajectory.
     changes = [(case.task_id, blind is not informed) for case, blind, informed in decided]
     changed = wilson(sum(change for _, change in changes), len(changes), hits_of_tasks(changes))
     return InformedCounts(judges, len(shown), changed, moves)

@@ -11,10 +11,10 @@ from evaluations.cases import Rules
 from evaluations.statistics import Measure
 
 Table = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
-# Raised when a formula changes, so that whoever checks a stored report knows which one it was made by. 2: the interval
-# of ``expected_missed`` is that of a finite population.
+# Version of the formulas, so that a stored report can be checked with its own formulas. 2: the interval of
+# ``expected_missed`` is for a finite population.
 FIGURES_VERSION = 2
-JUDGES = ("agree", "disagree", "divided", "no verdict")  # what the judgments shown say of the label
+JUDGES = ("agree", "disagree", "divided", "no verdict")  # relation of the shown judgments to the label
 REASONS = ("disputes", "drawn", "flagged")  # why an adjudicator looks at a case, the first one that applies
 
 
@@ -142,7 +142,7 @@ class Adjudications:
 
 @dataclass(frozen=True, slots=True)
 class InformedCounts:
-    """Labels whose annotator was ``shown`` judgments, by how these relate to the label (one of `JUDGES`, or "all").
+    """Labels whose annotator was ``shown`` judgments, for one relation to the label (one of `JUDGES`, or "all").
 
     ``changed`` is the share of the annotators who decided; ``table[blind][informed]`` counts their verdicts.
     """
@@ -187,7 +187,7 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Informed:
-    """Opinions after seeing judgments: ``groups`` are all labels, then those of each of `JUDGES`."""
+    """Opinions after seeing judgments: ``groups`` are all labels, then one group for each of `JUDGES`."""
 
     groups: list[InformedCounts]
     opinions: list[Opinion]
@@ -218,7 +218,7 @@ class Agreement:
     undecided: int
     listed_pair: Pair | None = None
     pairs_left_out: int = 0
-    informed: Informed | None = None  # None where nobody was shown judgments
+    informed: Informed | None = None  # None if no annotator was shown judgments
 
     def as_json(self) -> dict[str, Any]:
         """The overall figures, then everything else; rates are fractions, intervals 95 %."""

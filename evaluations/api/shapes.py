@@ -141,13 +141,13 @@ class AdjudicationsSerializer(serializers.Serializer):
 
 
 class InformedCountsSerializer(serializers.Serializer):
-    """Labels whose annotator was shown judgments, all or by how the judges relate to the label."""
+    """Labels whose annotator was shown judgments: all, or those with one relation to the judgments."""
 
     judges = serializers.ChoiceField(choices=["all", *JUDGES])
     shown = Count()
     decided = Count()
     kept = Count()
-    changed = MeasureSerializer(help_text="Of those who decided.")
+    changed = MeasureSerializer(help_text="Share of the annotators who decided.")
     table = CountTable(help_text="Rows: the blind label, 0 to 2; columns: the opinion after seeing judgments.")
 
 
@@ -183,7 +183,7 @@ class AgreementSerializer(GroupSerializer):
     groups = serializers.DictField(child=NamedGroupSerializer(many=True))
     annotators = AnnotatorSerializer(many=True)
     adjudications = AdjudicationsSerializer(allow_null=True, help_text="Null for labels made elsewhere.")
-    informed = InformedSerializer(allow_null=True, help_text="Null where nobody was shown judgments.")
+    informed = InformedSerializer(allow_null=True, help_text="Null if no annotator was shown judgments.")
 
 
 # --- judges ----------------------------------------------------------------------------------------------------------
@@ -426,10 +426,10 @@ class VersusSerializer(serializers.Serializer):
     first_only = Count()
     second_only = Count()
     neither = Count()
-    p = MeasureSerializer(help_text="McNemar's test, or, with `by_task`, a test that swaps the two task by task.")
-    exact = serializers.BooleanField(help_text="Every outcome was counted; else by chi-square or `permutations`.")
-    by_task = serializers.BooleanField(help_text="Whole tasks were swapped: some task counts more than once.")
-    permutations = Count(allow_null=True, help_text="How many swaps were drawn; null where none were.")
+    p = MeasureSerializer(help_text="McNemar's test; with `by_task` a test that swaps the two judges task by task.")
+    exact = serializers.BooleanField(help_text="Every outcome was counted; otherwise by chi-square or `permutations`.")
+    by_task = serializers.BooleanField(help_text="Whole tasks were swapped, because a task counts more than once.")
+    permutations = Count(allow_null=True, help_text="Number of drawn swaps; null without drawing.")
     difference = MeasureSerializer(help_text="Agreement of the first minus that of the second.")
     same = MeasureSerializer(help_text="How often the two say the same.")
 

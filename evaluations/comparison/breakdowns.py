@@ -84,8 +84,8 @@ def differences(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Difference]:
 def flips(said: Mapping[Key, Judged], cases: Sequence[Case]) -> Flips:
     """How often two verdicts of one run on a case differ; unscored repetitions are no verdicts.
 
-    Of a case with r >= 2 verdicts, r_c of them c, the share of its pairs that differ is
-    1 - sum_c r_c (r_c - 1) / (r (r - 1)); the rate is its mean over these cases, which does not grow with r.
+    A case with r >= 2 verdicts, of which r_c are c, has a share of differing pairs of
+    1 - sum_c r_c (r_c - 1) / (r (r - 1)). The rate is the mean over these cases; it does not grow with r.
     """
     shared = several_agents(cases)
     tasks, shares = [], []
@@ -98,7 +98,7 @@ def flips(said: Mapping[Key, Judged], cases: Sequence[Case]) -> Flips:
     if not shares:
         return Flips(Measure.missing("no case was judged more than once"), 0)
     differing = sum(share > 0 for share in shares)
-    if set(shares) <= {0.0, 1.0}:  # as of all cases with two repetitions
+    if set(shares) <= {0.0, 1.0}:  # for example if all cases have two repetitions
         found = rate([(task, share > 0) for task, share in zip(tasks, shares, strict=True)])
         return Flips(replace(found, hits=None), differing)
     return Flips(mean_of_items(Measure(fmean(shares), len(shares)), shares, tasks), differing)

@@ -22,7 +22,7 @@ ROUNDED_TWICE = ("agreement",)  # the accuracy of published tables
 
 
 def rounded(name: str, value: float) -> float:
-    """Return a rate as a fraction whose percentage has one digit, half to even, a coefficient with four digits.
+    """Round a rate so that its percentage has one digit (half to even), and a coefficient to four digits.
 
     Published accuracies are ``round(round(x, 4) * 100, 1)``, all other rates ``round(100 * x, 1)``: 170/189 is 89.9.
     """
@@ -32,7 +32,7 @@ def rounded(name: str, value: float) -> float:
 
 
 def published_f1(precision: float, recall: float) -> float:
-    """Return ``2 p r / (p + r)`` of precision and recall that are rounded to four digits first; 0 where both are 0."""
+    """Return ``2 p r / (p + r)`` of precision and recall after rounding both to four digits; 0 if both are 0."""
     p, r = round(precision, 4), round(recall, 4)
     return 2 * p * r / (p + r) if p + r else 0.0
 

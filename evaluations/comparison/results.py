@@ -238,7 +238,7 @@ class Comparison:
     and averages are rounded as in published tables, have no interval, and are 0 where their denominator is; still they
     are fractions. ``flips``, ``key_points`` and ``calibration`` are neither rounded nor without intervals.
     ``after_evidence`` counts cases that were decided by somebody who had opened what the judge goes by.
-    ``status_not_stated`` counts decided cases whose verdict of the judge is one that its reply does not state.
+    ``status_not_stated`` counts decided cases with a verdict that the judge's reply does not state.
     """
 
     scope: str
@@ -302,8 +302,8 @@ def _averages(averages: Sequence[Average], rules: Rules) -> dict[str, Any]:
 class Versus:
     """Two judges on the cases that both have scored and people have decided, under one rule for label 2.
 
-    ``first_only`` and ``second_only`` count where only that one agrees with people. ``p`` is McNemar's, exact for
-    few; ``by_task``: of a test that swaps the two task by task, ``permutations`` times where that is not ``exact``.
+    ``first_only`` and ``second_only`` count where only that one agrees with people. ``p`` is McNemar's, exact for few
+    cases. With ``by_task`` it is from a test that swaps the two task by task, ``permutations`` times unless ``exact``.
     ``difference`` is the first one's agreement minus the second's.
     """
 

@@ -86,10 +86,10 @@ def _best_first(standing: Standing) -> tuple[Any, ...]:
 
 
 def ranking(pairs: Pairs, rule: Label2) -> Measure:
-    """Kendall's tau-b of the agents' success rates by people and by a judge, from what `paired` gives.
+    """Return Kendall's tau-b of the agents' success rates by people and by a judge, from the result of `paired`.
 
     Both rates of an agent are those of the same cases, that people have decided and the judge has scored, under that
-    rule for label 2. Agents without any are left out. The interval is that of drawing tasks.
+    rule for label 2. Agents without any are left out. The interval draws tasks.
     """
     scored = [
         (case, human is Verdict.SUCCESS, said is Said.SUCCESS)

@@ -11,7 +11,7 @@ from evaluations.comparison.judged import judged
 from evaluations.verifier.documents import Document
 
 NOT_STATED = "status_not_stated"
-LEFT_OUT = ("scope", "groups", "informed")  # of the product's figures
+LEFT_OUT = ("scope", "groups", "informed")  # keys of the product's figures
 HINTS = ("competence", "trust")  # estimates for QA; nobody can compute them again without NumPy
 
 
@@ -29,7 +29,7 @@ def comparison(submission: Submission) -> Document | None:
     """reports/comparison.json; None where no judge has said, or failed to say, anything of these trajectories.
 
     Judges by name, the newest version first, each as ``name@version``; rows as those of `compare --json`. A judge
-    has ``status_not_stated`` where some decided cases have a verdict that its reply does not state.
+    has ``status_not_stated`` if some decided cases have a verdict that its reply does not state.
     """
     found, slug = cases.of_submission(submission), submission.benchmark.slug
     judges = []

@@ -136,7 +136,7 @@ class Module:
 
 
 def single_file() -> str:
-    """Return the text of verify.py, which is the same for the same modules."""
+    """Return the text of verify.py; the same modules give the same text."""
     with _one_parser:
         return _assembled_here()
 

@@ -1,8 +1,8 @@
-"""How a submission stands: the claims of its bundle, computed from the rows without making one.
+"""Claims of a submission's bundle and texts with names, computed from the rows without an export.
 
-Claims and the search for names take 5 ms a trajectory. For a large submission a job computes them, and pages show what
-it stored for the head of the chain, for a day at most: rows that somebody changed without an event do not change the
-head. A bundle never takes them from there.
+Claims and the search for names take 5 ms for each trajectory. For a large submission a job computes and stores them for
+the head of the chain. Pages show them for a day at most, because a row that changes without an event does not change
+the head. Exports never use the stored result.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from judges.models import Judgment
 NO_EVENTS: Document = {"id": None, "events": 0, "head": None}
 AT_A_LOOK = 300  # trajectories of a submission whose claims a page computes itself: 1.5 s
 FRESH = timedelta(days=1)
-ASKED_AGAIN = timedelta(minutes=10)  # after which a job that was asked for is taken for lost
+ASKED_AGAIN = timedelta(minutes=10)  # a requested job without a result after this time counts as lost
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The claims as JSON and the texts that name somebody; ``computed_at`` is None while a job is at work on them."""
+    """The claims as JSON and the texts with names; ``computed_at`` is None until a job has computed them."""
 
     computed_at: datetime | None
     claims: list[Document] = field(default_factory=list)
@@ -46,7 +46,7 @@ def claims(submission: Submission) -> list[Finding]:
 
 
 def look(submission: Submission) -> Look:
-    """What a page shows: computed at once, or as a job has stored it for these rows."""
+    """Return the standing for a page: computed now, or stored by a job for these rows."""
     if submission.trajectories.count() <= AT_A_LOOK:
         found = [claim.as_json() for claim in claims(submission)]
         return Look(timezone.now(), found, names.named(submission))
@@ -57,7 +57,7 @@ def look(submission: Submission) -> Look:
 
 
 def request(submission: Submission) -> bool:
-    """Whether the job must be sent: once for all who wait for it."""
+    """Return whether to send the job: one message for all waiting pages."""
     now = timezone.now()
     row, made = Standing.objects.get_or_create(submission=submission, defaults={"requested_at": now})
     if made:
@@ -68,7 +68,7 @@ def request(submission: Submission) -> bool:
 
 def compute(submission: Submission) -> None:
     """Compute and store what `look` shows of a large submission."""
-    key = _key(submission)  # before: what changes meanwhile makes it stale
+    key = _key(submission)  # first, because later changes must make the result stale
     found: dict[str, Any] = {
         "claims": [claim.as_json() for claim in claims(submission)],
         "named": [problem.as_json() for problem in names.named(submission)],
@@ -93,7 +93,7 @@ def _stale() -> datetime:
 
 
 def _key(submission: Submission) -> str:
-    """The head of the chain, and what has no event there: names of people, and what judges said."""
+    """Return the digest of the inputs: the head of the chain, and inputs without events such as names and judgments."""
     people = submission.memberships.order_by("pk").values_list(
         "pseudonym", "person__username", "person__first_name", "person__last_name", "person__email"
     )

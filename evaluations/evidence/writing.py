@@ -50,7 +50,7 @@ class Evidence:
     submission: Submission
     bundle: Bundle
     members: list[Member]
-    stored_files: Document | None  # of a bundle without them: what the check of the stored files found
+    stored_files: Document | None  # for a bundle without them: the result of the check of the stored files
 
     @property
     def file_name(self) -> str:
@@ -99,8 +99,8 @@ def prepare(
     """The bundle, or ExportRefused with every reason. ``screenshots`` is one of `SCREENSHOTS`.
 
     ``partial`` takes what there is, and names what is missing. ``accept_names`` takes texts in which people wrote a
-    member's name. Every stored file is read and compared with its digest; raises one of `screenshots.STORE_ERRORS`
-    where the image store is away.
+    member's name. Every stored file is read and compared with its digest. Raises one of `screenshots.STORE_ERRORS`
+    if the image store does not answer.
     """
     if screenshots not in SCREENSHOTS:
         raise ValueError(f"screenshots is one of {', '.join(SCREENSHOTS)}, not {screenshots!r}")
@@ -114,16 +114,16 @@ def prepare(
         if missing:
             raise ExportRefused(missing)
         bundle = complete(row, judges=judges, pictures=screenshots)
-        found = members(row, bundle)  # which screenshots are covered, and the texts, belong to the same moment
+        found = members(row, bundle)  # redactions and texts must be of the same moment
         stored = {member.stored[0] for member in from_store(row) if member.stored}
     checked = _checked(row, stored, in_bundle=screenshots == "files", partial=partial)
     return Evidence(row, bundle, found, checked)
 
 
 def _checked(submission: Submission, stored: set[str], *, in_bundle: bool, partial: bool) -> Document | None:
-    """Read every stored file, or ExportRefused for those that are damaged or missing.
+    """Read every stored file; raises ExportRefused for damaged or missing ones.
 
-    A bundle without the files may be made in spite of them if it is ``partial``: its manifest names them.
+    A ``partial`` bundle without the files is not refused: its manifest names the damaged and missing files.
     """
     verified_at = instant(timezone.now())
     bad = store_checks.find_bad(stored)

@@ -16,7 +16,7 @@ NO_SCORES = "no scores"
 class Spread:
     """One figure of each of k attempts, their ``mean`` and ``deviation``; ``n`` of all of them counts tasks.
 
-    The mean has the interval of drawing tasks, each with all of its attempts; the deviation has none.
+    The interval of the mean draws tasks, each with all of its attempts; the deviation has no interval.
     """
 
     each: tuple[Measure, ...]

@@ -15,17 +15,17 @@ from evaluations.statistics.measure import Measure
 from evaluations.statistics.tally import Floats
 
 EXACT_BELOW = 25  # discordant cases
-ENUMERATED = 5000  # discordant cases, up to which all swaps of tasks are counted
+ENUMERATED = 5000  # largest number of discordant cases for which all swaps of tasks are counted
 PERMUTATIONS = 9999
 NEVER_DIFFER = "the two never differ"
 
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """A two-sided ``p`` value, ``p.n`` being the discordant cases.
+    """A two-sided ``p`` value; ``p.n`` is the number of discordant cases.
 
-    ``exact``: every outcome was counted. ``by_task``: whole tasks were swapped, ``permutations`` times where not
-    ``exact``; else it is McNemar's test.
+    ``exact``: every outcome was counted. ``by_task``: whole tasks were swapped, ``permutations`` times unless
+    ``exact``; otherwise it is McNemar's test.
     """
 
     p: Measure
@@ -53,14 +53,15 @@ def mcnemar(first_only: int, second_only: int) -> PairedTest:
 
 
 def paired_test(tasks: ArrayLike, *, seed: int = 0) -> PairedTest:
-    """Whether two judges are right equally often; ``tasks`` (c, 2) counts where only one of the two is right, by task.
+    """Test whether two judges are right equally often; ``tasks`` (c, 2) counts cases in which only one is right, by
+    task.
 
-    Where no task has two such cases this is `mcnemar`. Else cases of a task hang together, and the judges are swapped
-    task by task: with d_t the first count minus the second, p is the share of all choices of signs s_t for which
-    |sum s_t d_t| >= |sum d_t|. Up to `ENUMERATED` discordant cases all choices are counted; else `PERMUTATIONS` are
-    drawn, and p = (1 + how many reach it) / (1 + PERMUTATIONS). 1 where all d_t are 0, undefined without a discordant
-    case. Source: Pesarin and Salmaso (2010), Permutation Tests for Complex Data, section 2.4; Phipson and Smyth (2010),
-    Statistical Applications in Genetics and Molecular Biology 9, 39.
+    If no task has two such cases this is `mcnemar`. Otherwise cases of a task depend on each other, and the judges are
+    swapped task by task: with d_t the first count minus the second, p is the share of all choices of signs s_t for
+    which |sum s_t d_t| >= |sum d_t|. Up to `ENUMERATED` discordant cases all choices are counted; else `PERMUTATIONS`
+    are drawn, and p = (1 + how many reach it) / (1 + PERMUTATIONS). 1 where all d_t are 0, undefined without a
+    discordant case. Source: Pesarin and Salmaso (2010), Permutation Tests for Complex Data, section 2.4; Phipson and
+    Smyth (2010), Statistical Applications in Genetics and Molecular Biology 9, 39.
     """
     counts = np.asarray(tasks, np.int64).reshape(-1, 2)
     if (counts < 0).any():
@@ -164,11 +165,11 @@ def kendall_tau(x: Sequence[float], y: Sequence[float]) -> Measure:
 
 
 def ranking_by_task(first: ArrayLike, second: ArrayLike, cases: ArrayLike) -> Measure:
-    """`kendall_tau` of two rankings of n things by rates, with the interval of `by_cluster`.
+    """Return `kendall_tau` of two rankings of n items by rates, with the interval of `by_cluster`.
 
-    ``first``, ``second`` and ``cases`` (t, n): how often each thing succeeds by either ranking, of how many cases, on
-    each of t tasks. Tasks are drawn, each with all of its cases. Things without any case are left out; resamples in
-    which one has none are undefined.
+    ``first``, ``second`` and ``cases`` (t, n): successes of each item by either ranking, and number of cases, on each
+    of t tasks. Tasks are drawn, each with all of its cases. Items without any case are left out; a resample in which an
+    item has no case is undefined.
     """
     hits, others, of = (np.asarray(each, np.int64) for each in (first, second, cases))
     present = of.any(axis=0)

@@ -24,12 +24,12 @@ Name = TypeVar("Name", bound=Hashable)
 STEPS = 5000
 SETTLED = 1e-7  # change of any probability of a true label in a step
 SETTLED_GROWTH = (
-    1e-5  # growth of any of them by its own size: near a saddle a tiny one grows for long, unseen otherwise
+    1e-5  # relative growth of any of them: near a saddle point a tiny probability grows slowly for many steps
 )
-STRAIGHT, SMALL = 0.9999, 1e-3  # cosine of the angle between two steps, and their size, from which on they are one line
+STRAIGHT, SMALL = 0.9999, 1e-3  # cosine between two steps, and their size, from which they count as collinear
 NOT_SETTLED = f"the estimate did not settle in {STEPS:,} steps"
-TINY = 1e-300  # taken for 0
-IMPOSSIBLE = -10_000.0  # instead of the logarithm of 0: its exponential is 0, and those of several can be compared
+TINY = 1e-300  # treated as 0
+IMPOSSIBLE = -10_000.0  # instead of the logarithm of 0: its exponential is 0, and sums of it can be compared
 TRUST_PRIOR, STRATEGY_PRIOR = 0.5, 10.0  # of MACE, as in its paper
 
 
@@ -207,11 +207,11 @@ class _Mace(Generic[Name]):
 def _fitted(
     votes: Votes[Name], posterior: Floats, step: Callable[[Votes[Name], Floats], Floats]
 ) -> tuple[Floats, bool]:
-    """The posterior (p, k) of the true labels once it stands still, and whether it does.
+    """Return the posterior (p, k) of the true labels after convergence, and whether it has converged.
 
-    Where two steps are small and in line, expectation maximisation creeps: then it goes ahead along them and back to a
-    step, unless that moves more than the last one did. Source: scheme S3 of Varadhan and Roland (2008), Scandinavian
-    Journal of Statistics 35, 335-353.
+    If two steps are small and collinear, expectation maximisation converges slowly. Then the posterior is extrapolated
+    along them, unless the step after that is larger than the last one. Source: scheme S3 of Varadhan and Roland (2008),
+    Scandinavian Journal of Statistics 35, 335-353.
     """
     steps = 0
     while steps < STEPS:
@@ -233,11 +233,11 @@ def _fitted(
 
 
 def _ahead(reached: Floats, first: Floats, second: Floats) -> Floats:
-    """Where two steps (p, k) to ``reached`` lead in the end if each is as much shorter than the one before."""
+    """Extrapolate two steps (p, k) to ``reached``, as if all further steps shrank by the same factor."""
     bend = second - first
     times = max(1.0, _length(first) / max(_length(bend), TINY))
     start = reached - first - second
-    ahead = np.maximum(start + 2 * times * first + times**2 * bend, reached / 1000)  # none vanishes that may yet grow
+    ahead = np.maximum(start + 2 * times * first + times**2 * bend, reached / 1000)  # stays above 0
     result: Floats = ahead / ahead.sum(axis=1, keepdims=True)
     return result
 

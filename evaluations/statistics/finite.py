@@ -1,4 +1,4 @@
-"""Intervals for a number of cases in a finite population of which some were drawn."""
+"""Intervals for a number of cases in a finite population, from a sample."""
 
 from __future__ import annotations
 

@@ -173,9 +173,10 @@ def by_cluster(
 
 
 def mean_of_items(found: Measure, values: Sequence[float], tasks: Sequence[Hashable] | None = None) -> Measure:
-    """``found``, the mean of ``values``, with its interval from drawing items, or ``tasks`` with all of their items.
+    """Return ``found``, the mean of ``values``, with its interval from drawing items, or ``tasks`` with all their
+    items.
 
-    None where nothing is found or all resamples give the same; otherwise as `bootstrap` and `by_cluster`.
+    No interval if ``found`` is None or all resamples are equal; otherwise as `bootstrap` and `by_cluster`.
     """
     kinds, which = np.unique(np.asarray(values, float), return_inverse=True)
     if found.value is None or len(kinds) < 2:

@@ -56,7 +56,7 @@ def test_check_submission_reports_a_task_that_changed_after_the_import(
 ) -> None:
     testing.benchmark(1, **change)
     _, err, code = run("check_submission", frozen.pk)
-    assert err.startswith(f"outdated, which no export refuses: {says}")
+    assert err.startswith(f"outdated (exports do not refuse these): {says}")
     assert len(err.splitlines()) == 1
     assert code == 0
 

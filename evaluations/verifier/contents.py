@@ -30,7 +30,7 @@ KNOWN_FILE = re.compile(
     r"README\.md|verify\.py|ro-crate-metadata\.json|reports/report\.html|schemas/[a-z-]+\.schema\.json"
     r"|screenshots/[0-9a-f]{64}\.(png|jpg|webp|redacted\.png)|attachments/[0-9a-f]{64}"
 )
-MOST_NAMED = 20  # damaged files in a finding
+MOST_NAMED = 20  # damaged files listed in a finding
 # What systems put into a folder that somebody looks into.
 LEFT_BY_LOOKING = re.compile(r"(.*/)?(\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini|\.directory)", re.IGNORECASE)
 LOOKED_INTO = (
@@ -122,7 +122,7 @@ def picture_findings(reading: Reading, bundle: Bundle, digests: dict[str, str], 
 
 
 def _not_here(reading: Reading, package: Package) -> Finding:
-    """Of a bundle without the files: what its manifest says of the files where the bundle was made."""
+    """Check, for a bundle without the files, the manifest's statement about the exporting instance's files."""
     says = f"Only the digests of the {len(reading.pictures):,} pictures are here, so nobody can look at them."
     stated = _stored_files(package)
     if stated is None:
@@ -144,7 +144,7 @@ def _not_here(reading: Reading, package: Package) -> Finding:
 
 
 def _stored_files(package: Package) -> Document | None:
-    """None where the manifest does not tell, as before version 0.2, or is broken, which has a finding of its own."""
+    """Return None if the manifest has no statement (before version 0.2) or is broken, which is a separate finding."""
     try:
         manifest = parsed(package.read(MANIFEST).decode())
     except (KeyError, Malformed, UnicodeError):

@@ -127,7 +127,7 @@ def _submission_reopened(history: History) -> Iterator[Wrong]:
 
 
 def _passwords_set(history: History) -> Iterator[Wrong]:
-    """Whoever sets somebody's password can act as that person from then on."""
+    """Note passwords set by another person, who can act as the owner from then on."""
     for moment in history.of("password_set"):
         member, way = named(text_in(moment.payload, "member") or ""), named(text_in(moment.payload, "way") or "")
         place = number_of(moment.event)

@@ -18,7 +18,7 @@ Interval = tuple[float, float]
 LABELS = 3  # failure, success, not executable
 NORMAL_97_5 = NormalDist().inv_cdf(0.975)
 EXCLUDED_TAIL = 0.025 * (1 - 1e-9)
-FIXED_POINT, CELL = 1 << 64, 17  # bytes; products of two probabilities sum up to 2^128 at most
+FIXED_POINT, CELL = 1 << 64, 17  # bytes; sums of products of two probabilities are at most 2^128
 OUTCOMES_OF_LABELS = ("unanimous", "majority", "split")
 
 
@@ -208,7 +208,7 @@ def hits_left(parts: Sequence[tuple[int, int, int]]) -> tuple[float, float, floa
 
 
 def _beta_binomial(trials: int, a: int, b: int) -> list[float]:
-    """Probabilities of 0 to ``trials``; certain where a or b is 0."""
+    """Return the probabilities of 0 to ``trials``; one of them is 1 if a or b is 0."""
     if not a or not b:
         return [float(number == (trials if a else 0)) for number in range(trials + 1)]
     logarithms = [0.0]

@@ -35,7 +35,7 @@ from evaluations.verifier.numbers import (
 from evaluations.verifier.resampling import NOWHERE, Ends, Resamples
 from evaluations.verifier.rules import UNANIMOUS
 
-FIRST_FIGURES, NEWEST_FIGURES = 1, 2  # versions of the formulas; the reports of the first state none
+FIRST_FIGURES, NEWEST_FIGURES = 1, 2  # versions of the formulas; reports of version 1 do not state it
 OF_ALL, OF_PAIRS = 2000, 1000  # resamples behind the intervals of a report
 PAIRS_LISTED, PAIRS_WITH_INTERVAL = 500, 100
 REASONS_TO_LOOK = ("disputes", "drawn", "flagged")
@@ -82,14 +82,14 @@ class Counted:
 
 
 def figures_version(report: Any) -> Any:
-    """By which formulas reports/agreement.json was made: 1 where it does not say."""
+    """Return the version of the formulas of reports/agreement.json, 1 if it states none."""
     return report.get("figures_version", FIRST_FIGURES) if isinstance(report, dict) else NEWEST_FIGURES
 
 
 def recounted_agreement(bundle: Bundle) -> Document:
     """The document; where an interval was drawn at random, an `End` says where each end can be.
 
-    The formulas are those of the version that the report of the bundle states, and the newest if that is unknown.
+    Uses the formulas of the version that the bundle's report states, or the newest ones if that is unknown.
     """
     cases = counted_cases(bundle)
     first = figures_version(bundle.agreement) == FIRST_FIGURES

@@ -86,7 +86,7 @@ NOT_FINAL = {
 
 ANNOTATOR, ADJUDICATOR, MAINTAINER = "annotator", "adjudicator", "maintainer"
 LETTERS = {ANNOTATOR: "A", ADJUDICATOR: "Q", MAINTAINER: "M"}
-NOBODY = ""  # acts where no member does: the import, runs of judges that end, and operators
+NOBODY = ""  # actor of events without a member: the import, the end of judge runs, and operators
 
 RUNS_ENDED = ("judge_run_finished", "judge_run_stopped")  # by themselves
 RUNS_BY_HAND = (

@@ -28,7 +28,7 @@ def times_claim(bundle: Bundle) -> Finding:
 
 
 def _measured(times: list[float | None]) -> str:
-    """Return how much work was measured; a label without a measured time did not take no time."""
+    """Describe the measured working time. A label without a measured time does not count as 0 minutes."""
     known = [max(0, seconds) for seconds in times if seconds is not None]
     if not known:
         return f"No time was measured for {counted(len(times), 'label')}."

@@ -88,7 +88,7 @@ def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
 def _first_rows(table: Table) -> Table:
     if len(table.rows) <= MOST_REASONS:
         return table
-    note = f"The first {MOST_REASONS} of {len(table.rows):,} opinions; the CSV file has all."
+    note = f"The first {MOST_REASONS} of {len(table.rows):,} opinions. Download the CSV file for all."
     return replace(table, rows=table.rows[:MOST_REASONS], note=note)
 
 

@@ -16,10 +16,10 @@ WORDS = {"pass": ("passed", "passed"), "fail": ("failed", "failed"), "note": ("n
 
 
 def checks_counted(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many checks there were, and how many of them are the claims that every bundle states."""
+    """Return the number of checks, and how many of them are claims of the bundle."""
     claims = sum(row["name"] in CLAIMS for row in rows)
     checks = printable.counted(len(rows), "check")
-    return checks if claims in (0, len(rows)) else f"{checks}, {claims} of them the claims of the bundle"
+    return checks if claims in (0, len(rows)) else f"{checks}, including {claims} claims of the bundle"
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:

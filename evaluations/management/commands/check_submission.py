@@ -27,11 +27,11 @@ class Command(BaseCommand):
         try:
             damaged = store_checks.check_submission(submission)
         except screenshots.STORE_ERRORS as error:
-            raise CommandError(f"The image store does not answer: {error}.") from error
+            raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
         missing += damaged
         show(self, "missing", missing)
         show(self, "for trajectories-v2 only", unconvertible)
-        show(self, "outdated, which no export refuses", find_outdated_tasks(submission))
+        show(self, "outdated (exports do not refuse these)", find_outdated_tasks(submission))
         if missing:
             raise CommandError(f"Submission {submission.pk} ({submission}) lacks {len(missing)} things for an export.")
         self.stdout.write(f"Submission {submission.pk} ({submission}): nothing is missing.")

@@ -61,7 +61,7 @@ class Command(BaseCommand):
         except ExportStopped as stopped:
             raise CommandError(str(stopped)) from stopped
         except STORE_ERRORS as error:
-            raise CommandError(f"The image store does not answer: {error}.") from error
+            raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
         self._say(evidence, output)
 
     def _say(self, evidence: Evidence, output: Path) -> None:
@@ -92,7 +92,7 @@ def _refusal(refused: ExportRefused) -> str:
     if codes & HELPLESS:
         return says
     if codes & store_checks.CODES:
-        says += " Restore the damaged and missing files, or only name them: --screenshots digests --partial."
+        says += " Restore the damaged and missing files, or only list them: --screenshots digests --partial."
         codes -= store_checks.CODES
     if codes - {NAMED}:
         says += " To take what there is, as a bundle that says what is missing: --partial."

@@ -42,7 +42,7 @@ class Command(BaseCommand):
         except ExportStopped as stopped:
             raise CommandError(str(stopped)) from stopped
         except screenshots.STORE_ERRORS as error:
-            raise CommandError(f"The image store does not answer: {error}.") from error
+            raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
         show(self, "left out", export.missing)
         partial = "partial " if export.partial else ""
         self.stdout.write(f"{options['output']}: {partial}{export.format} of {submission}.")
