@@ -25,7 +25,7 @@ from config.s3 import PATIENT
 THREADS = 2  # of one process; half of those that the Dockerfile starts
 PATIENCE = 0.5  # seconds; a healthy store answers within some 10 ms
 PAUSE = 10.0  # seconds
-LARGE = 16 * 1024**2  # bytes; a package takes minutes to save and says nothing about the store
+LARGE = 16 * 1024**2  # bytes; moving more takes seconds to minutes and says nothing about the store
 SILENT = (botocore.ConnectionError, botocore.HTTPClientError, RetriesExceededError)
 
 
@@ -79,7 +79,10 @@ class Turns:
 
 
 class Store(S3Storage):
-    """``impatient`` is true in a web server. It reads a file completely when it opens it, within one turn."""
+    """``impatient`` is true in a web server. It reads a file completely when it opens it, within one turn.
+
+    Large files are saved and read outside of the turns: two of them would refuse every screenshot meanwhile.
+    """
 
     _turns = Turns()  # shared by the process, because each thread may create its own store
 
@@ -102,7 +105,7 @@ class Store(S3Storage):
     def _open(self, name: str, mode: str = "rb") -> File:
         with self._turn():
             file = super()._open(name, mode)
-            if self.impatient and "r" in mode:
+            if self.impatient and "r" in mode and file.size <= LARGE:
                 file.open()
             return file
 

@@ -128,3 +128,17 @@ def test_a_large_file_of_a_web_server_is_saved_with_the_patience_of_a_worker(buc
         web._turns._failed = False
     with web.open("large") as file:
         assert file.read() == b"x" * 20
+
+
+def test_a_large_file_of_a_web_server_is_read_without_a_turn(bucket, monkeypatch):
+    monkeypatch.setattr(store, "LARGE", 10)
+    options = {**settings.STORAGES["default"]["OPTIONS"], "impatient": True}
+    web = store.Store(**options | {"client_config": options["client_config"].merge(s3.IMPATIENT)})
+    held = []
+    events = web.connection.meta.client.meta.events
+    events.register("before-send.s3.GetObject", lambda **_: held.append(len(web._turns._since)))
+    for name, size in (("small", 10), ("large", 11)):
+        bucket.save(name, ContentFile(b"x" * size))
+        with web.open(name) as file:
+            assert file.read() == b"x" * size
+    assert held == [1, 0]
