@@ -273,13 +273,12 @@ def _check_images(
 
 def _check_image_names(record: TrajectoryRecord, images: dict[str, screenshots.ImageFacts]) -> list[Problem]:
     """Return a warning if the suffix of a file name does not match the type of the content."""
-    differing = [
-        f"{name} is {facts.media_type}" for name, facts in images.items() if media_type_of(name) != facts.media_type
-    ]
+    differing = [name for name, facts in images.items() if media_type_of(name) != facts.media_type]
     if not differing:
         return []
-    says = f"The suffix of the name does not match the content: {listing(differing)}."
-    return [Problem("screenshot_type_differs", says, _image_path(record, differing[0].partition(" is ")[0]))]
+    named = listing([f"{name} is {images[name].media_type}" for name in differing])
+    says = f"The suffix of the name does not match the content: {named}."
+    return [Problem("screenshot_type_differs", says, _image_path(record, differing[0]))]
 
 
 def _image_path(record: TrajectoryRecord, name: str) -> str:

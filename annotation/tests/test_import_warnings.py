@@ -45,6 +45,17 @@ def test_image_whose_name_states_another_type_is_accepted_with_a_warning(shops: 
     assert sorted(Screenshot.objects.values_list("media_type", flat=True)) == ["image/jpeg", "image/png", "image/png"]
 
 
+def test_image_is_named_in_full_by_the_warning_when_its_name_has_words(shops: Benchmark, tmp_path: Path) -> None:
+    result = testing.result_v2(0)
+    for number, step in enumerate(result["action_history"]):
+        step["screenshot"] = f"this is {number}.png"
+    pictures = {f"this is {number}.png": testing.jpeg(number) for number in range(3)}
+    report = imported(result, tmp_path / "p", shops, pictures)
+
+    ((_, warning),) = report.warnings
+    assert warning.where == "task_0000/trajectory/this is 0.png"
+
+
 @pytest.mark.parametrize("suffix", [".jpg", ".jpeg"])
 def test_both_suffixes_of_jpeg_are_its_own(shops: Benchmark, tmp_path: Path, suffix: str) -> None:
     result = testing.result_v2(0)
