@@ -70,15 +70,17 @@ def damage(trajectory: Trajectory, index: int = 0) -> str:
 
 
 @pytest.mark.parametrize("kind", ["thumbnail", "display", "full"])
-@pytest.mark.parametrize("how", ["flipped", "truncated"])
+@pytest.mark.parametrize("how", ["flipped", "truncated", "another picture"])
 def test_damaged_screenshot_is_answered_with_a_placeholder_that_is_not_cached(
     alice: Client, held: Trajectory, kind: str, how: str
 ) -> None:
     path = original_of(held.steps.get(index=0).screenshot.sha256)
     if how == "flipped":
         flip_byte(path)
-    else:
+    elif how == "truncated":
         path.write_bytes(path.read_bytes()[:50])
+    else:
+        path.write_bytes(original_of(held.steps.get(index=1).screenshot.sha256).read_bytes())
     response = alice.get(reverse("picture", args=[held.pk, 0, kind]))
     assert response.status_code == 404
     assert Image.open(io.BytesIO(response.content)).size == screenshots.PLACEHOLDER
