@@ -240,6 +240,24 @@ def test_what_is_missing_leads_to_its_field_even_in_a_closed_part(
         expect(page.locator(".missing ul")).to_be_hidden()
 
 
+def test_steps_of_the_own_attempt_are_passed_over_when_the_annotator_could_not_do_the_task(
+    page: Page, live_server: Any, held: Trajectory, alice: Person
+) -> None:
+    held.submission.protocol_version = 2
+    held.submission.save(update_fields=["protocol_version"])
+    sign_in(page, live_server.url, "alice")
+    open_desk(page, live_server.url, held)
+    page.get_by_label("How you did it").fill("The site asks for a CAPTCHA.")
+    page.get_by_label("The agent's way").select_option("longer")
+    page.locator("#main").focus()
+    pressed(page, "Shift+S")
+    assert focused(page) == "f-attempt_steps"
+    page.get_by_label("The agent's way").select_option("not_comparable")
+    page.locator("#main").focus()
+    pressed(page, "Shift+S")
+    expect(point(page, 1).locator("[value=met]")).to_be_focused()
+
+
 def test_the_definition_of_a_failure_type_stands_under_it_and_the_others_unfold(desk: Page) -> None:
     pressed(desk, "f")
     desk.get_by_label("Failure type", exact=True).select_option("loop")
