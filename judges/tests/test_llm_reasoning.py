@@ -13,6 +13,7 @@ from annotation import testing
 from judges import defining
 from judges.llm import CallFailed, Generation, is_reasoning
 from judges.models import Judge
+from judges.scorer import parameters_from
 from judges.testing import Fake, MemoryLedger, defined_judge
 from judges.tests.clients import Desk
 
@@ -111,9 +112,9 @@ def test_a_cut_reply_is_final_when_no_more_room_is_due(fake: Fake, generation: G
 
 
 @pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh"])
-def test_every_effort_is_passed_on(fake: Fake, effort: Any) -> None:
+def test_every_effort_is_accepted_and_passed_on(fake: Fake, effort: str) -> None:
     fake.says({"reply": "ok"}, record=True)
-    Desk(fake, Generation(reasoning_effort=effort), model="gpt-5.2").ask()
+    Desk(fake, parameters_from(Generation, {"reasoning_effort": effort}), model="gpt-5.2").ask()
     assert settings(fake)[0]["reasoning_effort"] == effort
 
 
