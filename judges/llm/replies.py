@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ from judges.llm.wire import TOOL, plain
 
 LARGEST = 2**31 - 1  # what a column of the trace holds
 MOST_OBJECTS = 50  # that are looked for in one text
+THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 FILTERED = ("content_filter", "content_policy_violation")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
@@ -143,15 +145,16 @@ def reply_from(body: Body, schema: Mapping[str, Any] | None, output: str) -> Rep
     """The reply of a body. With ``schema``, ``data`` or ``problem`` is set unless the reply is refused or cut.
 
     In the output mode ``text`` nobody asked for JSON: it is taken where it is there, and missed only where the model
-    began some.
+    began some. Thoughts at the beginning, with their drafts of an answer, are left out where a form is asked for.
     """
     # What a model would do with a function that nobody offered says nothing about the trajectory.
-    text = body.text or (body.arguments if body.tool in ("", TOOL) else "")
+    content = body.text if schema is None else THOUGHTS.sub("", body.text)
+    text = content or (body.arguments if body.tool in ("", TOOL) else "")
     reply = Reply(text, None, body.refusal, body.cut, "", body.model, body.usage)
     if schema is None or reply.refusal or reply.cut:
         return reply
-    data, problem = _data(body, schema)
-    if problem and output == "text" and not _looks_structured(body.text):
+    data, problem = _data(body, content, schema)
+    if problem and output == "text" and not _looks_structured(content):
         problem = ""
     return replace(reply, data=data, problem=problem)
 
@@ -160,10 +163,10 @@ def _looks_structured(text: str) -> bool:
     return text.lstrip().startswith(("{", "```json"))
 
 
-def _data(body: Body, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
+def _data(body: Body, content: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
     if body.tool and body.tool != TOOL:
         return None, f"The function {body.tool} was called; only {TOOL} is there."
-    found = list(_objects(body.arguments if body.tool else body.text))
+    found = list(_objects(body.arguments if body.tool else content))
     fitting = [one for one in found if not problem_with(one, schema)]
     if not found:
         return None, "It holds no complete JSON object."

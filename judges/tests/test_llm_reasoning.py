@@ -15,7 +15,7 @@ from judges.llm import CallFailed, Generation, is_reasoning
 from judges.models import Judge
 from judges.scorer import parameters_from
 from judges.testing import Fake, MemoryLedger, defined_judge
-from judges.tests.clients import Desk
+from judges.tests.clients import FITS, SCHEMA, Desk
 
 THOUGHTS = {"prompt_tokens": 900, "completion_tokens": 2048, "completion_tokens_details": {"reasoning_tokens": 2048}}
 CUT = {"reply": "", "finish": "length", "usage": {"prompt_tokens": 900, "completion_tokens": 2048}}
@@ -94,6 +94,28 @@ def test_the_same_question_later_is_answered_from_the_cache(fake: Fake) -> None:
     for _ in range(2):
         assert Desk(fake, model="my-deployment", ledger=ledger).ask().text == "ok"
     assert fake.counts()["calls"] == 2
+
+
+DRAFT = '<think>Perhaps {"status": "failure", "score": 2}?</think>\n'
+
+
+@pytest.mark.parametrize("answer", [FITS, f"```json\n{FITS}\n```"])
+def test_a_draft_in_the_thoughts_is_no_answer(fake: Fake, answer: str) -> None:
+    fake.says({"reply": DRAFT + answer})
+    reply = Desk(fake).ask(schema=SCHEMA)
+    assert (reply.data, reply.problem) == ({"status": "success", "score": 4}, "")
+    assert fake.counts()["calls"] == 1
+
+
+def test_a_draft_in_the_thoughts_does_not_stand_for_an_answer_in_words(fake: Fake) -> None:
+    fake.says({"reply": f"{DRAFT}Status: success"})
+    reply = Desk(fake, Generation(output="text")).ask(schema=SCHEMA)
+    assert (reply.data, reply.text) == (None, "Status: success")
+
+
+def test_thoughts_are_kept_where_no_form_is_asked_for(fake: Fake) -> None:
+    fake.says({"reply": f"{DRAFT}Status: success"})
+    assert Desk(fake).ask().text == f"{DRAFT}Status: success"  # upstream's rules read all of a reply
 
 
 @pytest.mark.parametrize(
