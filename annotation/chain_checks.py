@@ -17,7 +17,7 @@ from django.utils import timezone
 from annotation.models import ChainCheck, Event, Submission
 from annotation.models.events import GENESIS, first_broken
 
-AT_A_LOOK = 2000  # events that a page verifies: 0.1 s
+MOST_EVENTS_AT_ONCE = 2000  # events that a page verifies: 0.1 s
 DAY = timedelta(days=1)
 
 
@@ -34,7 +34,7 @@ class Look:
 def look(submission: Submission, shown: Sequence[Event]) -> Look:
     """Return the state of a chain. ``shown`` are consecutive events, newest first, which are always verified."""
     newest = submission.events.order_by("-sequence").first()
-    if newest is None or newest.sequence < AT_A_LOOK:
+    if newest is None or newest.sequence < MOST_EVENTS_AT_ONCE:
         broken = first_broken(submission.events.order_by("sequence").iterator())
         return Look(None if broken is None else broken.sequence, timezone.now())
     check = ChainCheck.objects.filter(submission=submission).first()
@@ -69,7 +69,7 @@ def check_due(seconds: float) -> int:
     ends, done = monotonic() + seconds, 0
     newest = Event.objects.filter(submission=OuterRef("pk")).order_by("-sequence").values("sequence")[:1]
     due = Q(chain_check=None) | Q(chain_check__checked_at__lt=timezone.now() - DAY)
-    long_ones = Submission.objects.annotate(newest=Subquery(newest)).filter(due, newest__gte=AT_A_LOOK)
+    long_ones = Submission.objects.annotate(newest=Subquery(newest)).filter(due, newest__gte=MOST_EVENTS_AT_ONCE)
     for submission in long_ones.order_by(F("chain_check__checked_at").asc(nulls_first=True), "pk"):
         check_whole(submission)
         done += 1
@@ -85,9 +85,9 @@ def _changed_before(check: ChainCheck) -> int | None:
 
 
 def _verify_new(check: ChainCheck) -> int | None:
-    """Verify the events after the checked ones, at most `AT_A_LOOK`, and store the new position."""
+    """Verify the events after the checked ones, at most `MOST_EVENTS_AT_ONCE`, and store the new position."""
     new = Event.objects.filter(submission=check.submission_id, sequence__gt=check.sequence).order_by("sequence")
-    events = list(new[:AT_A_LOOK])
+    events = list(new[:MOST_EVENTS_AT_ONCE])
     if not events:
         return None
     broken = first_broken(events, check.hash, check.sequence + 1)

@@ -42,7 +42,7 @@ class ListedSession:
     is_this: bool
 
 
-class UseOfSessions:
+class SessionUseMiddleware:
     """Middleware that records the last use of a session, at most every `USE_GRAIN`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -71,7 +71,7 @@ def device_of(user_agent: str) -> str:
     return f"{browser} on {system}"
 
 
-def listed_sessions(request: HttpRequest) -> list[ListedSession]:
+def list_sessions(request: HttpRequest) -> list[ListedSession]:
     """Return the current sessions of the signed-in person, the one used last first."""
     listed = []
     for row in sessions_of(request.user):

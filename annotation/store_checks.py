@@ -145,7 +145,7 @@ def unfinished() -> StoreCheck | None:
     return newest if newest is not None and newest.finished_at is None else None
 
 
-def last_finished() -> StoreCheck | None:
+def find_last_finished() -> StoreCheck | None:
     return StoreCheck.objects.filter(finished_at__isnull=False).first()
 
 
@@ -239,13 +239,13 @@ def places_of(digests: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     for sha256 in digests:
         steps = Step.objects.filter(screenshot__sha256=sha256).order_by("trajectory", "index")
         files = Attachment.objects.filter(sha256=sha256, withheld=False).order_by("trajectory", "name")
-        places = [*_steps(steps[:MOST_PLACES]), *_attachments(files[:MOST_PLACES]), *_covered(sha256)]
+        places = [*_steps(steps[:MOST_PLACES]), *_attachments(files[:MOST_PLACES]), *_find_redacted_places(sha256)]
         for place in islice(places, MOST_PLACES):
             found[sha256].append({"submission": place.submission, "task_id": place.task_id, "name": place.name})
     return found
 
 
-def _covered(sha256: str) -> Iterator[Place]:
+def _find_redacted_places(sha256: str) -> Iterator[Place]:
     for row in Redaction.objects.filter(redacted=sha256, submission__audited=False):
         yield Place(sha256, row.submission_id, "", "screenshot", f"redacted screenshot {row.original}")
 

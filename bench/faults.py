@@ -99,7 +99,7 @@ class Site:
 def annotate(site: Site, name: str) -> None:
     """Sign in, and label until the end: next trajectory, its page, a screenshot, the label."""
     with httpx2.Client(timeout=60, limits=LIMITS) as client:
-        while not site.ended.is_set() and not _signed_in(site, client, name):
+        while not site.ended.is_set() and not _sign_in(site, client, name):
             pause(site)
         while not site.ended.is_set():
             held = _post(site, client, "next", f"/work/{site.submission}/next")
@@ -128,7 +128,7 @@ def _label(site: Site, client: httpx2.Client, name: str, trajectory: int) -> Non
             return
 
 
-def _signed_in(site: Site, client: httpx2.Client, name: str) -> bool:
+def _sign_in(site: Site, client: httpx2.Client, name: str) -> bool:
     site.ask("sign-in", client, "GET", "/sign-in")
     sent = _post(site, client, "sign-in", "/sign-in", username=name, password=testing.PASSWORD)
     return sent is not None and sent.status_code == 302

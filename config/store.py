@@ -2,7 +2,7 @@
 
 The clients have time-outs (`config.s3`), but each request would still wait for one. Two rules limit this in a web
 server. Few threads wait for the store at once, so that the others serve pages. After a time-out no thread calls the
-store for `PAUSE` seconds, and then one thread tries. All others get `StoreAway` at once.
+store for `PAUSE` seconds, and then one thread tries. All others get `StoreUnavailable` at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LARGE = 16 * 1024**2  # bytes; moving more takes seconds to minutes and says not
 SILENT = (botocore.ConnectionError, botocore.HTTPClientError, RetriesExceededError)
 
 
-class StoreAway(botocore.BotoCoreError):
+class StoreUnavailable(botocore.BotoCoreError):
     """The store does not answer, so it was not called."""
 
     fmt = "The file store does not answer. Try again in a few seconds."
@@ -47,7 +47,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for a free place and hold it. Raises StoreAway if the store does not answer or no place becomes free."""
+        """Wait for a free place and hold it. Raises StoreUnavailable without an answer of the store or a free place."""
         turn = self._take()
         silent = False
         try:
@@ -67,14 +67,14 @@ class Turns:
             while True:
                 now = time.monotonic()
                 if self._failed and now < self._again_at:
-                    raise StoreAway
+                    raise StoreUnavailable
                 if len(self._since) < self._threads:
                     self._since[turn] = now
                     self._again_at = now + PAUSE  # for the one thread that tries after a failure
                     return turn
                 until = min(asked_at, max(self._since.values())) + PATIENCE
                 if now >= until:
-                    raise StoreAway
+                    raise StoreUnavailable
                 self._changed.wait(until - now)
 
 
@@ -111,11 +111,11 @@ class Store(S3Storage):
 
     def _save(self, name: str, content: File) -> str:
         if self.impatient and content.size > LARGE:
-            return self._patient()._save(name, content)
+            return self._copy_for_long_transfer()._save(name, content)
         with self._turn():
             return str(super()._save(name, content))
 
-    def _patient(self) -> Store:
+    def _copy_for_long_transfer(self) -> Store:
         """Return a copy of this store for one long transfer, with the time-outs of a worker and without turns."""
         twin = copy.copy(self)
         twin.impatient, twin.client_config = False, self.client_config.merge(PATIENT)

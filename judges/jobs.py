@@ -23,7 +23,7 @@ def work_on(run_pk: int) -> None:
 @shared_task
 def resume_runs() -> None:
     """Call workers for runs that have work and nobody at it: a message may be lost, the rows are not."""
-    holding.end_settled()
+    holding.finish_settled_runs()
     for run_pk in holding.unfinished():
         work_on.delay(run_pk)
 

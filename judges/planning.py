@@ -245,7 +245,7 @@ class _Effort:
     prompt: int
     completion: int
 
-    def asked_twice(self) -> _Effort:
+    def with_repeated_calls(self) -> _Effort:
         """Return the effort if each call is repeated once, with the question and the first reply in the prompt."""
         return _Effort(self.calls * 2, self.pictures * 2, self.prompt * 2 + self.calls * TOKENS_PER_REPLY, 0)
 
@@ -266,7 +266,7 @@ def _foreseen(judge: Judge, pks: list[int], repetitions: int) -> tuple[_Effort, 
     once = _Effort(calls, pictures, prompt, calls * TOKENS_PER_REPLY)
     low = _Effort(*(number * repetitions for number in astuple(once)))
     # Upstream's mode requires no form, so no call is repeated.
-    most = low if getattr(parameters, "mode", "") == "upstream" else low.asked_twice()
+    most = low if getattr(parameters, "mode", "") == "upstream" else low.with_repeated_calls()
     thoughts = TOKENS_PER_THOUGHT if _may_think(judge) else 0
     return low, replace(most, completion=most.calls * (TOKENS_PER_REPLY + thoughts))
 

@@ -71,7 +71,7 @@ def test_tokens_are_revoked_when_the_password_changes(
     assert script(kept[1]).get("/api/v1/my/labels").status_code == 200
 
 
-def test_tokens_are_revoked_when_the_password_is_switched_off(people: People) -> None:
+def test_tokens_are_revoked_when_the_password_is_disabled(people: People) -> None:
     token = ApiToken.issue(people["alice"], "script", "read")[1]
     client = Client()
     client.force_login(Person.objects.create_superuser("root", password=testing.PASSWORD))

@@ -20,7 +20,7 @@ BROKEN = "The chain is broken at event {}."
 @pytest.fixture
 def long(submission: Submission, people: dict[str, Person], monkeypatch: pytest.MonkeyPatch) -> Submission:
     """A chain of 300 events where a look verifies 40."""
-    monkeypatch.setattr(chain_checks, "AT_A_LOOK", 40)
+    monkeypatch.setattr(chain_checks, "MOST_EVENTS_AT_ONCE", 40)
     for number in range(300 - submission.events.count()):
         append(submission, "configured", pseudonym="M1", number=number)
     return submission
@@ -40,13 +40,13 @@ def tamper(sequence: int, **fields: Any) -> None:
     Event.objects.filter(sequence=sequence, submission__isnull=False).update(**fields)
 
 
-def test_long_chain_is_not_said_to_hold_before_a_full_check(long: Submission, mira: Client) -> None:
+def test_long_chain_is_not_reported_intact_before_a_full_check(long: Submission, mira: Client) -> None:
     assert "not checked in full yet" in look(mira, long)
     jobs.check_chains()
     assert "chain intact" in look(mira, long)
 
 
-def test_look_at_a_long_chain_computes_the_hashes_of_shown_and_new_events_alone(
+def test_page_of_a_long_chain_hashes_only_shown_and_new_events(
     long: Submission, mira: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs.check_chains()
@@ -62,7 +62,7 @@ def test_look_at_a_long_chain_computes_the_hashes_of_shown_and_new_events_alone(
     assert sorted(computed) == list(range(205, 305))
 
 
-def test_look_takes_at_most_so_many_new_events(long: Submission, mira: Client) -> None:
+def test_page_verifies_a_limited_number_of_new_events(long: Submission, mira: Client) -> None:
     jobs.check_chains()
     for number in range(100):
         append(long, "configured", pseudonym="M1", again=number)
@@ -105,14 +105,14 @@ def test_tampering_with_an_old_event_is_seen_on_its_page_and_by_the_next_full_ch
     assert BROKEN.format(7) in look(mira, long, page=1)
 
 
-def test_chain_that_was_cut_off_is_broken(long: Submission, mira: Client, without_triggers: Any) -> None:
+def test_shortened_chain_is_broken(long: Submission, mira: Client, without_triggers: Any) -> None:
     jobs.check_chains()
     with without_triggers():
         Event.objects.filter(submission=long, sequence__gte=290).delete()
     assert BROKEN.format(299) in look(mira, long)
 
 
-def test_chain_that_was_written_again_is_broken(long: Submission, mira: Client, without_triggers: Any) -> None:
+def test_rewritten_chain_is_broken(long: Submission, mira: Client, without_triggers: Any) -> None:
     """All hashes of it are right among themselves."""
     jobs.check_chains()
     with without_triggers():
@@ -135,7 +135,7 @@ def test_repaired_chain_holds_after_the_next_full_check(long: Submission, mira: 
     assert "chain intact" in look(mira, long, page=3)
 
 
-def test_short_chain_is_checked_whole_at_every_look(
+def test_short_chain_is_verified_in_full_on_every_page(
     submission: Submission, people: dict[str, Person], mira: Client, without_triggers: Any
 ) -> None:
     assert "chain intact" in look(mira, submission)

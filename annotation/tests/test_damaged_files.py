@@ -90,14 +90,14 @@ def test_damaged_screenshot_is_answered_with_a_placeholder_that_is_not_cached(
     assert not list(Path(default_storage.path("")).glob("renditions/*/*/*"))
 
 
-def test_desk_says_that_a_screenshot_is_damaged_at_its_step_alone(alice: Client, held: Trajectory) -> None:
+def test_desk_shows_a_damaged_screenshot_only_at_its_step(alice: Client, held: Trajectory) -> None:
     damage(held)
     alice.get(reverse("picture", args=[held.pk, 0, "display"]))
     assert DAMAGED in alice.get(reverse("trajectory", args=[held.pk]), {"step": 0}).content.decode()
     assert DAMAGED not in alice.get(reverse("trajectory", args=[held.pk]), {"step": 1}).content.decode()
 
 
-def test_sheet_says_which_thumbnail_is_damaged_and_is_not_cached(alice: Client, held: Trajectory) -> None:
+def test_sheet_marks_a_damaged_thumbnail_and_is_not_cached(alice: Client, held: Trajectory) -> None:
     address = reverse("sheet", args=[held.pk, 0])
     sha256 = damage(held, 1)
     response = alice.get(address)
@@ -110,7 +110,7 @@ def test_sheet_says_which_thumbnail_is_damaged_and_is_not_cached(alice: Client, 
     assert not Path(default_storage.path("renditions/sheet")).exists()
 
 
-def test_damaged_rendition_is_made_again_from_the_intact_original(alice: Client, held: Trajectory) -> None:
+def test_damaged_rendition_is_rendered_again_from_the_intact_original(alice: Client, held: Trajectory) -> None:
     address = reverse("picture", args=[held.pk, 0, "display"])
     before = alice.get(address).content
     sha256 = held.steps.get(index=0).screenshot.sha256
@@ -121,7 +121,7 @@ def test_damaged_rendition_is_made_again_from_the_intact_original(alice: Client,
     assert cached.read_bytes() == intact
 
 
-def test_rendition_of_an_earlier_version_is_made_again(alice: Client, held: Trajectory) -> None:
+def test_rendition_of_an_earlier_version_is_rendered_again(alice: Client, held: Trajectory) -> None:
     """It has no digest of its own, so that it may show anything."""
     sha256 = held.steps.get(index=0).screenshot.sha256
     name = f"renditions/display/{sha256[:2]}/{sha256}"
@@ -256,7 +256,7 @@ def test_job_checks_a_part_at_a_time_and_starts_once_a_week(
     assert StoreCheck.objects.count() == 2
 
 
-def test_job_leaves_a_check_to_the_process_that_is_on_it(submission: Submission) -> None:
+def test_job_does_not_take_a_check_from_another_process(submission: Submission) -> None:
     assert store_checks.take(store_checks.start())
     jobs.check_store()
     assert StoreCheck.objects.get().files == 0

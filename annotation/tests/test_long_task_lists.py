@@ -126,7 +126,7 @@ def test_byte_order_mark_is_no_part_of_a_list() -> None:
     assert elements(b"[]") == []
 
 
-def test_what_cannot_be_stored_is_named_by_its_element() -> None:
+def test_value_that_cannot_be_stored_is_reported_with_its_element() -> None:
     data = b'[{"a": 1}, {"b": "\\ud800", "c": NaN, "c": 1}]'
     (_, none), (_, problems) = read_list(io.BytesIO(data), "list.json")
 

@@ -45,7 +45,7 @@ def test_next_is_of_the_kind_that_was_asked_for(waiting: Any) -> None:
     assert places(queue.next_to_adjudicate(people["carol"], submission, "opposed")) == [2, 4]
 
 
-def test_next_puts_what_somebody_has_opened_last_and_what_was_opened_now_first(waiting: Any, settings: Any) -> None:
+def test_next_puts_trajectories_opened_by_others_last_and_own_ones_first(waiting: Any, settings: Any) -> None:
     submission, people = waiting
     workflow.open_adjudication(people["carol"], submission.trajectories.get(position=2))
     assert places(queue.next_to_adjudicate(people["carol"], submission, "flagged")) == [2, 0]

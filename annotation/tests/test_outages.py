@@ -68,7 +68,7 @@ def test_a_postgresql_that_refuses_connections_is_not_available():
         (psycopg.errors.StatementTooComplex, None),
     ],
 )
-def test_postgresql_errors_are_told_apart_by_sqlstate(kind, outage):
+def test_postgresql_errors_are_distinguished_by_sqlstate(kind, outage):
     assert find_outage(database_error(kind("..."))) is outage
 
 
@@ -90,7 +90,7 @@ def test_postgresql_errors_are_told_apart_by_sqlstate(kind, outage):
         (None, None),
     ],
 )
-def test_errors_of_files_and_of_our_own_are_told_apart(error, outage):
+def test_file_errors_are_distinguished_from_our_own_errors(error, outage):
     assert find_outage(error) is outage
 
 

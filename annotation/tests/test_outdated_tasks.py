@@ -44,7 +44,7 @@ def test_trajectory_is_not_marked_when_another_task_is_added(submission: Submiss
     assert "Outdated" not in page_of(submission, people)
 
 
-def test_mark_is_said_once_when_the_import_warned(
+def test_mark_is_shown_once_when_the_import_warned(
     submission: Submission, people: dict[str, Person], tmp_path: Path, settings: Any
 ) -> None:
     shops = testing.benchmark(1, task_id="task_0000_120125")

@@ -75,7 +75,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("set_password", "way", "told"), WAYS)
-def test_password_set_by_others_is_in_the_chain_and_told_at_every_sign_in(
+def test_password_set_by_others_is_in_the_chain_and_shown_at_every_sign_in(
     people: People, submission: Submission, monkeypatch: pytest.MonkeyPatch, set_password: Set, way: str, told: str
 ) -> None:
     set_password(people["alice"], submission, monkeypatch)
@@ -91,7 +91,7 @@ def test_password_set_by_others_is_in_the_chain_and_told_at_every_sign_in(
     assert "Passwords set by others" not in sign_in("bob", testing.PASSWORD)
 
 
-def test_switched_off_password_is_recorded(people: People, submission: Submission) -> None:
+def test_disabled_password_is_recorded(people: People, submission: Submission) -> None:
     off = {"password1": "", "password2": "", "usable_password": "false", "unset-password": "1"}
     operator().post(reverse("admin:auth_user_password_change", args=[people["alice"].pk]), off)
 
@@ -164,7 +164,7 @@ def test_password_and_record_are_saved_together_or_not_at_all(
 # --- links --------------------------------------------------------------------------------------------------------
 
 
-def test_link_for_who_has_joined_is_recorded_works_once_and_ends_sessions(
+def test_link_for_a_joined_person_is_recorded_works_once_and_ends_sessions(
     people: People, submission: Submission
 ) -> None:
     old = Client()
@@ -186,7 +186,7 @@ def test_link_expires(people: People, submission: Submission, settings: Any) -> 
 
 
 @pytest.mark.parametrize("is_staff", [False, True])
-def test_maintainer_cannot_create_a_link_for_who_has_joined(
+def test_maintainer_cannot_create_a_link_for_a_joined_person(
     client: Client, people: People, submission: Submission, is_staff: bool
 ) -> None:
     Person.objects.filter(username="mira").update(is_staff=is_staff)
@@ -201,7 +201,7 @@ def test_maintainer_cannot_create_a_link_for_who_has_joined(
     assert button in operator().get(reverse("people", args=[submission.pk])).content.decode()
 
 
-def test_forgotten_password_page_says_whom_to_ask(client: Client, db: None) -> None:
+def test_forgotten_password_page_names_the_operator_as_contact(client: Client, db: None) -> None:
     assert reverse("forgotten-password") in client.get("/sign-in").content.decode()
 
     page = client.get(reverse("forgotten-password")).content.decode()

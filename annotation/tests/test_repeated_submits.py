@@ -59,7 +59,7 @@ def test_submit_of_another_label_is_refused_with_a_code(client, people, held, ch
     assert Label.objects.get().verdict == 1
 
 
-def test_submit_of_what_a_revision_has_replaced_is_refused(people, held):
+def test_submit_of_a_label_that_a_revision_replaced_is_refused(people, held):
     workflow.submit(people["alice"], held, testing.content(held))
     workflow.revise(people["alice"], held, testing.content(held, 0), "Missed the range.")
     with pytest.raises(Conflict, match="Revise it instead"):
@@ -102,7 +102,7 @@ def test_decision_posted_again_is_refused_when_the_maintainer_has_reopened_it(pe
 # --- a window that is behind -----------------------------------------------------------------------------------------
 
 
-def test_each_answer_to_a_window_that_is_behind_says_that_the_label_is_in(client, people, held):
+def test_each_answer_to_an_older_window_reports_the_submitted_label(client, people, held):
     client.force_login(people["alice"])
     assert "code" not in posted(client, "activity", held, {"seconds": "5", "steps": ""}).json()
     posted(client, "submit", held, form_of(held))
@@ -115,7 +115,7 @@ def test_each_answer_to_a_window_that_is_behind_says_that_the_label_is_in(client
     assert not Draft.objects.exists()
 
 
-def test_answer_to_a_hold_that_ran_out_says_nothing_of_a_label(client, people, held):
+def test_answer_to_an_expired_reservation_does_not_mention_a_label(client, people, held):
     client.force_login(people["alice"])
     posted(client, "activity", held, {"seconds": "5", "steps": ""})
     held.assignments.all().delete()

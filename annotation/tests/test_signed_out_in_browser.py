@@ -157,7 +157,7 @@ def test_signing_in_in_another_window_is_enough(desk: Page, live_server: Any) ->
     assert Draft.objects.get().content["reasoning"] == TEXT
 
 
-def test_what_alice_typed_is_never_saved_for_somebody_else(desk: Page, live_server: Any) -> None:
+def test_typed_text_is_never_saved_for_another_person(desk: Page, live_server: Any) -> None:
     end_session(desk)
     other = desk.context.new_page()
     sign_in(other, live_server.url, "bob")
@@ -172,7 +172,7 @@ def test_what_alice_typed_is_never_saved_for_somebody_else(desk: Page, live_serv
     assert Draft.objects.get().author == alice()
 
 
-def test_lock_out_is_said_in_the_dialog(desk: Page, settings: Any) -> None:
+def test_lock_out_is_shown_in_the_dialog(desk: Page, settings: Any) -> None:
     settings.AXES_FAILURE_LIMIT = 1
     end_session(desk)
     reasoning(desk).fill(TEXT)

@@ -47,7 +47,7 @@ class SignIn(LoginView):
         response = super().form_valid(form)
         guessing.remember_browser(response, form.get_user())
         sign_ins.describe_session(self.request)
-        _tell_of_passwords(self.request)
+        _show_password_notice(self.request)
         return response
 
 
@@ -68,7 +68,7 @@ class Join(PasswordResetConfirmView):
         return response
 
 
-def _tell_of_passwords(request: HttpRequest) -> None:
+def _show_password_notice(request: HttpRequest) -> None:
     """Show a notice to a person whose password another person set lately and who could thus act as them."""
     for event in passwords.changes_by_others(cast(Person, request.user).pk).filter(at__gt=timezone.now() - TOLD):
         when, how = f"{event.at:%Y-%m-%d %H:%M} UTC", WAYS[event.payload["way"]]
@@ -206,7 +206,7 @@ def delete_phrase(request: Request, pk: int) -> HttpResponse:
 def _account(request: Request, status: int = 200, **context: Any) -> HttpResponse:
     if "password_form" not in context:
         context["password_form"] = OwnPasswordForm(request)
-    context["sessions"] = sign_ins.listed_sessions(request)
+    context["sessions"] = sign_ins.list_sessions(request)
     context["password_changes"] = [
         (event.at, WAYS[event.payload["way"]]) for event in passwords.changes_by_others(request.user.pk)
     ]

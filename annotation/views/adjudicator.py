@@ -21,7 +21,7 @@ from annotation.models.states import State, with_waiting
 from annotation.records import Problem, Verdict
 from annotation.views import desk
 from annotation.views.agreeing import agreement, effects
-from annotation.views.answers import Request, act, act_from, page, paged, say_of_task
+from annotation.views.answers import Request, act, act_from, page, paged, show_task_message
 from annotation.views.comparing import Comparison, compared, named, pseudonyms
 from annotation.views.drafts import save
 from annotation.views.viewer import number, viewer
@@ -141,7 +141,7 @@ def decide(request: Request, pk: int) -> HttpResponse:
         workflow.decide(request.user, found, form.content())
     except workflow.Incomplete as incomplete:
         return _desk(request, found, refused=incomplete.problems, status=400)
-    say_of_task(request, "Trajectory decided: {}", found.task)
+    show_task_message(request, "Trajectory decided: {}", found.task)
     if request.POST.get("then") == "next":
         return _next(request, found.submission)
     return redirect("adjudication", pk)
@@ -151,7 +151,7 @@ def decide(request: Request, pk: int) -> HttpResponse:
 def leave(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
     workflow.leave_adjudication(request.user, found)
-    say_of_task(request, "Trajectory returned to the queue. Your draft is saved: {}", found.task)
+    show_task_message(request, "Trajectory returned to the queue. Your draft is saved: {}", found.task)
     return redirect("adjudicate", found.submission_id)
 
 

@@ -15,7 +15,7 @@ from annotation.forms import LabelForm, ProposalForm, as_posted
 from annotation.models import Membership, Release, Report
 from annotation.models.states import current_labels
 from annotation.views import desk
-from annotation.views.answers import Request, act, act_from, page, paged, say_of_task, scripted
+from annotation.views.answers import Request, act, act_from, page, paged, scripted, show_task_message
 from annotation.views.drafts import save
 
 Role = Membership.Role
@@ -82,7 +82,7 @@ def submit(request: Request, pk: int) -> HttpResponse:
         return desk.render_desk(request, found, refused=incomplete.problems, status=400)
     undo = reverse("trajectory", args=[pk]) + "?revise=undo"
     said = format_html('Label submitted: {{}} <a href="{}" data-undo>Undo <kbd>u</kbd></a>', undo)
-    say_of_task(request, said, found.task)
+    show_task_message(request, said, found.task)
     if request.POST.get("then") == "next":
         return _next(request, found.submission)
     return redirect("work", found.submission_id)
@@ -98,7 +98,7 @@ def revise(request: Request, pk: int) -> HttpResponse:
         workflow.revise(request.user, found, form.content(), form.cleaned_data["reason"])
     except workflow.Incomplete as incomplete:
         return desk.render_desk(request, found, refused=incomplete.problems, status=400)
-    say_of_task(request, "Label revised: {}", found.task)
+    show_task_message(request, "Label revised: {}", found.task)
     if request.POST.get("then") == "next":
         return _next(request, found.submission)
     return redirect("trajectory", pk)
@@ -114,7 +114,7 @@ def draft(request: Request, pk: int) -> HttpResponse:
 def release(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     workflow.release(request.user, found, request.POST.get("reason", ""))
-    say_of_task(request, "Trajectory declined: {}", found.task)
+    show_task_message(request, "Trajectory declined: {}", found.task)
     return redirect("work", found.submission_id)
 
 

@@ -30,7 +30,7 @@ class Request(HttpRequest):
     htmx: HtmxDetails
 
 
-def say_of_task(request: HttpRequest, sentence: str, task: Task) -> None:
+def show_task_message(request: HttpRequest, sentence: str, task: Task) -> None:
     """Show a message; ``{}`` is replaced by the start of the task's text."""
     messages.success(request, format_html(sentence, format_html('<bdi class="agent">{}</bdi>', task.short_text)))
 

@@ -13,7 +13,7 @@ from annotation.models import Event, Membership, Trajectory
 from annotation.models.states import FINAL, State, state_of
 from annotation.task_versions import TaskVersions
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paged, say_of_task
+from annotation.views.answers import Request, act, page, paged, show_task_message
 from annotation.views.comparing import compared, named, pseudonyms
 from annotation.views.viewer import viewer
 
@@ -104,7 +104,7 @@ def reopen_submission(request: Request, pk: int) -> HttpResponse:
 def reopen_trajectory(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     workflow.reopen(request.user, found, request.POST.get("reason", ""))
-    say_of_task(request, "Trajectory reopened for an adjudicator: {}", found.task)
+    show_task_message(request, "Trajectory reopened for an adjudicator: {}", found.task)
     return redirect("submission-trajectory", pk)
 
 
@@ -112,7 +112,7 @@ def reopen_trajectory(request: Request, pk: int) -> HttpResponse:
 def offer_again(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     workflow.offer_again(request.user, found, request.POST.get("reason", ""))
-    say_of_task(request, "Trajectory offered again: {}", found.task)
+    show_task_message(request, "Trajectory offered again: {}", found.task)
     return redirect("submission-trajectory", pk)
 
 

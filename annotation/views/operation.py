@@ -15,7 +15,7 @@ MOST_SHOWN = 200
 def operator(request: Request) -> HttpResponse:
     """Show the last check of all stored files, and the running one."""
     access.require_superuser(request.user)
-    last = store_checks.last_finished()
+    last = store_checks.find_last_finished()
     problems = last.problems[:MOST_SHOWN] if last else []
     places = store_checks.places_of([each["sha256"] for each in problems])
     context = {

@@ -15,7 +15,7 @@ from annotation.forms import VERDICT_NAMES, LabelForm, as_posted
 from annotation.models import KeyPoint, KnownAnswer, Label, Membership, PracticeAnswer, Submission, Trajectory
 from annotation.records import Problem, Verdict
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paged, say_of_task
+from annotation.views.answers import Request, act, page, paged, show_task_message
 from annotation.views.comparing import NAMES
 from annotation.views.viewer import number, viewer
 from annotation.workflow.training import EXCEPTION
@@ -168,7 +168,7 @@ def _enter(request: Request, pk: int) -> HttpResponse:
         workflow.set_known_answer(request.user, found, form.content())
     except workflow.Incomplete as incomplete:
         return _known_answer(request, found, incomplete.problems)
-    say_of_task(request, "Known answer saved: {}", found.task)
+    show_task_message(request, "Known answer saved: {}", found.task)
     return redirect("known-answer", pk)
 
 

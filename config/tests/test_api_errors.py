@@ -42,12 +42,12 @@ def problem(answer: Any, status: int) -> str:
 
 
 @pytest.mark.parametrize("path", ["", "v2/submissions", "v1", "nowhere", "v1/submissions/", "schema/", "v1/a/b/c"])
-def test_address_that_is_not_there_is_told_as_problem_details(root: Client, path: str) -> None:
+def test_unknown_address_is_answered_with_problem_details(root: Client, path: str) -> None:
     assert "This address does not exist" in problem(root.get(f"/api/{path}"), 404)
     problem(Client().get(f"/api/{path}"), 401)
 
 
-def test_body_that_is_too_large_is_told_as_problem_details(root: Client, settings: Any) -> None:
+def test_too_large_body_is_answered_with_problem_details(root: Client, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10_240
     large = {"name": "x" * 20_000}
 
@@ -55,13 +55,13 @@ def test_body_that_is_too_large_is_told_as_problem_details(root: Client, setting
     assert "at most 10.0 KB" in problem(root.post("/api/v1/uploads", large), 413)  # a field of a form with files
 
 
-def test_too_many_fields_are_told_as_problem_details(root: Client, settings: Any) -> None:
+def test_too_many_fields_are_answered_with_problem_details(root: Client, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 3
 
     problem(root.post("/api/v1/uploads", {f"field{number}": "x" for number in range(5)}), 400)
 
 
-def test_address_that_is_too_long_is_told_as_problem_details(root: Client) -> None:
+def test_too_long_address_is_answered_with_problem_details(root: Client) -> None:
     long = "x" * LONGEST_ADDRESS
 
     assert str(LONGEST_ADDRESS) in problem(root.get(f"/api/v1/submissions?agent={long}"), 414)
@@ -69,7 +69,7 @@ def test_address_that_is_too_long_is_told_as_problem_details(root: Client) -> No
     assert (page.status_code, page["Content-Type"]) == (414, "text/plain")
 
 
-def test_unknown_host_is_told_as_problem_details(root: Client) -> None:
+def test_unknown_host_is_answered_with_problem_details(root: Client) -> None:
     problem(root.get("/api/v1/submissions", headers={"host": "elsewhere.example"}), 400)
     assert root.get("/sign-in", headers={"host": "elsewhere.example"})["Content-Type"].startswith("text/html")
 

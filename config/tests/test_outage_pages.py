@@ -85,7 +85,7 @@ def away(tmp_path_factory):
 
 
 @pytest.mark.parametrize("asked", ["page", "htmx"])
-def test_a_page_says_that_the_database_is_away(away, asked):
+def test_page_reports_that_the_database_is_unavailable(away, asked):
     status, retry_after, kind, text = away[asked]
     assert (status, retry_after, kind) == (503, "5", "text/html")
     assert "The database is not available" in text

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 
 from config import s3, store
-from config.store import StoreAway, Turns
+from config.store import StoreUnavailable, Turns
 
 SILENCE = ReadTimeoutError(endpoint_url="http://store")
 
@@ -34,13 +34,13 @@ def fail(turns, error=SILENCE):
         raise error
 
 
-def test_nobody_asks_for_a_while_after_a_silence_and_then_one_thread_tries(clock):
+def test_store_is_not_called_after_a_time_out_until_one_thread_tries(clock):
     turns = Turns()
     fail(turns)
-    with pytest.raises(StoreAway), turns.turn():
+    with pytest.raises(StoreUnavailable), turns.turn():
         pass
     clock[0] += store.PAUSE
-    with turns.turn(), pytest.raises(StoreAway), turns.turn():  # the second would wait beside the one that tries
+    with turns.turn(), pytest.raises(StoreUnavailable), turns.turn():  # the second would wait beside the one that tries
         pass
     with turns.turn(), turns.turn():  # it answered
         pass
@@ -52,7 +52,7 @@ def test_a_failed_try_begins_another_pause(clock):
     clock[0] += store.PAUSE
     fail(turns, ConnectTimeoutError(endpoint_url="http://store"))
     clock[0] += store.PAUSE - 1
-    with pytest.raises(StoreAway), turns.turn():
+    with pytest.raises(StoreUnavailable), turns.turn():
         pass
 
 
@@ -81,7 +81,7 @@ def test_an_answer_that_is_an_error_is_no_silence():
         pass
 
 
-def test_who_waits_for_a_turn_gets_it_when_one_ends():
+def test_waiting_thread_gets_a_turn_when_another_ends():
     turns, inside, release = Turns(threads=1), threading.Event(), threading.Event()
 
     def hold():
@@ -102,11 +102,11 @@ def test_threads_beyond_the_bound_are_refused_when_the_store_is_slow(clock):
     turns = Turns(threads=2)
     with turns.turn(), turns.turn():
         clock[0] += store.PATIENCE
-        with pytest.raises(StoreAway), turns.turn():
+        with pytest.raises(StoreUnavailable), turns.turn():
             pass
 
 
-def test_one_long_transfer_refuses_nobody_while_others_are_short(clock):
+def test_long_transfer_does_not_block_short_ones(clock):
     turns = Turns(threads=2)
     with turns.turn():
         clock[0] += 60
@@ -122,7 +122,7 @@ def test_a_large_file_of_a_web_server_is_saved_with_the_patience_of_a_worker(buc
     fail(web._turns)  # nobody would ask the store now, but a long transfer is no waiting for an answer
     try:
         assert web.save("large", ContentFile(b"x" * 20)) == "large"
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             web.save("small", ContentFile(b"x"))
     finally:
         web._turns._failed = False

@@ -58,11 +58,11 @@ def compare(
         calibration=breakdowns.calibration(pairs, said) if details else [],
         differences=breakdowns.differences(pairs, said) if details else [],
         after_evidence=decided_after_looking(judge, cases, said),
-        status_not_stated=sum(case.final is not None and _not_stated(said.get(case.key)) for case in cases),
+        status_not_stated=sum(case.final is not None and _is_without_status(said.get(case.key)) for case in cases),
     )
 
 
-def _not_stated(told: Judged | None) -> bool:
+def _is_without_status(told: Judged | None) -> bool:
     return told is not None and told.status_not_stated
 
 

@@ -26,7 +26,7 @@ from evaluations.verifier.findings import Finding
 from judges.models import Judgment
 
 NO_EVENTS: Document = {"id": None, "events": 0, "head": None}
-AT_A_LOOK = 300  # trajectories of a submission whose claims a page computes itself: 1.5 s
+MOST_TRAJECTORIES_AT_ONCE = 300  # trajectories of a submission whose claims a page computes itself: 1.5 s
 FRESH = timedelta(days=1)
 ASKED_AGAIN = timedelta(minutes=10)  # a requested job without a result after this time counts as lost
 
@@ -47,7 +47,7 @@ def claims(submission: Submission) -> list[Finding]:
 
 def look(submission: Submission) -> Look:
     """Return the standing for a page: computed now, or stored by a job for these rows."""
-    if submission.trajectories.count() <= AT_A_LOOK:
+    if submission.trajectories.count() <= MOST_TRAJECTORIES_AT_ONCE:
         found = [claim.as_json() for claim in claims(submission)]
         return Look(timezone.now(), found, names.named(submission))
     row = Standing.objects.filter(submission=submission).first()

@@ -43,8 +43,10 @@ def hits_left(samples: Sequence[Sample]) -> Measure:
     if not samples:
         raise ValueError("There is no sample.")
     value = sum(sample.left * sample.hits / sample.checked for sample in samples)
-    lowest = _summed([_beta_binomial(each.left, each.hits, each.checked - each.hits + 1) for each in samples])
-    highest = _summed([_beta_binomial(each.left, each.hits + 1, each.checked - each.hits) for each in samples])
+    lowest = _sum_distribution([_beta_binomial(each.left, each.hits, each.checked - each.hits + 1) for each in samples])
+    highest = _sum_distribution(
+        [_beta_binomial(each.left, each.hits + 1, each.checked - each.hits) for each in samples]
+    )
     low = int(np.argmax(np.cumsum(lowest) > TAIL))
     high = len(highest) - 1 - int(np.argmax(np.cumsum(highest[::-1]) > TAIL))
     checked = sum(sample.checked for sample in samples)
@@ -65,7 +67,7 @@ def _beta_binomial(trials: int, a: int, b: int) -> Floats:
     return result
 
 
-def _summed(distributions: Sequence[Floats]) -> Floats:
+def _sum_distribution(distributions: Sequence[Floats]) -> Floats:
     """Probabilities of the sum of independent counts, (1 + their largest sum,), by Fourier transform.
 
     In halves: an audited bundle may have a draw for each trajectory.
@@ -73,7 +75,7 @@ def _summed(distributions: Sequence[Floats]) -> Floats:
     if len(distributions) == 1:
         return distributions[0]
     half = len(distributions) // 2
-    first, second = _summed(distributions[:half]), _summed(distributions[half:])
+    first, second = _sum_distribution(distributions[:half]), _sum_distribution(distributions[half:])
     size = len(first) + len(second) - 1
     result: Floats = np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)
     return result

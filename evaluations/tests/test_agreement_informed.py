@@ -51,7 +51,7 @@ def informed_of(found: list[Case]) -> Informed:
     return informed
 
 
-def test_opinions_are_counted_by_what_the_judges_say_of_the_label() -> None:
+def test_opinions_are_counted_by_the_judges_relation_to_the_label() -> None:
     groups = informed_of(CASES).groups
     assert [(each.judges, each.shown, each.changed.n, each.kept) for each in groups] == [
         ("all", 5, 4, 2),
@@ -65,7 +65,7 @@ def test_opinions_are_counted_by_what_the_judges_say_of_the_label() -> None:
     assert groups[-1].changed.undefined == "nobody has decided"
 
 
-def test_opinions_are_none_when_nobody_was_shown_judgments() -> None:
+def test_opinions_are_none_when_no_annotator_was_shown_judgments() -> None:
     blind = [replace(each, labels=tuple(replace(said, informed=None) for said in each.labels)) for each in CASES]
     assert agreement(blind, "").informed is None
     assert agreement(blind, "").as_json()["informed"] is None

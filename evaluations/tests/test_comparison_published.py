@@ -224,7 +224,7 @@ def test_counts_of_the_published_test_split_give_its_published_row() -> None:
     }
 
 
-def test_f1_is_made_of_precision_and_recall_with_four_digits() -> None:
+def test_f1_is_computed_from_precision_and_recall_with_four_digits() -> None:
     """p = 1 and r = 1/30 -> .0333: 2 * .0333 / 1.0333 = .06445, where 2/31 = .06452 would print 6.5."""
     assert printed(tp=1, fp=0, tn=1, fn=29)["f1"] == 6.4
 

@@ -21,7 +21,7 @@ PENDING = "The claims are being computed."
 @pytest.fixture
 def large(frozen: Submission, monkeypatch: pytest.MonkeyPatch) -> Submission:
     """Two trajectories where a page computes the claims of one."""
-    monkeypatch.setattr(standing, "AT_A_LOOK", 1)
+    monkeypatch.setattr(standing, "MOST_TRAJECTORIES_AT_ONCE", 1)
     return frozen
 
 
@@ -50,7 +50,7 @@ def test_page_computes_nothing_while_the_chain_has_the_same_head(
 
 
 @pytest.mark.parametrize("change", ["event", "name", "age"])
-def test_page_waits_for_the_job_again_when_what_it_shows_may_have_changed(
+def test_page_waits_for_the_job_again_when_its_inputs_may_have_changed(
     large: Submission, people: dict[str, Person], change: str
 ) -> None:
     jobs.compute_standing(large.pk)
@@ -66,7 +66,7 @@ def test_page_waits_for_the_job_again_when_what_it_shows_may_have_changed(
     assert PENDING not in page(people, large)
 
 
-def test_job_is_asked_for_once_by_all_who_wait(large: Submission) -> None:
+def test_job_is_requested_once_for_all_waiting_pages(large: Submission) -> None:
     assert [standing.request(large) for _ in range(3)] == [True, False, False]
     Standing.objects.update(requested_at=timezone.now() - standing.ASKED_AGAIN - timedelta(seconds=1))
     assert [standing.request(large) for _ in range(2)] == [True, False]

@@ -14,7 +14,7 @@ from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Result
 
 
-def test_claims_accept_the_events_and_tell_of_a_set_password() -> None:
+def test_claims_accept_the_events_and_list_a_set_password() -> None:
     tampered = hand_made()
     added = tampered.event("member_added", member="A2")
     tampered.add(added, "password_set", "", member="A2", way="link")

@@ -74,7 +74,7 @@ def plain_mace(triplets) -> dict:
 
 
 @pytest.mark.parametrize(("estimate", "plain"), [(dawid_skene, plain_dawid_skene), (mace, plain_mace)])
-def test_it_is_what_the_formulas_give(estimate, plain):
+def test_estimate_matches_the_formulas(estimate, plain):
     triplets = simulated(40, (0.5, 0.3, 0.2))
     found = estimate(triplets)
     assert found.converged

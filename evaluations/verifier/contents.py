@@ -117,11 +117,11 @@ def picture_findings(reading: Reading, bundle: Bundle, digests: dict[str, str], 
         more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
         return [failed("pictures", PICTURES_TITLE, says + more, [place for place, _ in wrong]), *hidden]
     if not files:
-        return [_not_here(reading, package), *hidden]
+        return [_check_without_files(reading, package), *hidden]
     return [passed("pictures", PICTURES_TITLE, f"All {len(promised):,} files are here with their digests."), *hidden]
 
 
-def _not_here(reading: Reading, package: Package) -> Finding:
+def _check_without_files(reading: Reading, package: Package) -> Finding:
     """Check, for a bundle without the files, the manifest's statement about the exporting instance's files."""
     says = f"Only the digests of the {len(reading.pictures):,} pictures are here, so nobody can look at them."
     stated = _stored_files(package)

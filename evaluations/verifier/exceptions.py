@@ -84,7 +84,7 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield ("setting changed after the first label", "settings changed after the first label", settings_changed(history))
     yield ("person who left", "people who left", _left(bundle))
     set_by_others = "set by somebody else than its owner"
-    yield (f"password {set_by_others}", f"passwords {set_by_others}", _passwords_set(history))
+    yield (f"password {set_by_others}", f"passwords {set_by_others}", _note_set_passwords(history))
     yield ("informed second stage", "informed second stages", _informed(bundle))
     yield ("known answer set", "known answers set", _known_answers(history))
     not_passed = "who had not passed the practice that was asked for"
@@ -126,7 +126,7 @@ def _submission_reopened(history: History) -> Iterator[Wrong]:
         yield Wrong(f"event {place} (“{named(text_in(moment.payload, 'reason') or '')}”)", place)
 
 
-def _passwords_set(history: History) -> Iterator[Wrong]:
+def _note_set_passwords(history: History) -> Iterator[Wrong]:
     """Note passwords set by another person, who can act as the owner from then on."""
     for moment in history.of("password_set"):
         member, way = named(text_in(moment.payload, "member") or ""), named(text_in(moment.payload, "way") or "")

@@ -20,14 +20,14 @@ def times_claim(bundle: Bundle) -> Finding:
     oddities = [*_unmeasured(bundle), *_of_decisions(bundle), *_of_people(bundle), *_of_events(bundle)]
     for odd in oddities:
         found.setdefault(odd.says, []).append(odd.place)
-    measured = _measured([row["facts"].get("active_seconds") for row in bundle.labels])
+    measured = _describe_measured_time([row["facts"].get("active_seconds") for row in bundle.labels])
     if not found:
         return passed("times", CLAIMS["times"], f"{measured} Nothing was quicker than reading takes.")
     told_of = " ".join(f"{says}: {len(places)}." for says, places in found.items())
     return noted("times", CLAIMS["times"], f"{measured} {told_of}", [odd.place for odd in oddities])
 
 
-def _measured(times: list[float | None]) -> str:
+def _describe_measured_time(times: list[float | None]) -> str:
     """Describe the measured working time. A label without a measured time does not count as 0 minutes."""
     known = [max(0, seconds) for seconds in times if seconds is not None]
     if not known:

@@ -13,7 +13,7 @@ from judges.llm import Call, Outcome, Usage
 from judges.models import Judge, JudgeRun, ModelCall, ModelTerms, RunItem
 from judges.working import ledger
 from judges.working.database import DatabaseThread
-from judges.working.ledger import ItemLedger, Wanted, look_up, price, sample_of, storable, write
+from judges.working.ledger import ItemLedger, ReplyLookup, look_up, price, sample_of, storable, write
 
 TERMS = ModelTerms(model="m", input_price=Decimal(2), cached_price=Decimal("0.5"), output_price=Decimal(10))
 USED = Usage(prompt=1000, cached=400, completion=50, reasoning=20)
@@ -85,19 +85,19 @@ def test_an_error_is_kept_and_never_found(item):
     assert (row.error, row.reply, row.cost) == ("The endpoint answers 500.", None, None)
     assert made.worth.cost == 0
     asked(item, lambda book: book.keep(outcome(reply="not JSON", error="Nothing can be read.")))
-    assert look_up([Wanted("k", "1")]) == [None]
+    assert look_up([ReplyLookup("k", "1")]) == [None]
 
 
 def test_a_pruned_reply_is_found_no_more(item):
     asked(item, lambda book: book.keep(outcome()))
     ModelCall.objects.update(reply=None, request=None, pruned_at=timezone.now())
-    assert look_up([Wanted("k", "1")]) == [None]
+    assert look_up([ReplyLookup("k", "1")]) == [None]
 
 
 def test_of_two_replies_to_the_same_call_the_first_counts(item):
     for attempt in (1, 2):
         asked(item, lambda book, attempt=attempt: book.keep(outcome(reply=f"body {attempt}")), attempt=attempt)
-    assert look_up([Wanted("k", "1")])[0][1] == "body 1"
+    assert look_up([ReplyLookup("k", "1")])[0][1] == "body 1"
 
 
 def test_a_row_whose_commit_was_in_doubt_is_not_written_twice(item):

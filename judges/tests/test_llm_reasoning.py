@@ -53,7 +53,7 @@ def test_a_thinking_model_of_another_maker_gets_room_under_the_usual_names(fake:
 
 @pytest.mark.parametrize(("reasoning", "longest"), [("yes", 16_384), ("no", 2_048)])
 @pytest.mark.parametrize("model", ["my-deployment", "gemini-2.5-flash"])
-def test_a_judge_may_say_whether_its_model_thinks(fake: Fake, model: str, reasoning: Any, longest: int) -> None:
+def test_judge_may_state_that_its_model_thinks(fake: Fake, model: str, reasoning: Any, longest: int) -> None:
     fake.says({"reply": "ok", "usage": THOUGHTS}, record=True)
     Desk(fake, Generation(reasoning=reasoning), model=model).ask()
     assert [one["max_tokens"] for one in settings(fake)] == [longest]
@@ -77,7 +77,7 @@ def test_a_reply_that_thoughts_cut_off_is_asked_for_again_with_room_for_them(fak
     assert [bool(outcome.reply) for outcome in desk.ledger.outcomes] == [True, True]  # both were paid for
 
 
-def test_what_one_reply_shows_holds_for_the_calls_after_it(fake: Fake) -> None:
+def test_thoughts_in_one_reply_change_the_calls_after_it(fake: Fake) -> None:
     fake.says({"reply": "ok", "usage": THOUGHTS | {"completion_tokens": 300}}, record=True)
 
     async def work(desk: Desk) -> None:

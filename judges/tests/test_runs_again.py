@@ -65,7 +65,7 @@ def test_a_limited_worker_makes_every_other_worker_wait(fake: Fake, settings: An
         asyncio.run(each.close())
 
 
-def test_what_failed_by_a_limit_is_tried_again_once_at_the_end(here: Any, fake: Fake) -> None:
+def test_items_that_failed_by_a_limit_are_retried_once_at_the_end(here: Any, fake: Fake) -> None:
     fake.says({"match": "shop 1 ", "status": 429, "times": 2}, {"reply": "All done: success"})
     run = here()
     assert worked(run) is False
@@ -76,7 +76,7 @@ def test_what_failed_by_a_limit_is_tried_again_once_at_the_end(here: Any, fake: 
     assert kinds == ["judge_run_started", "judge_run_finished"]
 
 
-def test_what_fails_again_stays_failed(here: Any, fake: Fake) -> None:
+def test_item_that_fails_again_stays_failed(here: Any, fake: Fake) -> None:
     fake.says({"match": "shop 1 ", "status": 503, "name": "down"}, {"reply": "All done: success"})
     run = here()
     assert worked(run) is False
@@ -108,7 +108,7 @@ def test_worker_tries_failed_item_again_when_it_learns_late_that_nothing_was_fre
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
-def test_what_no_attempt_can_mend_is_not_tried_again(here: Any, fake: Fake, status: int) -> None:
+def test_item_with_a_permanent_error_is_not_retried(here: Any, fake: Fake, status: int) -> None:
     fake.says({"match": "shop 1 ", "status": status, "name": "never"}, {"reply": "All done: success"})
     run = here()
     worked(run)

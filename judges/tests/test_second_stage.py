@@ -139,7 +139,9 @@ def test_without_a_judgment_there_is_nothing_to_look_at_and_the_label_stays_free
     workflow.revise(people["alice"], row, testing.content(row, 0), "Read it again.")
 
 
-def test_look_says_the_same_with_and_without_imported_judgments(submission: Submission, people: People) -> None:
+def test_second_stage_shows_the_same_text_with_and_without_imported_judgments(
+    submission: Submission, people: People
+) -> None:
     row = Trajectory.objects.filter(submission=submission).select_related("task").earliest("position")
     testing.label(people["alice"], row)
     before = look(people, "alice", row).content.decode()

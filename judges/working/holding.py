@@ -216,7 +216,7 @@ def end(run: int) -> bool:
             return False
         if row.finished_at is not None or row.cancelled_at is not None:  # another worker was faster
             return False
-        if _tried_again(row):
+        if _reopen_failed_items(row):
             return False
         row.finished_at, row.paused_at, row.stopped = timezone.now(), None, ""
         row.save(update_fields=["finished_at", "paused_at", "stopped"])
@@ -226,7 +226,7 @@ def end(run: int) -> bool:
     return True
 
 
-def _tried_again(run: JudgeRun) -> bool:
+def _reopen_failed_items(run: JudgeRun) -> bool:
     """Open failed items that may succeed now, once for each run, when no other item is left."""
     if run.retried_at is not None or run.state not in ("waiting", "running"):
         return False
@@ -284,7 +284,7 @@ def unfinished() -> list[int]:
     return [run.pk for run in wanting if _same(run).update(called_at=clock.now())]
 
 
-def end_settled() -> None:
+def finish_settled_runs() -> None:
     """Finish paused and stopped runs without open items, whose last worker died before it could do this."""
     open_items = RunItem.objects.filter(OPEN, run=OuterRef("pk"))
     waiting = JudgeRun.objects.filter(~IN_WORK, ~Exists(open_items), finished_at=None, cancelled_at=None)

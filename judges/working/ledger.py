@@ -56,7 +56,7 @@ class ItemLedger:
     _number: int = 0
 
     async def known(self, call: Call) -> tuple[int, str] | None:
-        wanted = Wanted(call.key, self.sample, call.former_key, self.former_endpoint)
+        wanted = ReplyLookup(call.key, self.sample, call.former_key, self.former_endpoint)
         found = await self.database.together(look_up, wanted)
         if found is None:
             return None
@@ -126,7 +126,7 @@ def sample_of(run: int, repetition: int, fresh: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplyLookup:
     """A reply to look up. Under ``former_key`` only replies of ``former_endpoint`` count; "" means none."""
 
     key: str
@@ -135,7 +135,7 @@ class Wanted:
     former_endpoint: str = ""
 
 
-def look_up(wanted: list[Wanted]) -> list[tuple[int, str, Decimal | None] | None]:
+def look_up(wanted: list[ReplyLookup]) -> list[tuple[int, str, Decimal | None] | None]:
     """Return the first reply for each key: its row, its body and its cost. One query."""
     keys = {one.key for one in wanted} | {one.former_key for one in wanted if one.former_endpoint}
     calls = ModelCall.objects.filter(

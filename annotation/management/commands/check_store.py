@@ -34,7 +34,9 @@ class Command(BaseCommand):
         if not store_checks.take(check):
             raise CommandError("A worker is running this check. Try again later, or omit --resume.")
         try:
-            store_checks.proceed(check, rate=options["rate"], progress=self._progress if _watched() else _silent)
+            store_checks.proceed(
+                check, rate=options["rate"], progress=self._progress if _is_terminal() else _print_nothing
+            )
         except screenshots.STORE_ERRORS as error:
             raise CommandError(f"The image store does not answer: {error}. Continue later with --resume.") from error
         except KeyboardInterrupt:
@@ -66,9 +68,9 @@ def _places(places: list[dict[str, Any]]) -> str:
     return f" ({'; '.join(named)})" if named else ""
 
 
-def _watched() -> bool:
+def _is_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def _silent(done: int, total: int) -> None:
+def _print_nothing(done: int, total: int) -> None:
     """Print nothing if the output is not a terminal."""
