@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, QuerySet, TextField
@@ -24,7 +26,6 @@ from annotation.models import (
     InformedRevision,
     Membership,
     Reopening,
-    SpotCheck,
     Step,
     Submission,
     Trajectory,
@@ -166,6 +167,7 @@ def lengths(cases: Iterable[Case]) -> dict[int, tuple[int, int]]:
 # a queue; for 10,000 at once it takes PostgreSQL a second, and a minute where it has no statistics of the tables yet.
 
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
+AT_ONCE = 2000  # rows in memory beside the cases
 _NOTHING = "[]"  # most lists of further failure types, which need not be parsed
 
 
@@ -177,13 +179,20 @@ class _Standing(NamedTuple):
     lowest: int | None
 
 
+class _Shared(dict[Any, Any]):
+    """One object of equal ones. Most labels and names are equal to others, and there can be a million of them."""
+
+    def __missing__(self, value: Any) -> Any:
+        self[value] = value
+        return value
+
+
 @dataclass(slots=True)
 class _Rows:
     """What there is besides the trajectories, by their primary keys."""
 
-    labels: dict[int, list[Said]]
+    labels: dict[int, tuple[Said, ...]]
     decisions: dict[int, list[Any]]  # in the order of their revisions
-    drawn: dict[int, tuple[bool, int]]  # whether it was, and in which draw
     reopened: dict[int, int]  # the number of the last decision that was asked for
     flagged: set[int]
 
@@ -196,18 +205,21 @@ def _reviewed(submissions: list[Submission], name_submissions: bool) -> list[Cas
     rows = _Rows(
         labels=_labels_of(submissions, name_submissions),
         decisions=_decisions(Adjudication.objects.filter(**here)),
-        drawn=_draws(SpotCheck.objects.filter(**here)),
         reopened=dict(reopenings.order_by()),
         flagged=set(Flag.objects.filter(**here).values_list("trajectory", flat=True)),
     )
     columns = ("pk", "submission", "submission__required_labels", "submission__agent__name", "submission__attempt")
     of_task = ("task__external_id", "task__level", "task__website")
+    of_draw = ("spot_check__selected", "spot_check__draw__number")
     trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission_id", "position")
-    return [_reviewed_case(rows, *row) for row in trajectories.values_list(*columns, *of_task)]
+    found = trajectories.values_list(*columns, *of_task, *of_draw).iterator(chunk_size=AT_ONCE)
+    share = _Shared()
+    return [_reviewed_case(rows, share, *row) for row in found]
 
 
 def _reviewed_case(
     rows: _Rows,
+    share: _Shared,
     pk: int,
     submission: int,
     required: int,
@@ -216,17 +228,18 @@ def _reviewed_case(
     task_id: str,
     level: str,
     website: str,
+    drawn: bool | None,
+    draw: int | None,
 ) -> Case:
-    labels, decisions = tuple(rows.labels.get(pk, ())), rows.decisions.get(pk, [])
+    labels, decisions = rows.labels.get(pk, ()), rows.decisions.get(pk, [])
     last = decisions[-1] if decisions else None
-    standing = _standing(rows, pk, required)
+    standing = _standing(rows, pk, required, drawn)
     final = final_verdict(standing)
-    drawn, draw = rows.drawn.get(pk, (None, None))
     return Case(
-        agent=agent,
+        agent=share[agent],
         task_id=task_id,
-        level=level,
-        website=website,
+        level=share[level],
+        website=share[website],
         labels=labels,
         final=final,
         expected=required,
@@ -235,7 +248,7 @@ def _reviewed_case(
         state=standing.state,
         adjudicated=None if last is None else _VERDICTS[last.verdict],
         adjudicated_blind=_VERDICTS[decisions[0].verdict] if decisions and decisions[0].blind else None,
-        failure_type=_failure_type(final, labels) if last is None else last.failure_type,
+        failure_type=_failure_type(final, labels) if last is None else share[last.failure_type],
         flagged=pk in rows.flagged,
         drawn=drawn,
         draw=draw,
@@ -243,7 +256,7 @@ def _reviewed_case(
     )
 
 
-def _standing(rows: _Rows, pk: int, required: int) -> _Standing:
+def _standing(rows: _Rows, pk: int, required: int, drawn: bool | None) -> _Standing:
     """The rule of `annotation.models.states`, asked of plain rows; a test holds the two together."""
     verdicts = [label.verdict for label in rows.labels.get(pk, ())]
     decisions = rows.decisions.get(pk, ())
@@ -260,11 +273,11 @@ def _standing(rows: _Rows, pk: int, required: int) -> _Standing:
     elif pk in rows.flagged:
         state = State.FLAGGED
     else:
-        state = {True: State.SPOT_CHECK, False: State.UNANIMOUS, None: State.AGREED}[rows.drawn.get(pk, (None,))[0]]
+        state = {True: State.SPOT_CHECK, False: State.UNANIMOUS, None: State.AGREED}[drawn]
     return _Standing(state, decided, lowest)
 
 
-def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[int, list[Said]]:
+def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[int, tuple[Said, ...]]:
     """The latest revision of every label: labels stand fast before anybody could have seen another one."""
     members = Membership.objects.filter(submission__in=submissions)
     people = {
@@ -279,13 +292,15 @@ def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[in
         .order_by("assignment__trajectory_id", "assignment__slot")
         .values_list(*of_slot, "verdict", "failure_type", "further", "active_seconds", "pk")
     )
-    opinions = _load_opinions(submissions)
-    found: dict[int, list[Said]] = defaultdict(list)
-    for trajectory, submission, person, verdict, main, further, seconds, pk in rows:
+    opinions, share = _load_opinions(submissions), _Shared()
+
+    def said(submission: int, person: int, verdict: int, main: str, further: str, seconds: int | None, pk: int) -> Said:
         types = (main, *(() if further == _NOTHING else json.loads(further))) if main else ()
-        said = Said(people[submission, person], _VERDICTS[verdict], types, seconds, opinions.get(pk))
-        found[trajectory].append(said)
-    return found
+        label = Said(people[submission, person], _VERDICTS[verdict], share[types], seconds, opinions.get(pk))
+        return share[label]
+
+    by_trajectory = groupby(rows.iterator(chunk_size=AT_ONCE), key=itemgetter(0))
+    return {trajectory: tuple(said(*row[1:]) for row in group) for trajectory, group in by_trajectory}
 
 
 def _load_opinions(submissions: list[Submission]) -> dict[int, InformedOpinion]:
@@ -304,15 +319,11 @@ def _load_opinions(submissions: list[Submission]) -> dict[int, InformedOpinion]:
 
 def _decisions(adjudications: QuerySet[Adjudication]) -> dict[int, list[Any]]:
     rows = adjudications.filter(decided_at__isnull=False).order_by("trajectory_id", "revision")
+    columns = ("trajectory", "revision", "verdict", "failure_type", "blind")
     found: dict[int, list[Any]] = defaultdict(list)
-    for row in rows.values_list("trajectory", "revision", "verdict", "failure_type", "blind", named=True):
+    for row in rows.values_list(*columns, named=True).iterator(chunk_size=AT_ONCE):
         found[row.trajectory].append(row)
     return found
-
-
-def _draws(checks: QuerySet[SpotCheck]) -> dict[int, tuple[bool, int]]:
-    rows = checks.values_list("trajectory", "selected", "draw__number")
-    return {pk: (selected, number) for pk, selected, number in rows}
 
 
 def _failure_type(final: Verdict | None, labels: tuple[Said, ...]) -> str:

@@ -77,7 +77,8 @@ OUTCOMES = ("unanimous", "majority", "split")
 
 def overall_and_groups(cases: Iterable[Case]) -> tuple[Group, dict[str, list[Group]]]:
     """All cases as one group, and the groups of every kind by the names of `GROUPS`."""
-    members = [(case, Shape.of(case)) for case in cases]
+    shapes: dict[Shape, Shape] = {}  # one object of equal ones
+    members = [(case, shapes.setdefault(shape := Shape.of(case), shape)) for case in cases]
     overall = _group("all", _Measured(members, RESAMPLES), label_intervals=True)
     return overall, {kind: _groups(kind, members) for kind in KINDS}
 

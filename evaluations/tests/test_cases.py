@@ -279,11 +279,11 @@ def test_the_queries_do_not_grow_with_the_cases(
 ) -> None:
     benchmark = bulk.reviewed(agents, tasks)
     bulk.labelled_elsewhere(benchmark)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(9):
         found = cases.of_benchmark(benchmark, cases.reported_submissions(benchmark))
     assert len(found) == agents * tasks + tasks
     first = Submission.objects.get(pk=found[0].submission)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(7):
         cases.of_submission(first)
     with django_assert_num_queries(1):
         cases.lengths(found)

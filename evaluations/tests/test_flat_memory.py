@@ -1,0 +1,45 @@
+"""What each further trajectory costs in memory where all of them are counted."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from annotation.models import Submission
+from evaluations import cases
+from evaluations import testing as bulk
+
+SMALL, LARGE = 200, 1000  # trajectories
+
+
+@pytest.fixture
+def sizes(db: Any) -> list[Submission]:
+    for size in (SMALL, LARGE):
+        bulk.reviewed(agents=1, tasks=size, slug=f"shops-{size}")
+    return list(Submission.objects.order_by("pk"))
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The most bytes that Python held at once during ``work``, beyond what it held before."""
+    work()  # what is loaded once is no growth
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        work()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def bytes_for_each(sizes: list[Submission], work: Callable[[Submission], object]) -> float:
+    small, large = (peak(lambda one=one: work(one)) for one in sizes)  # type: ignore[misc]
+    return (large - small) / (LARGE - SMALL)
+
+
+def test_case_takes_little_more_than_its_own_object(sizes: list[Submission], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every estimate asks for all cases. Names and equal labels are shared by them."""
+    monkeypatch.setattr(cases, "AT_ONCE", 50, raising=False)
+    assert bytes_for_each(sizes, cases.of_submission) < 900
