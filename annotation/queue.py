@@ -168,7 +168,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What an adjudicator has opened, what else waits, and how many of each kind that is."""
+    """The adjudicator's open trajectories, the other waiting ones, and their number by kind."""
 
     mine: Waiting
     others: Waiting
@@ -176,7 +176,7 @@ class Queue:
 
 
 def to_adjudicate(submission: Submission) -> list[Any]:
-    """Load everything that waits. Opened trajectories are in it until they are decided."""
+    """Load the whole queue. Opened trajectories are in it until they are decided."""
     return Waiting(submission, [_key(row, kind) for row, kind in _stream(submission)])[:]
 
 
@@ -211,8 +211,8 @@ def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> l
     """What an adjudicator may be given next, best first, of ``kind`` if that is given; somebody may open it by then.
 
     At most `MOST_CHOICES`. Narrow rows of the whole queue are streamed, and only the chosen trajectories are loaded.
-    First what nobody has opened, then what they have opened themselves, and last what others opened so long ago that it
-    may be taken over. What they opened this very moment comes before all, so that a button pressed twice opens one.
+    First trajectories that nobody has opened, then the person's own open ones, and last those of others that can be
+    taken over. A trajectory that the person opened just now comes before all, so that a double click opens only one.
     """
     just_now, long_ago = timezone.now() - PRESSED_TWICE, adjudications_expire_before()
 

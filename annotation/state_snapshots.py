@@ -1,4 +1,4 @@
-"""The states of all trajectories of a large submission, derived again only for those that had an event since.
+"""The states of all trajectories of a large submission; only those with a later event are derived again.
 
 The database derives a state from some ten rows of a trajectory (`models.states`), which takes seconds for all of
 300,000. A snapshot holds one byte for each, and the head of the chain that it was derived at. Whatever changes a state
@@ -73,13 +73,13 @@ def _derive(trajectories: QuerySet[Trajectory], states: bytearray) -> bytearray:
 
 
 def _is_usable(snapshot: StateSnapshot) -> bool:
-    """Whether it is fresh, and of this chain: a restored backup may have another."""
+    """Return whether it is fresh and belongs to this chain: a restored backup may have another chain."""
     at = Event.objects.filter(submission=snapshot.submission_id, sequence=snapshot.sequence, hash=snapshot.hash)
     return snapshot.computed_at > timezone.now() - FRESH and at.exists()
 
 
 def _find_touched(snapshot: StateSnapshot) -> list[str] | None:
-    """Return the tasks of which there was an event since; None where all states have to be derived again."""
+    """Return the tasks with a later event; None if all states have to be derived again."""
     since = Event.objects.filter(submission=snapshot.submission_id, sequence__gt=snapshot.sequence)
     found: set[str] = set()
     for kind, task_id in since.order_by().values_list("kind", "payload__task_id").iterator():

@@ -14,7 +14,7 @@ class OneLineFormatter(logging.Formatter):
     """Formats each record as one line. Line ends become ` | ` and control characters are escaped: nobody can forge a
     line.
 
-    The secret of a link for a password is left out. ``{request}`` is the id of the request that a record belongs to.
+    The secret of a password link is removed. ``{request}`` is the id of the request that a record belongs to.
     """
 
     def format(self, record: logging.LogRecord) -> str:

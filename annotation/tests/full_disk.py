@@ -1,4 +1,4 @@
-"""A store without room, on a real file system where this process may mount one."""
+"""A full store, on a real file system if this process may mount one."""
 
 from __future__ import annotations
 

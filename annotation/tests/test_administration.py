@@ -1,4 +1,4 @@
-"""Django's administration is for operators (superusers) alone."""
+"""Django's administration is only for operators (superusers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API tokens: scope, expiry, number, and what ends them."""
+"""API tokens: scope, expiry, number and revocation."""
 
 from __future__ import annotations
 

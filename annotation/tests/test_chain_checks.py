@@ -1,4 +1,4 @@
-"""Long chains of events: what the events page verifies at a look, and what the full check finds."""
+"""Long chains of events: verification by the events page and by the full check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROKEN = "The chain is broken at event {}."
 
 @pytest.fixture
 def long(submission: Submission, people: dict[str, Person], monkeypatch: pytest.MonkeyPatch) -> Submission:
-    """A chain of 300 events where a look verifies 40."""
+    """A chain of 300 events, of which a page verifies 40."""
     monkeypatch.setattr(chain_checks, "MOST_EVENTS_AT_ONCE", 40)
     for number in range(300 - submission.events.count()):
         append(submission, "configured", pseudonym="M1", number=number)

@@ -1,4 +1,4 @@
-"""Leases, take-overs and heartbeats follow the database's clock, whatever the clock of the process says."""
+"""Leases, take-overs and heartbeats use the database's clock, not the clock of the process."""
 
 from contextlib import closing
 from datetime import timedelta

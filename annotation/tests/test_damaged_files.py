@@ -1,4 +1,4 @@
-"""Stored files whose bytes have changed: nobody is shown, or judges, another screenshot than the one imported."""
+"""Stored files with changed bytes: people and judges never get a screenshot that differs from the imported one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a failed import are deleted at once, and never those that another import uses."""
+"""The files of a failed import are deleted at once, except files that another import uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the confined process says of a parquet file: JSON, so that nothing it writes can do more than be read."""
+"""Output of the confined process that reads parquet files: JSON, which cannot execute code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import reports: of a folder under another task's name, of a dry run, of its progress, and in which words."""
+"""Import reports: folders with the name of another task, dry runs, progress and wording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import accepts and warns of: types in names, missing answers, early completions, entries without a use."""
+"""Import warnings: types in names, missing answers, early completions and ignored entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next adjudication: the choice among everything that waits, without loading it."""
+"""The next adjudication: the choice from the queue, without loading all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passwords that somebody else sets: recorded in the chains, told to the person; and links for forgotten ones."""
+"""Passwords set by other people are recorded in the chains and shown to the person; links for forgotten passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same submit twice, as when the answer to the first one was lost, and a submit from a window that is behind."""
+"""Repeated submits, for example after a lost answer, and submits from an older window."""
 
 import pytest
 from django.urls import reverse

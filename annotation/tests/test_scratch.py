@@ -1,4 +1,4 @@
-"""Temporary files: what killed processes leave is removed, what is in use or belongs to others is not."""
+"""Temporary files: files of killed processes are removed; files in use or of other users are not."""
 
 import os
 import subprocess

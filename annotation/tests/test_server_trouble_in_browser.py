@@ -1,4 +1,4 @@
-"""A desk whose server answers as it should not: what is typed is kept, saving and submitting go on by themselves."""
+"""A desk with a faulty server: typed text is not lost, and saving and submitting continue by themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session that ends while somebody works: a bar says so, nothing takes the focus, nothing that is typed is lost."""
+"""A session that ends during work: a bar appears, the focus does not move, and no typed text is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens from before scopes and expiry."""
+"""Migration of tokens without scope and expiry."""
 
 from __future__ import annotations
 

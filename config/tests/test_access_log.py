@@ -1,4 +1,4 @@
-"""One line for each request: who asked, from where, for what, how it ended and how long it took."""
+"""The access log has one line for each request: person, address, path, status and duration."""
 
 import logging
 import re

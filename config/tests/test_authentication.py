@@ -1,4 +1,4 @@
-"""Sessions while SECRET_KEY changes: people stay signed in, whatever their browser sends at once."""
+"""Sessions after a change of SECRET_KEY: people stay signed in, even if their browser sends simultaneous requests."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""A column that a later migration adds has a database default: programs of the version before do not name it."""
+"""Columns of later migrations have a database default, because programs of the earlier version do not name them."""
 
 import pytest
 from django.apps import apps

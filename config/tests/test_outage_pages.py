@@ -1,4 +1,4 @@
-"""A lost database and a full disk answer with a page or problem details that say so, and when to try again."""
+"""Without a database, or with a full disk, the answer is a page or problem details with the time to try again."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Child processes of `make run`: how long their start may take, and that none outlives its parent."""
+"""Child processes of `make run`: time limits of their start, and their end with the parent."""
 
 import os
 import signal

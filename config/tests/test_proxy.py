@@ -1,4 +1,4 @@
-"""Behind the proxy of docker-compose.yml slow senders take no thread from the pages."""
+"""Behind the proxy of docker-compose.yml slow senders block no thread of the pages."""
 
 import contextlib
 import shutil

@@ -1,4 +1,4 @@
-"""A store that accepts connections and never answers takes no thread from pages for long."""
+"""A store that accepts connections and never answers does not block the threads of pages."""
 
 import re
 import socket

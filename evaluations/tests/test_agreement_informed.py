@@ -1,4 +1,4 @@
-"""Opinions of annotators after seeing judgments: beside the agreement, and part of no other figure."""
+"""Opinions of annotators after seeing judgments are shown with the agreement and change no other figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twenty stored screenshots of which one byte has changed: everything that leaves the instance reports all of them."""
+"""Every export reports all of twenty stored screenshots with one changed byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence page of a large submission: claims come from a job, and are never those of other rows."""
+"""The evidence page of a large submission: a job computes the claims, and outdated claims are not shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passwords that somebody else set: a bundle with such events verifies and tells of them."""
+"""Passwords set by other people: a bundle with such events verifies and lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts that a judge's replies do not state: counted beside people, in a bundle, by its check and in an audit."""
+"""Verdicts that a judge's replies do not state are counted in comparisons, bundles, checks and audits."""
 
 from __future__ import annotations
 

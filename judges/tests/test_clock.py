@@ -1,4 +1,4 @@
-"""A worker's silence is measured by the database's clock, whatever the clock of the process says."""
+"""Heartbeats of workers are compared by the database's clock, not by the clock of the process."""
 
 from datetime import timedelta
 

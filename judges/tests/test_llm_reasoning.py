@@ -1,4 +1,4 @@
-"""Models that think before they answer: known by name or by their replies, and given room for their thoughts."""
+"""Models that think are detected by name or by their replies, and get a higher token limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers in another form than asked for: asked for once more, as long as that leads to something."""
+"""A call is repeated after an answer in the wrong form, while such repeats succeed."""
 
 from __future__ import annotations
 

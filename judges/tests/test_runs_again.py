@@ -1,4 +1,4 @@
-"""Limits that an endpoint has, in a run: every worker waits, and what failed by them is tried again at the end."""
+"""Rate limits in a run: every worker waits, and items that failed by a limit are retried at the end."""
 
 from __future__ import annotations
 

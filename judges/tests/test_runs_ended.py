@@ -1,4 +1,4 @@
-"""What is left of a run whose end came otherwise than by its last item: cancelled, or paused meanwhile."""
+"""Items and state of runs that do not end with their last item: cancelled or paused runs."""
 
 from __future__ import annotations
 
