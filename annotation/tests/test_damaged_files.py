@@ -206,17 +206,18 @@ def test_check_store_forgets_damage_that_was_repaired(held: Trajectory) -> None:
 def test_check_store_resumes_where_it_was_interrupted(submission: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_checks, "AT_ONCE", 2)
     read: list[str] = []
+    opened, most = default_storage.open, [4]
 
-    def away(sha256: str) -> int:
-        if len(read) == 4:
+    def open_until_away(name: str, mode: str) -> Any:
+        if len(read) == most[0]:
             raise ConnectionError("The store is away.")
-        read.append(sha256)
-        return 1
+        read.append(Path(name).name)
+        return opened(name, mode)
 
-    monkeypatch.setattr(screenshots, "check_original", away)
+    monkeypatch.setattr(default_storage, "open", open_until_away)
     with pytest.raises(CommandError, match="--resume"):
         call_command("check_store")
-    monkeypatch.setattr(screenshots, "check_original", lambda sha256: read.append(sha256) or 1)
+    most[0] = 100
     assert check_store("--resume")["files"] == 6
     assert read == sorted(Screenshot.objects.values_list("sha256", flat=True))
     assert StoreCheck.objects.count() == 1

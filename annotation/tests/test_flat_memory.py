@@ -68,7 +68,7 @@ def test_quality_holds_numbers_of_each_trajectory_and_no_rows(
     sizes: list[Submission], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of three labels: two numbers of 8 bytes for the medians and one for the hint, and what sorting takes."""
-    monkeypatch.setattr(quality, "AT_ONCE", 50, raising=False)
+    monkeypatch.setattr(quality, "AT_ONCE", 50)
     assert bytes_for_each(sizes, lambda one: quality.report(one).hints[:50]) < 300
 
 
@@ -76,6 +76,6 @@ def test_queue_of_an_adjudicator_loads_the_page_that_is_shown(
     client: Client, sizes: list[Submission], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of it waits: one number of some 45 bytes for each, twice while they are sorted."""
-    monkeypatch.setattr(queue, "AT_ONCE", 50, raising=False)
+    monkeypatch.setattr(queue, "AT_ONCE", 50)
     client.force_login(Person.objects.get(username="carol"))
     assert bytes_for_each(sizes, lambda one: client.get(reverse("adjudicate", args=[one.pk]))) < 300

@@ -41,5 +41,5 @@ def bytes_for_each(sizes: list[Submission], work: Callable[[Submission], object]
 
 def test_case_takes_little_more_than_its_own_object(sizes: list[Submission], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every estimate asks for all cases. Names and equal labels are shared by them."""
-    monkeypatch.setattr(cases, "AT_ONCE", 50, raising=False)
+    monkeypatch.setattr(cases, "AT_ONCE", 50)
     assert bytes_for_each(sizes, cases.of_submission) < 900
