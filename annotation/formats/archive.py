@@ -151,7 +151,8 @@ class Package:
             limit = self.limits.total_bytes
             self._give_up("package_too_large", f"unpacks to {total:,} bytes; the limit is {limit:,}")
         self.problems += collisions(self._sizes)
-        self.ignored += len(self._folders.difference(*map(folders_of, self._sizes)))
+        used = {folder for name in self._sizes for folder in folders_of(name)}
+        self.ignored += len(self._folders - used)
         self._folders.clear()
 
 
