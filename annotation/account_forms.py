@@ -8,7 +8,7 @@ from django import forms
 from django.contrib.auth.forms import PasswordChangeForm
 from django.core.exceptions import ValidationError
 
-from annotation import guessing
+from annotation import password_limits
 from annotation.models.people import DEFAULT_LIFETIME, LONGEST_LIFETIME, PasswordWay, Scope
 
 
@@ -23,7 +23,7 @@ class OwnPasswordForm(PasswordChangeForm):
 
     def clean_old_password(self) -> str:
         old: str = self.cleaned_data["old_password"]
-        if not guessing.confirms_password(self.request, old):
+        if not password_limits.confirms_password(self.request, old):
             raise ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
         return old
 

@@ -20,6 +20,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
 from annotation import screenshots
+from annotation.file_cleanup import delete_files_on_failure
 from annotation.formats import foreign, har
 from annotation.formats.archive import Package, PackageError, open_package
 from annotation.formats.documents import FormatError
@@ -32,7 +33,6 @@ from annotation.models.events import append, digest
 from annotation.models.trajectories import seed_hash
 from annotation.outages import Outage, find_outage
 from annotation.records import AttachmentKind, AttachmentRecord, ImportReport, Problem, StepRecord, TrajectoryRecord
-from annotation.saving import saving
 from annotation.task_versions import TaskVersions, find_mixed_versions
 from annotation.workflow import found
 from annotation.workflow.erasing import lock_account
@@ -320,7 +320,7 @@ def _read_attachment(package: Package, record: TrajectoryRecord, attachment: Att
 # --- second pass: take ---------------------------------------------------------------------------------------------
 
 
-@saving()
+@delete_files_on_failure()
 def _take(readings: list[Reading], wishes: Wishes, report: ImportReport) -> list[Submission]:
     """The submissions of all packages, those that were there already among them."""
     known = [_already_there(wishes, reading) for reading in readings]

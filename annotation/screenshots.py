@@ -42,8 +42,8 @@ STORE_ERRORS = (OSError, BotoCoreError, ClientError, Boto3Error, RetriesExceeded
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 
-# Digests of the files saved so far in a block of `saving.saving`.
-saved: ContextVar[set[str] | None] = ContextVar("saved", default=None)
+# Digests of the files saved so far in a block of `file_cleanup.delete_files_on_failure`.
+saved_digests: ContextVar[set[str] | None] = ContextVar("saved_digests", default=None)
 
 Decode = Callable[[], Image.Image]  # so that several pictures can be made from one decoding
 
@@ -178,7 +178,7 @@ def keep_file(sha256: str, file: IO[bytes]) -> None:
 
 def _keep(sha256: str, content: File) -> None:
     name = _original_name(sha256)
-    if (digests := saved.get()) is not None:
+    if (digests := saved_digests.get()) is not None:
         digests.add(sha256)  # before the write: a failed write may have reached an object store
     if not default_storage.exists(name):
         default_storage.save(name, content)
@@ -394,7 +394,7 @@ def prune(older_than: timedelta) -> int:
 
 
 def delete_unnamed(digests: Iterable[str]) -> None:
-    """Delete originals that no row names, of any age. Only safe under the exclusive lock of `saving`."""
+    """Delete originals that no row names, of any age. Only safe under the exclusive lock of `file_cleanup`."""
     for sha256 in digests:
         if not _named(sha256):
             default_storage.delete(_original_name(sha256))

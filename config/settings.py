@@ -203,7 +203,7 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # Few failures lock a pair of name and address. Many lock a name or an address, except in browsers that the person has
 # used before. So the failures of a stranger lock out neither the person nor other people behind the same address.
-AXES_HANDLER = "annotation.guessing.Limits"
+AXES_HANDLER = "annotation.password_limits.PasswordLimitHandler"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_CALLABLE = "annotation.views.account.locked_out"
 AXES_FAILURE_LIMIT = 10

@@ -14,10 +14,10 @@ from django.db import transaction
 from annotation import catalogue, ingest, queue, workflow
 from annotation.demo import LOGINS, PASSWORD, further, past
 from annotation.demo.past import PastClock
+from annotation.file_cleanup import delete_files_on_failure
 from annotation.models import Benchmark, Membership, Person, Submission, Trajectory
 from annotation.models.states import State, with_state
 from annotation.records import Finding, FindingContent, LabelContent, Verdict
-from annotation.saving import saving
 
 DATA = Path(__file__).parent / "data"
 ELSEWHERE = DATA / "labels_elsewhere.csv"  # of an agent whose trajectories are not here
@@ -116,7 +116,7 @@ def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, P
     workflow.freeze(people["mira"], submission)
 
 
-@saving()  # outside of the transaction, so that its lock ends after the commit
+@delete_files_on_failure()  # outside of the transaction, so that its lock ends after the commit
 @transaction.atomic
 def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
     """A practice set of what other agents did, for newcomers of Hasty; its annotators have labels there already.

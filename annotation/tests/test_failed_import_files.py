@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.db import InterfaceError, OperationalError, connection, connections
 
-from annotation import ingest, saving, screenshots, testing, workflow
+from annotation import file_cleanup, ingest, screenshots, testing, workflow
 from annotation.models import Benchmark, Redaction, Screenshot, Submission
 from annotation.tests.full_disk import find_originals, small_disk
 
@@ -136,7 +136,7 @@ def test_failed_import_takes_no_file_from_an_import_under_way(tmp_path: Path, mo
             all_found.set()
             connections.close_all()
 
-    monkeypatch.setattr(saving, "sleep", sleep)
+    monkeypatch.setattr(file_cleanup, "sleep", sleep)
     with ThreadPoolExecutor(2) as pool:
         failed, made = pool.submit(failing), pool.submit(other)
         failed.result()
@@ -224,7 +224,7 @@ def test_import_waits_no_longer_than_allowed_while_files_are_deleted() -> None:
 
     def delete() -> None:
         try:
-            with saving._lock(exclusive=True, seconds=LIMIT):
+            with file_cleanup._lock(exclusive=True, seconds=LIMIT):
                 ready.set()
                 assert end.wait(LIMIT)
         finally:
@@ -235,12 +235,12 @@ def test_import_waits_no_longer_than_allowed_while_files_are_deleted() -> None:
         deleting = pool.submit(delete)
         assert ready.wait(LIMIT)
         try:
-            with pytest.raises(TimeoutError), saving.saving(start_within=0):
+            with pytest.raises(TimeoutError), file_cleanup.delete_files_on_failure(start_within=0):
                 pytest.fail("began beside a deletion")
         finally:
             end.set()
         deleting.result()
-    with saving.saving(start_within=0):
+    with file_cleanup.delete_files_on_failure(start_within=0):
         pass
 
 

@@ -18,7 +18,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 
-from annotation import access, guessing, sign_ins
+from annotation import access, password_limits, sign_ins
 from annotation.account_forms import OwnPasswordForm, PhraseForm, TokenForm
 from annotation.models import ApiToken, Membership, Person
 from annotation.models.people import MOST_TOKENS, PasswordWay
@@ -45,7 +45,7 @@ class SignIn(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         response = super().form_valid(form)
-        guessing.remember_browser(response, form.get_user())
+        password_limits.remember_browser(response, form.get_user())
         sign_ins.describe_session(self.request)
         _show_password_notice(self.request)
         return response
@@ -63,7 +63,7 @@ class Join(PasswordResetConfirmView):
         person = cast(Person, form.user)
         person.password_way = PasswordWay.LINK if passwords.has_joined(person) else PasswordWay.FIRST
         response = super().form_valid(form)
-        guessing.remember_browser(response, person)
+        password_limits.remember_browser(response, person)
         sign_ins.describe_session(self.request)
         return response
 
@@ -118,7 +118,7 @@ def change_password(request: Request) -> HttpResponse:
     update_session_auth_hash(request, form.save())
     messages.success(request, "Password changed. Your API tokens were revoked.")
     response = redirect("account")
-    guessing.remember_browser(response, request.user)
+    password_limits.remember_browser(response, request.user)
     return response
 
 

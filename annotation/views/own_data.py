@@ -7,7 +7,7 @@ from django.contrib.auth import logout
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 
-from annotation import access, guessing, privacy, workflow
+from annotation import access, password_limits, privacy, workflow
 from annotation.views.answers import Request, act_from, page
 
 
@@ -29,7 +29,7 @@ def erasing(request: Request) -> HttpResponse:
 @act_from("erasing")
 def erase(request: Request) -> HttpResponse:
     """Erase the own account for good; the password shows that it is not somebody at an open screen."""
-    if not guessing.confirms_password(request, request.POST.get("password", "")):
+    if not password_limits.confirms_password(request, request.POST.get("password", "")):
         return _erasing(request, "This is not your password. Nothing was erased.", 400)
     accepted = {name: request.POST.get(name) == "1" for name in ("accept_texts", "accept_unmaintained")}
     try:

@@ -11,9 +11,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation import access, redactions, screenshots
+from annotation.file_cleanup import delete_files_on_failure
 from annotation.models import Redaction, Screenshot, Submission
 from annotation.records import Problem
-from annotation.saving import saving
 from annotation.workflow.ground import (
     Conflict,
     Incomplete,
@@ -30,7 +30,7 @@ MOST_BOXES = 50
 Boxes = list[list[int]]
 
 
-@saving(start_within=2.0, delete_within=2.0)  # seconds, in a web request
+@delete_files_on_failure(start_within=2.0, delete_within=2.0)  # seconds, in a web request
 def redact(
     person: Any, submission: Submission, screenshot: Screenshot, boxes: Sequence[Sequence[int]], reason: str
 ) -> Redaction:

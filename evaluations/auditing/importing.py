@@ -17,9 +17,9 @@ from django.db import DataError, IntegrityError, transaction
 from django.utils import timezone
 
 from annotation import access, blinding, ingest, jobs, screenshots
+from annotation.file_cleanup import delete_files_on_failure
 from annotation.models import Agent, Benchmark, Submission
 from annotation.records import Problem
-from annotation.saving import saving
 from annotation.workflow.configuring import MOST_LABELS
 from annotation.workflow.erasing import lock_account
 from annotation.workflow.ground import Role, join
@@ -147,7 +147,7 @@ def _open(opening: _Opening) -> Audit:
         raise ingest.stopped(error, "The bundle was not opened, and nothing of it was kept") from error
 
 
-@saving()
+@delete_files_on_failure()
 def _save(opening: _Opening) -> Audit:
     left_out = LeftOut()
     kept = keep_files(opening.package, opening.lines, left_out)

@@ -25,7 +25,7 @@ MOST_OF_ACCOUNT = 50
 COOKIE_AGE = 180 * 24 * 3600  # seconds
 
 
-class Limits(AxesDatabaseHandler):
+class PasswordLimitHandler(AxesDatabaseHandler):
     """Handler of AXES_HANDLER: adds limits for the name alone and the address alone to the limit for both.
 
     The added limits do not apply to a browser in which the person has signed in before, because strangers can reach

@@ -33,17 +33,19 @@ Acquire = Callable[[], bool]
 
 
 @contextmanager
-def saving(*, start_within: float = START_SECONDS, delete_within: float = DELETE_SECONDS) -> Iterator[None]:
+def delete_files_on_failure(
+    *, start_within: float = START_SECONDS, delete_within: float = DELETE_SECONDS
+) -> Iterator[None]:
     """If the block raises, delete the files that `screenshots.keep_bytes` and `keep_file` saved in it and no row names.
 
     Commit the rows inside the block. Raises TimeoutError, before anything is saved, if another process deletes files
     for too long. `screenshots.prune` deletes later what cannot be deleted within ``delete_within`` seconds.
     """
-    if screenshots.saved.get() is not None:  # the outermost block commits
+    if screenshots.saved_digests.get() is not None:  # the outermost block commits
         yield
         return
     digests: set[str] = set()
-    token = screenshots.saved.set(digests)
+    token = screenshots.saved_digests.set(digests)
     try:
         with _lock(exclusive=False, seconds=start_within):
             yield
@@ -51,7 +53,7 @@ def saving(*, start_within: float = START_SECONDS, delete_within: float = DELETE
         _delete(digests, delete_within)
         raise
     finally:
-        screenshots.saved.reset(token)
+        screenshots.saved_digests.reset(token)
 
 
 def _delete(digests: set[str], seconds: float) -> None:

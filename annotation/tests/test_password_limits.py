@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import guessing, testing
+from annotation import password_limits, testing
 from annotation.models import Person, Submission
 
 People = dict[str, Person]
@@ -21,8 +21,8 @@ PAIR = 10
 
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guessing, "MOST_OF_ADDRESS", 15)
-    monkeypatch.setattr(guessing, "MOST_OF_ACCOUNT", 12)
+    monkeypatch.setattr(password_limits, "MOST_OF_ADDRESS", 15)
+    monkeypatch.setattr(password_limits, "MOST_OF_ACCOUNT", 12)
 
 
 def sign_in(name: str, password: str = WRONG, address: str = "203.0.113.5", client: Client | None = None) -> Any:
