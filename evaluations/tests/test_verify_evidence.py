@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evaluations.evidence.documents import protocol
 from evaluations.tests.hand_made_bundle import KEY, HandMade, explained, picture, sha256, signature, signed, zipped
 from evaluations.verifier import checking
-from evaluations.verifier.canonical import digest
+from evaluations.verifier.canonical import canonical_json, digest
 from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.rules import CLAIMS, PROTOCOL_DIGESTS
@@ -387,6 +387,25 @@ def test_a_bundle_of_digests_has_no_pictures(checked: Checked) -> None:
     findings = checked(signed(kept))
     assert failing(findings) == []
     assert findings["pictures"].result is Result.NOTE
+
+
+def test_statement_about_fewer_stored_files_than_the_documents_name_is_found(checked: Checked) -> None:
+    made = HandMade()
+    made.documents["submission.json"]["contents"]["screenshots"] = "digests"
+    entries = made.complete().entries()
+    files = {name: data for name, data in entries.items() if name.startswith(("screenshots/", "attachments/"))}
+    whole = signed({name: data for name, data in entries.items() if name not in files})
+
+    def finding_of(number: int) -> Finding:
+        stated = {"verified_at": "2026-11-23T14:05:00.000000+00:00", "files": number, "damaged": [], "missing": []}
+        document = json.loads(whole["MANIFEST.json"]) | {"stored_files": stated}
+        manifest = canonical_json(document).encode() + b"\n"
+        return checked(whole | {"MANIFEST.json": manifest, "SIGNATURE.json": signature(manifest)})["pictures"]
+
+    stored = len(set(map(sha256, files.values())))
+    assert finding_of(stored).result is Result.NOTE
+    for number in (0, stored - 1):
+        assert (finding_of(number).result, finding_of(number).places) == (Result.FAIL, ("MANIFEST.json",))
 
 
 # --- what the product says -----------------------------------------------------------------------------------------

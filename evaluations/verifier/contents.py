@@ -117,17 +117,24 @@ def picture_findings(reading: Reading, bundle: Bundle, digests: dict[str, str], 
         more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
         return [failed("pictures", PICTURES_TITLE, says + more, [place for place, _ in wrong]), *hidden]
     if not files:
-        return [_check_without_files(reading, package), *hidden]
+        named = {sha256 for sha256, _ in _promised(reading, bundle, covered, []).values()}
+        return [_check_without_files(reading, package, len(named)), *hidden]
     return [passed("pictures", PICTURES_TITLE, f"All {len(promised):,} files are here with their digests."), *hidden]
 
 
-def _check_without_files(reading: Reading, package: Package) -> Finding:
-    """Check, for a bundle without the files, the manifest's statement about the exporting instance's files."""
+def _check_without_files(reading: Reading, package: Package, number: int) -> Finding:
+    """Check, for a bundle without the files, the manifest's statement about the exporting instance's files.
+
+    ``number`` is how many files the documents name.
+    """
     says = f"Only the digests of the {len(reading.pictures):,} pictures are here, so nobody can look at them."
     stated = _stored_files(package)
     if stated is None:
         says += " The bundle does not state whether the stored files were verified."
         return noted("pictures", PICTURES_TITLE, says)
+    if stated["files"] != number:
+        says += f" The manifest states {stated['files']:,} stored files, and the documents name {number:,}."
+        return failed("pictures", PICTURES_TITLE, says, [MANIFEST])
     bad = [*stated["damaged"], *stated["missing"]]
     if bad:
         says += (
