@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from django.core.files.storage import default_storage
-from django.db import DatabaseError, Error, InterfaceError, OperationalError, connection, transaction
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
 
 from annotation import clock, ingest, screenshots
@@ -70,7 +70,7 @@ def receive(arrival: Arrival, file: Any, send: Callable[[str], Any]) -> None:
             arrival.save(force_insert=True)
             # Robust: a message that could not be sent is logged, and the person still gets their page.
             transaction.on_commit(lambda: send(str(arrival.pk)), robust=True)
-    except DatabaseError:
+    except Error:
         delete_file(arrival.stored_as)  # without its row nobody would find it for a day
         raise
 

@@ -155,6 +155,21 @@ def test_a_package_whose_row_the_database_refuses_is_not_kept():
     assert not default_storage.exists("uploads") or default_storage.listdir("uploads")[1] == []
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("lost", [OperationalError, InterfaceError])
+def test_package_is_removed_when_the_connection_is_lost_before_its_row_is_saved(lost):
+    def refuse_inserts(execute, sql, *details):
+        if sql.startswith("INSERT"):
+            raise lost("connection lost")
+        return execute(sql, *details)
+
+    mira, file = testing.person("mira", is_staff=True), SimpleUploadedFile("package.zip", b"PK")
+    shops = testing.benchmark(1)
+    with connection.execute_wrapper(refuse_inserts), pytest.raises(lost):
+        uploads.receive(mira, benchmark=shops, agent="Agent", file=file)
+    assert not default_storage.exists("uploads") or default_storage.listdir("uploads")[1] == []
+
+
 def test_a_worker_that_wakes_up_late_imports_nothing(upload, monkeypatch):
     """Another one has taken the upload while it read the package, and it is told so when it reports."""
     read = ingest.import_all
