@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.http import UnreadablePostError
 from django.template.defaultfilters import filesizeformat
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -45,6 +46,8 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, RequestDataTooBig):
         most = filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE).replace("\xa0", " ")
         return problem(413, f"A request without files has at most {most}. Send less at once, or send it as a file.")
+    if isinstance(error, UnreadablePostError):
+        return problem(status.HTTP_408_REQUEST_TIMEOUT, "The request did not arrive in time. Send it again.")
     if isinstance(error, SuspiciousOperation):
         return problem(status.HTTP_400_BAD_REQUEST, "The request could not be read. Check its fields and its size.")
     if isinstance(error, RecursionError):  # of the JSON parser, which says so in no other way

@@ -1,15 +1,19 @@
 """Authentication of requests, also after a change of SECRET_KEY."""
 
+from collections.abc import Callable
 from typing import cast
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, load_backend, middleware
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponseBase
 from django.utils.crypto import constant_time_compare
 from django.utils.functional import SimpleLazyObject
 
 from annotation.models import Person
+
+LARGE = 6  # digits of a length in bytes; config/Caddyfile passes such bodies on as they arrive
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
@@ -23,6 +27,22 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
         super().process_request(request)
         if settings.SECRET_KEY_FALLBACKS:
             request.user = cast(Person, SimpleLazyObject(lambda: _get_user(request)))
+
+
+class SignInBeforeFiles:
+    """Middleware that does not read large bodies, such as files, of people who are not signed in.
+
+    The check of CSRF tokens would read them first, however slowly they come. The API looks at a token before the body.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        large = len(request.META.get("CONTENT_LENGTH", "")) >= LARGE
+        if large and not request.path_info.startswith("/api/") and not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        return self.get_response(request)
 
 
 def _get_user(request: HttpRequest) -> Person | AnonymousUser:

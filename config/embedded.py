@@ -182,7 +182,8 @@ def start_children(children: list[Child], data: Path, port: int) -> None:
     environment = environment_of_children(data)
     module = [sys.executable, "-m"]
     web = [*module, "gunicorn", "config.wsgi", "--bind", f"{HOST}:{port}", "--workers", "2"]
-    web += ["--worker-class", "gthread", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
+    web += ["--worker-class", "config.web_worker.Worker", "--threads", "4"]
+    web += ["--graceful-timeout", "5", "--no-control-socket"]
     # Loaded before the fork: gunicorn kills a worker that loads the application for longer than its time-out of 30 s.
     web.append("--preload")
     web += ["--limit-request-line", "8190"]  # bytes; the application itself refuses long addresses

@@ -1,8 +1,10 @@
 """The web application, as gunicorn serves it."""
 
 import gc
+import logging
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
@@ -10,6 +12,12 @@ from annotation.formats import scratch
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
+
+if settings.PRODUCTION and not settings.BEHIND_PROXY:
+    logging.getLogger(__name__).warning(
+        "BEHIND_PROXY is 0. Without a proxy that passes on complete requests, slow clients can hold every thread: see "
+        "docs/settings.md, Large and slow requests."
+    )
 
 scratch.sweep()  # uploads of killed web servers
 

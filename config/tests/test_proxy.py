@@ -1,6 +1,8 @@
 """Behind the proxy of docker-compose.yml slow senders block no thread of the pages."""
 
 import contextlib
+import http.client
+import json
 import shutil
 import socket
 import subprocess
@@ -15,7 +17,14 @@ from config.tests.servers import free_port
 from config.tests.waiting import wait_until
 
 THREADS = 2
+FORM = "application/x-www-form-urlencoded"
 FILES = "multipart/form-data; boundary=x"
+TOKEN = """
+import config.wsgi
+from annotation.models import ApiToken
+from annotation.testing import person
+print(ApiToken.issue(person("mira"), "test", scope="write")[1])
+"""
 
 pytestmark = pytest.mark.skipif(
     shutil.which("caddy") is None, reason="no caddy on the PATH (Debian: apt-get install caddy)"
@@ -35,7 +44,7 @@ def started(command, environment, log):
 
 def web_server(instance, port, name):
     command = [sys.executable, "-m", "gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}", "--workers", "1"]
-    command += ["--worker-class", "gthread", "--threads", str(THREADS), "--graceful-timeout", "1"]
+    command += ["--worker-class", "config.web_worker.Worker", "--threads", str(THREADS), "--graceful-timeout", "1"]
     return started([*command, "--no-control-socket"], instance.environment, instance.log(name))
 
 
@@ -45,26 +54,35 @@ def caddyfile(site, web, uploads):
     version = subprocess.run(["caddy", "version"], capture_output=True, text=True, check=True).stdout
     number = tuple(int(part) for part in version.split()[0].removeprefix("v").split("."))
     if number < (2, 6, 4):
-        text = text.replace("request_buffers 6MB", "buffer_requests\n\t\t\tmax_buffer_size 6MB")
+        text = text.replace("request_buffers 100KB", "buffer_requests\n\t\t\tmax_buffer_size 100KB")
     text = text.replace("{$SITE_HOST}", site).replace("{$WEBVERDICT_MAX_UPLOAD_BYTES}", "4294967296")
     text = text.replace("web:8000", f"127.0.0.1:{web}").replace("uploads:8000", f"127.0.0.1:{uploads}")
     return text.replace("{\n", "{\n\tadmin off\n", 1)
 
 
-@pytest.fixture
-def proxy(tmp_path):
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory):
+    return Instance(tmp_path_factory.mktemp("instance"), further={"BEHIND_PROXY": "1"})
+
+
+@pytest.fixture(scope="module")
+def token(instance, proxy):
+    return instance.run("-c", TOKEN).split()[-1]
+
+
+@pytest.fixture(scope="module")
+def proxy(instance):
     """The port of a proxy with a web server and one for uploads behind it, `THREADS` threads each."""
-    instance = Instance(tmp_path, further={"BEHIND_PROXY": "1"})
     instance.run("manage.py", "migrate", "--verbosity", "0")
     instance.run("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
     port, web, uploads = (free_port() for _ in range(3))
-    file = tmp_path / "Caddyfile"
+    file = instance.folder / "Caddyfile"
     file.write_text(caddyfile(f"http://127.0.0.1:{port}", web, uploads))
     command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(file)]
     with (
         web_server(instance, web, "web"),
         web_server(instance, uploads, "uploads"),
-        started(command, instance.environment, tmp_path / "caddy.log"),
+        started(command, instance.environment, instance.log("caddy")),
     ):
         for each in (web, uploads, port):
             wait_until(lambda each=each: answers(each), f"port {each} answers", seconds=300)
@@ -81,28 +99,67 @@ def status(port, path, timeout):
         return response.status
 
 
-def begin_slow_body(stack, port, path, content_type):
+def begin_slow_body(stack, port, path, content_type, length):
     """The headers and some bytes of a body whose rest never comes."""
     connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
     lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Content-Type: {content_type}"]
     # Without a token of this form the request is refused before its body is read.
-    lines += ["Content-Length: 100000", f"Cookie: csrftoken={'a' * 32}", "", "--x\r\nusername=alice"]
+    lines += [f"Content-Length: {length}", f"Cookie: csrftoken={'a' * 32}", "", "--x\r\nusername=alice"]
     connection.sendall("\r\n".join(lines).encode())
+    return connection
 
 
 @pytest.mark.parametrize(
-    ("path", "content_type"),
-    [("/sign-in", "application/x-www-form-urlencoded"), ("/sign-in", FILES), ("/upload", FILES)],
+    ("path", "content_type", "length"),
+    [("/sign-in", FORM, 99_999), ("/sign-in", FORM, 100_000), ("/sign-in", FILES, 1000), ("/upload", FILES, 100_000)],
 )
-def test_pages_answer_while_slow_bodies_arrive(proxy, path, content_type):
+def test_pages_answer_while_slow_bodies_arrive(proxy, path, content_type, length):
     with contextlib.ExitStack() as stack:
         for _ in range(4 * THREADS):
-            begin_slow_body(stack, proxy, path, content_type)
+            begin_slow_body(stack, proxy, path, content_type, length)
         for _ in range(4 * THREADS):  # more requests than threads: a slow body may be with the server only now
             assert status(proxy, "/sign-in", timeout=60) == 200
 
 
-def test_proxy_replaces_the_request_id_and_the_log_has_one_line_for_each_request(proxy, tmp_path):
+@pytest.mark.parametrize("content_type", [FORM, FILES])
+def test_slow_large_bodies_of_strangers_hold_no_thread_of_uploads(proxy, content_type):
+    with contextlib.ExitStack() as stack:
+        for _ in range(4 * THREADS):
+            begin_slow_body(stack, proxy, "/upload", content_type, 1_000_000)
+        client = stack.enter_context(contextlib.closing(http.client.HTTPConnection("127.0.0.1", proxy, timeout=60)))
+        client.request("POST", "/upload", bytes(100_000), {"Content-Type": content_type})
+        assert client.getresponse().status == 302
+
+
+def ask_api(port, token, body):
+    """Return the status, the media type and the parsed body of the response to a JSON request with a token."""
+    given = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(client):
+        client.request("POST", "/api/v1/judges", body, given)
+        response = client.getresponse()
+        return response.status, response.headers["Content-Type"], json.loads(response.read())
+
+
+@pytest.mark.parametrize("size", [10, 99_999, 100_000, 5_000_000])
+def test_json_of_up_to_5_mb_reaches_the_api(proxy, token, size):
+    status, media_type, problem = ask_api(proxy, token, b"[" + b" " * (size - 2) + b"]")
+    assert (status, media_type, problem["status"]) == (403, "application/problem+json", 403)  # mira may define no judge
+
+
+def test_longer_json_is_refused_with_problem_details(proxy, token):
+    status, media_type, problem = ask_api(proxy, token, b" " * 7_000_000)
+    assert (status, media_type, problem["status"]) == (413, "application/problem+json", 413)
+    assert "5.0 MB" in problem["detail"]
+
+
+def test_long_json_without_a_length_is_refused_with_problem_details(proxy, token):
+    status, media_type, problem = ask_api(proxy, token, iter([b" " * 60_000] * 3))
+    assert (status, media_type, problem["status"]) == (413, "application/problem+json", 413)
+    assert "Content-Length" in problem["detail"]
+
+
+def test_proxy_replaces_the_request_id_and_the_log_has_one_line_for_each_request(proxy, instance):
     forged = "chosen-by-the-client"
     ids = []
     for path in ("/sign-in", "/static/css/desk.css", "/sign-in"):
@@ -110,7 +167,7 @@ def test_proxy_replaces_the_request_id_and_the_log_has_one_line_for_each_request
         with urllib.request.urlopen(request, timeout=60) as response:
             ids.append(response.headers["X-Request-ID"])
     assert forged not in ids
-    log = Instance(tmp_path).log("web")
+    log = instance.log("web")
     # A response is complete for its client before it is closed and logged.
     wait_until(lambda: all(f"request={number}: client=" in log.read_text() for number in ids), "all lines are there")
     assert [log.read_text().count(number) for number in ids] == [1, 1, 1]

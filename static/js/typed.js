@@ -22,8 +22,8 @@ export function typed(form) {
   return fields;
 }
 
-// The body of a request. Multipart bodies, as of FormData, go to the web server for uploads (config/Caddyfile), where
-// slow senders may hold every thread.
+// The body of a request. As a multipart body, which FormData makes, a label would be several times as long: the proxy passes
+// bodies of 100,000 bytes to the web server for uploads (config/Caddyfile).
 export const encode = (form) => new URLSearchParams(new FormData(form));
 
 export function fill(form, fields) {

@@ -1,0 +1,105 @@
+"""gunicorn's worker with threads, in which slow clients and busy threads keep nobody waiting for long.
+
+A connection takes a thread once its first bytes are there. From then on the server waits `GRACE` seconds in all for the
+request, and more for each byte that comes. The main thread waits for no client. `/healthz` has a thread of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import selectors
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from gunicorn.workers.gthread import ThreadWorker
+
+GRACE = 10.0  # seconds of waiting for a request, with its body
+REST = 1.0  # seconds of waiting for the rest of a body that is not wanted, and for its sender to close the connection
+MOST_REST = 64 * 1024  # bytes
+LEAST_RATE = 16 * 1024  # bytes per second in the long run; a package of 4 GiB may take three days
+PROBE = b"GET /healthz "
+
+
+class TimedSocket:
+    """Reads from a socket until waiting has taken ``grace`` seconds and the time that `LEAST_RATE` allows."""
+
+    def __init__(self, connection: socket.socket, grace: float = GRACE) -> None:
+        self._socket, self._left = connection, grace
+
+    def recv(self, size: int) -> bytes:
+        """Raise a ConnectionResetError, which gunicorn takes for a client that has left, when the time is over."""
+        started = time.monotonic()
+        self._socket.settimeout(max(self._left, 0.001))
+        try:
+            data = self._socket.recv(size)
+        except TimeoutError:
+            self._left = 0.0
+            raise ConnectionResetError(errno.ECONNRESET, "The request came too slowly.") from None
+        finally:
+            self._socket.settimeout(None)
+        self._left += len(data) / LEAST_RATE - (time.monotonic() - started)
+        return data
+
+
+class Worker(ThreadWorker):
+    def init_process(self) -> None:
+        self.probes = ThreadPoolExecutor(1, thread_name_prefix="healthz")
+        super().init_process()
+
+    def enqueue_req(self, conn: Any) -> None:
+        if not conn.initialized and not conn.data_ready:
+            self._wait_for_data(conn)
+        elif _is_probe(conn):
+            done = self.probes.submit(self.handle, conn)
+            done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, conn, future))
+        else:
+            super().enqueue_req(conn)
+
+    def _wait_for_data(self, conn: Any) -> None:
+        """As `finish_request` does with a connection whose thread has waited in vain."""
+        conn.sock.setblocking(False)
+        conn.timeout = time.monotonic() + GRACE
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def handle(self, conn: Any) -> Any:
+        conn.sock.setblocking(True)
+        conn.init()
+        if not conn.is_http2:
+            conn.parser.unreader.sock = TimedSocket(conn.sock)
+        keep = super().handle(conn)
+        if not keep:
+            _end(conn)
+        return keep
+
+    def _keepalive_after(self, conn: Any, keepalive: Any) -> bool:
+        conn.parser.unreader.sock = TimedSocket(conn.sock, REST)
+        return bool(super()._keepalive_after(conn, keepalive))
+
+
+def _end(conn: Any) -> None:
+    """Let the sender of a body read the response before its connection is closed.
+
+    `finish_request` does so with every client, for two seconds in the main thread, where all others would wait: after
+    this it finds nothing to wait for.
+    """
+    request = getattr(conn.parser, "mesg", None)
+    with suppress(OSError):
+        if request and request.method not in ("GET", "HEAD"):
+            conn.sock.shutdown(socket.SHUT_WR)
+            rest, read = TimedSocket(conn.sock, REST), 0
+            while read < MOST_REST and (data := rest.recv(4096)):
+                read += len(data)
+    with suppress(OSError):
+        conn.sock.shutdown(socket.SHUT_RD)
+
+
+def _is_probe(conn: Any) -> bool:
+    try:
+        return bool(conn.sock.recv(len(PROBE), socket.MSG_PEEK | socket.MSG_DONTWAIT) == PROBE)
+    except (OSError, ValueError):  # the client has left; TLS cannot be peeked into
+        return False
