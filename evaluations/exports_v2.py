@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import QuerySet
@@ -41,6 +42,7 @@ LAST_WORDS = re.compile(
 )
 THE_END = re.compile(r"\s*(?:stop|finish(?:ed)?|done|terminate)\s*(?:\(\s*\)|\[\s*\])?[.!\s]*", re.IGNORECASE)
 AT_ONCE = 20  # trajectories in memory with their steps
+MOST_LISTED = 100  # problems of a kind on a page; the API lists all
 PARTIAL = "partial.json"
 
 Conversion = tuple[dict[str, Any], list[Problem], list[Problem]]
@@ -49,11 +51,41 @@ Conversion = tuple[dict[str, Any], list[Problem], list[Problem]]
 def survey(submission: Submission) -> tuple[list[Problem], list[Problem]]:
     """What keeps trajectories from being written as v2, and what is doubtful about the others."""
     problems, warnings = [], []
-    for trajectory in _trajectories(submission).iterator(chunk_size=AT_ONCE):
-        _, found, doubtful = convert(trajectory)
+    for found, doubtful in _survey_each(submission):
         problems += found
-        warnings += doubtful if not found else []
+        warnings += doubtful
     return problems, warnings
+
+
+@dataclass(slots=True)
+class Listed:
+    """The number of problems, and the first `MOST_LISTED` of them."""
+
+    count: int = 0
+    first: list[Problem] = field(default_factory=list)
+
+    def add(self, problems: Sequence[Problem]) -> None:
+        self.count += len(problems)
+        self.first += problems[: MOST_LISTED - len(self.first)]
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.first)
+
+
+def summarise(submission: Submission) -> tuple[Listed, Listed]:
+    """Return the result of `survey` for a page. A trajectory of the first version can have a warning for each step."""
+    problems, warnings = Listed(), Listed()
+    for found, doubtful in _survey_each(submission):
+        problems.add(found)
+        warnings.add(doubtful)
+    return problems, warnings
+
+
+def _survey_each(submission: Submission) -> Iterator[tuple[list[Problem], list[Problem]]]:
+    for trajectory in _trajectories(submission).iterator(chunk_size=AT_ONCE):
+        _, problems, warnings = convert(trajectory)
+        yield problems, [] if problems else warnings
 
 
 def convert(trajectory: Trajectory, covered: Collection[str] = ()) -> Conversion:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
-from annotation.models import Submission
-from evaluations import cases
+from annotation.models import Person, Submission
+from evaluations import cases, exports_v2
 from evaluations import testing as bulk
 
 SMALL, LARGE = 200, 1000  # trajectories
@@ -43,3 +45,16 @@ def test_case_takes_little_more_than_its_own_object(sizes: list[Submission], mon
     """Every estimate asks for all cases. Names and equal labels are shared by them."""
     monkeypatch.setattr(cases, "AT_ONCE", 50)
     assert bytes_for_each(sizes, cases.of_submission) < 900
+
+
+def test_export_page_lists_some_problems_and_counts_all(
+    client: Client, sizes: list[Submission], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No trajectory here can be written as v2: the answer of its last step is not its final answer."""
+    monkeypatch.setattr(exports_v2, "MOST_LISTED", 10, raising=False)
+    client.force_login(Person.objects.get(username="mira"))
+    page = client.get(reverse("export", args=[sizes[1].pk])).content.decode()
+    problems, _ = exports_v2.survey(sizes[1])
+    assert f"{len(problems)} problems for trajectories-v2 only" in page
+    assert page.count(problems[0].code) == 10
+    assert f"{len(problems) - 10} more are not shown." in page

@@ -57,7 +57,7 @@ def export_file(request: HttpRequest, pk: int, export_format: str) -> HttpRespon
 
 
 def _what_is_missing(submission: Submission) -> dict[str, Any]:
-    unconvertible, doubtful = exports_v2.survey(submission)
+    unconvertible, doubtful = exports_v2.summarise(submission)
     missing: list[Problem] = missing_for_export(submission)
     return {
         "submission": submission,
