@@ -168,14 +168,13 @@ def at_work(submission: Submission, names: dict[int, str]) -> list[AtWork]:
     Labels and decisions are signs of work too: after the last one, a person has no assignment.
     """
     begin = clock.now() - AT_WORK
-    active = Activity.objects.filter(trajectory__submission=submission, last_at__gte=begin)
-    labels = Label.objects.filter(assignment__trajectory__submission=submission, created_at__gte=begin)
-    decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__gte=begin)
-    signs: list[Any] = [  # (when, person, trajectory)
-        *active.values_list("last_at", "person", "trajectory"),
-        *labels.values_list("created_at", "assignment__annotator", "assignment__trajectory"),
-        *decided.values_list("decided_at", "adjudicator", "trajectory"),
-    ]
+    active = Activity.objects.filter(trajectory__submission=submission, last_at__gte=begin).order_by()
+    labels = Label.objects.filter(assignment__trajectory__submission=submission, created_at__gte=begin).order_by()
+    decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__gte=begin).order_by()
+    signs = active.values_list("last_at", "person", "trajectory").union(
+        labels.values_list("created_at", "assignment__annotator", "assignment__trajectory"),
+        decided.values_list("decided_at", "adjudicator", "trajectory"),
+    )
     latest: dict[int, tuple[datetime, int]] = {}
     for at, person, trajectory in sorted(signs, reverse=True):
         if person in names:

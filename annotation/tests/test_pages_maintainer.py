@@ -480,7 +480,7 @@ def test_the_list_of_submissions_shows_how_far_they_are(
 def test_the_matrix_costs_the_same_for_any_number_of_trajectories(
     mira: Client, submission: Submission, django_assert_max_num_queries: Any
 ) -> None:
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(15):
         mira.get(reverse("submission", args=[submission.pk]))
 
 
