@@ -1,6 +1,6 @@
 """The instance's own housekeeping. Labels and everything about them are not here: no back door around `access`."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from annotation.models import Agent, Benchmark, Person
 from annotation.models.people import PasswordWay
+from annotation.workflow.passwords import record_account_change
 
 
 class Kept(admin.ModelAdmin):
@@ -19,7 +20,7 @@ class Kept(admin.ModelAdmin):
 
 @admin.register(Person)
 class PersonAdmin(Kept, UserAdmin):
-    """People are deactivated, never deleted. A password set here is recorded together with the operator who set it."""
+    """People are deactivated, never deleted. A change here is recorded together with the operator who made it."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         person = super().get_object(request, object_id, from_field)
@@ -28,6 +29,11 @@ class PersonAdmin(Kept, UserAdmin):
             person.password_way = PasswordWay.OWN if own else PasswordWay.ADMINISTRATION
             person.password_actor = request.user
         return person
+
+    def save_model(self, request: HttpRequest, obj: Person, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and form.changed_data:
+            record_account_change(cast("Person", request.user), obj, form.changed_data)
 
 
 admin.site.register([Benchmark, Agent], Kept)

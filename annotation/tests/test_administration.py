@@ -8,7 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation import testing
-from annotation.models import Person
+from annotation.models import Event, Person
+from annotation.models.events import first_broken
 
 People = dict[str, Person]
 
@@ -47,3 +48,22 @@ def test_login_form_of_the_framework_checks_no_password(client: Client, db: None
     client.post(reverse("admin:login"), {"username": "root", "password": testing.PASSWORD})
 
     assert client.get(reverse("home")).status_code == 302
+
+
+def test_change_of_an_account_is_recorded_without_its_values(client: Client, people: People) -> None:
+    root = Person.objects.create_superuser("root", password=testing.PASSWORD)
+    client.force_login(root)
+    alice = people["alice"]
+    fields = {"username": "alice", "email": "other@people.example", "first_name": "", "last_name": "", "is_active": "on"}
+    joined = {"date_joined_0": f"{alice.date_joined:%Y-%m-%d}", "date_joined_1": f"{alice.date_joined:%H:%M:%S}"}
+    joined |= {f"initial-{name}": value for name, value in joined.items()}
+    address = reverse("admin:annotation_person_change", args=[alice.pk])
+
+    for _ in range(2):  # what is saved again without a change is no event
+        assert client.post(address, fields | joined).status_code == 302
+
+    assert Person.objects.get(pk=alice.pk).email == "other@people.example"
+    [event] = Event.objects.filter(submission__isnull=True)
+    assert (event.kind, event.actor, event.payload["person"]) == ("account_changed", root, alice.pk)
+    assert event.payload["fields"] == ["email"]
+    assert first_broken([event]) is None

@@ -1,9 +1,9 @@
-"""Password rules, links for new passwords, and events for passwords that other people set."""
+"""Password rules, links for new passwords, and events for what other people change in an account."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -86,6 +86,15 @@ def _record_change(person: Person) -> None:
     append(None, "password_set", actor=actor, person=person.pk, way=way)
     for submission, member in _open_parts(person):
         append(submission, "password_set", actor=actor, member=member, way=way)
+
+
+def record_account_change(actor: Person, person: Person, fields: Iterable[str]) -> None:
+    """Record in the chain of the instance that an operator changed fields of an account.
+
+    The values are left out: an erasure could not take them out of the chain.
+    """
+    lock_with_operators(person)
+    append(None, "account_changed", actor=actor, person=person.pk, fields=sorted(fields))
 
 
 def record_since_freeze(submission: Submission, frozen_at: datetime) -> None:
