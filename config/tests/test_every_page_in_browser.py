@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page
 
-from config.tests.test_independence import addresses, protocol  # noqa: F401 - a fixture
+from config.tests.test_independence import addresses, body, protocol  # noqa: F401 - a fixture
 from evaluations import testing as finished
 from judges import second_stage
 
@@ -53,6 +53,31 @@ FOCUSED = """() => {
     return {stop: window.stops.get(key), what: e.outerHTML.slice(0, 120)};
 }"""
 
+PHONE = {"width": 390, "height": 844}
+LONGEST_WHOLE = 26  # characters: a digest, a token or an address is longer, and may break anywhere
+# Words of at most so many characters that stand on two lines, with every fold open.
+BROKEN_WORDS = """(longest) => {
+    document.querySelectorAll('details').forEach((e) => { e.open = true; });
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const broken = [];
+    while (texts.nextNode()) {
+        const node = texts.currentNode;
+        const shown = node.parentElement.checkVisibility({checkVisibilityCSS: true});
+        if (!shown || node.parentElement.closest('.sr, script, style, textarea')) continue;
+        for (const token of node.data.matchAll(/\\S+/g)) {
+            if (token[0].length > longest || token[0].includes('://')) continue;
+            for (const word of token[0].matchAll(/\\w+/g)) {
+                range.setStart(node, token.index + word.index);
+                range.setEnd(node, token.index + word.index + word[0].length);
+                const boxes = [...range.getClientRects()].filter((box) => box.width > 0);
+                if (new Set(boxes.map((box) => Math.round(box.top))).size > 1) broken.push(word[0]);
+            }
+        }
+    }
+    return broken;
+}"""
+
 
 @pytest.fixture
 def pages(protocol: Any, role: str) -> list[str]:  # noqa: F811 - the fixture
@@ -74,6 +99,7 @@ def pages(protocol: Any, role: str) -> list[str]:  # noqa: F811 - the fixture
 
 
 def is_page(response: Any) -> bool:
+    body(response)  # which closes the files that it is made of
     return response.status_code == 200 and response["Content-Type"].startswith("text/html")
 
 
@@ -129,6 +155,13 @@ def test_no_page_has_a_barrier_in_light_or_dark_and_the_keyboard_alone_reaches_a
     assert violations == {}
     assert unreached == {}
     assert len(pages) >= {"alice": 8, "carol": 4, "mira": 10, "root": 0}[role]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_page_breaks_a_short_word_on_a_phone(page: Page, live_server: Any, role: str, pages: list[str]) -> None:
+    page.set_viewport_size(PHONE)
+    broken = {address: page.evaluate(BROKEN_WORDS, LONGEST_WHOLE) for address in visit(page, live_server, role, pages)}
+    assert {address: words for address, words in broken.items() if words} == {}
 
 
 def barriers(page: Page) -> list[Any]:
