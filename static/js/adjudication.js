@@ -1,5 +1,6 @@
 // The adjudicator's desk beside the viewer and the form: folding the labels, taking parts of them, telling the maintainer.
 
+import { PATIENCE } from "./session.js";
 import { encode } from "./typed.js";
 
 const form = document.getElementById("label-form");
@@ -91,7 +92,7 @@ document.addEventListener("submit", async (event) => {
   const body = encode(event.target);
   const kind = body.get("kind");
   try {
-    const answer = await fetch(event.target.action, { method: "POST", headers: { "HX-Request": "true" }, body });
+    const answer = await fetch(event.target.action, { method: "POST", headers: { "HX-Request": "true" }, body, signal: AbortSignal.timeout(PATIENCE) });
     if (answer.redirected) throw new Error("Not sent: sign in again first.");
     if (!answer.ok) throw new Error(answer.status === 400 ? "Not sent: say what it is." : `Not sent (${answer.status}).`);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -101,7 +102,8 @@ document.addEventListener("submit", async (event) => {
     sent.querySelector("summary").focus();
     announce("The maintainer is told.");
   } catch (problem) {
-    const text = problem instanceof TypeError ? "Not sent: the server cannot be reached." : problem.message;
+    const unreached = problem instanceof TypeError || problem.name === "TimeoutError";
+    const text = unreached ? "Not sent: the server cannot be reached." : problem.message;
     event.target.querySelector("[data-problem]").textContent = text;
   }
 });

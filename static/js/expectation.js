@@ -1,6 +1,6 @@
 // The editor of checks and rubrics: numbered lines, a way to the line of a problem, and nothing that is typed is lost.
 
-import { Copy, different, fill, typed } from "./typed.js";
+import { Copy, different, fill, hasArrived, typed } from "./typed.js";
 
 const form = document.getElementById("writing");
 const text = document.getElementById("id_text");
@@ -42,8 +42,8 @@ text.addEventListener("scroll", () => { gutter.scrollTop = text.scrollTop; });
 
 const unsaved = () => form.hasAttribute("data-unsaved") || different(typed(form), start).length > 0;
 
-function keep() {
-  if (unsaved()) copy.write({ fields: typed(form), version: form.elements.after.value });
+function keep(sent) {
+  if (unsaved()) copy.write({ fields: typed(form), version: form.elements.after.value, sent });
   else copy.removeAll();
 }
 
@@ -54,7 +54,9 @@ function say(words, ...more) {
 
 function restore() {
   const kept = copy.newest();
-  if (!kept || form.hasAttribute("data-unsaved") || different(kept.fields, start).length === 0) return;
+  if (!kept || form.hasAttribute("data-unsaved")) return;
+  if (hasArrived(kept, start.text ?? "")) { copy.removeAll(); return; }
+  if (different(kept.fields, start).length === 0) return;
   const back = document.createElement("button");
   Object.assign(back, { type: "button", className: "small", textContent: "Take what is kept on the server" });
   back.onclick = () => { fill(form, start); copy.removeAll(); said.hidden = true; changed(); };
@@ -73,7 +75,7 @@ function changed() {
 }
 
 form.addEventListener("input", () => { number(); keep(); });
-form.addEventListener("submit", (event) => { leaving = !event.submitter?.hasAttribute("hx-post"); if (leaving) copy.removeAll(); });
+form.addEventListener("submit", (event) => { leaving = !event.submitter?.hasAttribute("hx-post"); if (leaving) keep(event.submitter?.value ?? "keep"); });
 window.addEventListener("beforeunload", (event) => { if (!leaving && unsaved()) event.preventDefault(); });
 
 // --- a check out of a trace ---

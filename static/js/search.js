@@ -1,5 +1,7 @@
 // Search in actions, thoughts and addresses: a small panel over the strip that leaves the page as it is.
 
+import { PATIENCE } from "./session.js";
+
 const PAUSE = 200; // ms after the last key before the server is asked
 
 export class Search {
@@ -63,7 +65,7 @@ export class Search {
     const words = this.field.value.trim();
     const address = document.querySelector("[data-search]").href;
     try {
-      const answer = await fetch(`${address}&q=${encodeURIComponent(words)}`, { headers: { "HX-Request": "true" } });
+      const answer = await fetch(`${address}&q=${encodeURIComponent(words)}`, { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(PATIENCE) });
       if (answer.redirected) throw new Error("Your session has ended: sign in again.");
       if (!answer.ok) throw new Error(`The search did not work (${answer.status}).`);
       const found = await answer.text();
@@ -71,7 +73,7 @@ export class Search {
       this.list.innerHTML = found;
       this.asked = words;
     } catch (problem) {
-      this.list.textContent = problem instanceof TypeError ? "The server cannot be reached." : problem.message;
+      this.list.textContent = problem instanceof TypeError || problem.name === "TimeoutError" ? "The server cannot be reached." : problem.message;
     }
   }
 

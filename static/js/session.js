@@ -1,6 +1,6 @@
 // Requests of a desk. When the session has ended, a bar offers to sign in again without leaving the page.
 
-const PATIENCE = 20_000; // milliseconds until a silent server counts as one that cannot be reached
+export const PATIENCE = 20_000; // milliseconds until a silent server counts as one that cannot be reached
 const JSON_ONLY = { Accept: "application/json" };
 
 export class SignedOut extends Error { name = "SignedOut"; }

@@ -101,6 +101,10 @@ export class Copy {
   removeAll() { all(this.prefix).forEach((key) => this.remove(key)); }
 }
 
+// Whether a page shows as the server's text what was submitted with a copy (`sent` is the button); blanks around it may go.
+export const hasArrived = ({ sent, fields }, text) =>
+  Boolean(sent) && lines(text).trim() === (sent === "withdraw" ? "" : lines(fields.text ?? "").trim());
+
 export const copiesOf = (person) => all(`${PREFIX}:${person}:`);
 
 // --- saving and submitting ----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Walking through the steps: the next ones are fetched before they are asked for, and shown without a blank moment.
 
 import { Picture, remember, remembered } from "./picture.js";
+import { PATIENCE } from "./session.js";
 
 const AHEAD = { atFirst: [1], after: [1, 2, -1] }; // nobody may want more than the first look
 const COMPARED = 60; // steps whose changes are asked for at once
@@ -269,7 +270,8 @@ export class Viewer {
 
   async loadChanges(block) {
     const from = block * COMPARED;
-    const answer = await fetch(`${this.stage.dataset.changes}?from=${from}&to=${from + COMPARED - 1}`);
+    const address = `${this.stage.dataset.changes}?from=${from}&to=${from + COMPARED - 1}`;
+    const answer = await fetch(address, { signal: AbortSignal.timeout(PATIENCE) });
     if (!answer.ok || answer.redirected) throw new Error("no changes");
     const { steps, visible } = await answer.json();
     this.visible = visible;
@@ -284,7 +286,8 @@ export function announce(text) {
 // A part of the desk from the server, as a document; an error says that the ``what`` ("step", "page") is not shown.
 // Here and not in a file of its own: the first desk page has no request to spare.
 export async function fetched(address, what) {
-  const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => {
+  const options = { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(PATIENCE) };
+  const answer = await fetch(address, options).catch(() => {
     throw new Error(`The server cannot be reached; the ${what} is not shown.`);
   });
   if (answer.redirected) {

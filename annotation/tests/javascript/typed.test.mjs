@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 
-import { Copy, copiesOf, different, fill, typed } from "../../../static/js/typed.js";
+import { Copy, copiesOf, different, fill, hasArrived, typed } from "../../../static/js/typed.js";
 
 const field = (name, value, more = {}) => ({ name, value, type: "text", dispatchEvent() {}, ...more });
 const form = (...elements) => ({ elements, dispatchEvent() {} });
@@ -57,5 +57,20 @@ describe("the copy in the browser", () => {
     assert.equal(new Copy(1, 7).write({ fields: {} }), false);
     globalThis.localStorage = undefined;
     assert.equal(new Copy(1, 7).newest(), null);
+  });
+});
+
+describe("what was submitted", () => {
+  const copy = { fields: { text: "checks:\r\n  - name: one", why: "Asked for." }, sent: "keep" };
+
+  it("has arrived when the server shows the same text", () => {
+    assert.equal(hasArrived(copy, "checks:\n  - name: one\n"), true);
+    assert.equal(hasArrived({ ...copy, sent: "withdraw" }, ""), true);
+  });
+
+  it("has not arrived when the server shows another text, or when it was only typed", () => {
+    for (const text of ["checks: []\n", ""]) assert.equal(hasArrived(copy, text), false);
+    assert.equal(hasArrived({ ...copy, sent: "withdraw" }, "checks: []\n"), false);
+    assert.equal(hasArrived({ fields: copy.fields }, "checks:\n  - name: one\n"), false);
   });
 });
