@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
+from operator import or_
+
+from django.db.models import Q
 
 from annotation.formats.printable import listing, printable
 from annotation.formats.tasks import base_task_id, nearest, task_date
@@ -12,11 +16,16 @@ from annotation.records import Problem, TrajectoryRecord
 
 
 class TaskVersions:
-    """The task versions of a benchmark by task id, the latest first; ``task_id`` limits them to one task."""
+    """The task versions of a benchmark by task id, the latest first; ``task_ids`` limits them to some tasks."""
 
-    def __init__(self, benchmark: Benchmark, task_id: str = "") -> None:
+    def __init__(self, benchmark: Benchmark, task_ids: Iterable[str] | None = None) -> None:
         self.versions: dict[str, list[Task]] = {}
-        tasks = Task.objects.filter(benchmark=benchmark, external_id__startswith=base_task_id(task_id))
+        tasks = Task.objects.filter(benchmark=benchmark)
+        if task_ids is not None:
+            bases = {base_task_id(task_id) for task_id in task_ids}
+            # The date of a replaced task is its end; what else begins alike is not asked about.
+            begins = (Q(external_id__startswith=f"{base}_") | Q(external_id=base) for base in bases)
+            tasks = tasks.filter(reduce(or_, begins, Q(pk__in=[])))
         for task in tasks.order_by("-version"):
             self.versions.setdefault(task.external_id, []).append(task)
         self.newest: dict[str, str] = {}  # by the id without its date

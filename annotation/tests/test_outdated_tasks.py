@@ -17,10 +17,17 @@ REPLACED = "The benchmark has replaced this task by task_0000_120125"
 
 
 def page_of(submission: Submission, people: dict[str, Person]) -> str:
+    return fetch(reverse("submission-trajectory", args=[submission.trajectories.earliest("position").pk]), people)
+
+
+def matrix_of(submission: Submission, people: dict[str, Person]) -> str:
+    return fetch(reverse("submission", args=[submission.pk]), people)
+
+
+def fetch(address: str, people: dict[str, Person]) -> str:
     client = Client()
     client.force_login(people["mira"])
-    first = submission.trajectories.earliest("position")
-    response = client.get(reverse("submission-trajectory", args=[first.pk]))
+    response = client.get(address)
     assert response.status_code == 200
     return response.content.decode()
 
@@ -32,16 +39,17 @@ def page_of(submission: Submission, people: dict[str, Person]) -> str:
 def test_trajectory_is_marked_when_its_task_changes(
     submission: Submission, people: dict[str, Person], change: dict[str, str], says: str
 ) -> None:
-    assert "Outdated" not in page_of(submission, people)
+    assert "Outdated" not in page_of(submission, people) + matrix_of(submission, people)
     testing.benchmark(1, **change)
     page = page_of(submission, people)
     assert '<span class="chip warn">Outdated</span>' in page
     assert says in page
+    assert matrix_of(submission, people).count('<span class="chip warn">Outdated</span>') == 1
 
 
 def test_trajectory_is_not_marked_when_another_task_is_added(submission: Submission, people: dict[str, Person]) -> None:
     testing.benchmark(1, task_id="task_00001")
-    assert "Outdated" not in page_of(submission, people)
+    assert "Outdated" not in page_of(submission, people) + matrix_of(submission, people)
 
 
 def test_mark_is_shown_once_when_the_import_warned(
@@ -56,3 +64,5 @@ def test_mark_is_shown_once_when_the_import_warned(
     page = page_of(imported, people)
     aside = page[page.index('<aside class="side"') : page.index("</aside>")]
     assert aside.count(REPLACED) == 1
+    matrix = matrix_of(imported, people)
+    assert (matrix.count(">Outdated<"), matrix.count("1 warning")) == (1, 0)

@@ -113,6 +113,12 @@ def way_back(request: HttpRequest) -> str:
     return referrer if ours else "/"
 
 
-def paged(request: HttpRequest, rows: Any, size: int) -> Page:
-    """The part of ``rows`` that ?page= asks for; anything unusable is the first or the last page."""
-    return Paginator(rows, size).get_page(request.GET.get("page"))
+def paged(request: HttpRequest, rows: Any, size: int, count: int | None = None) -> Page:
+    """The part of ``rows`` that ?page= asks for; anything unusable is the first or the last page.
+
+    They are counted where the caller does not know their ``count``.
+    """
+    paginator = Paginator(rows, size)
+    if count is not None:
+        paginator.count = count
+    return paginator.get_page(request.GET.get("page"))

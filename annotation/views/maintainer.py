@@ -43,7 +43,7 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
         return desk.step_partial(request, found, redacting=redacting)
     state, seen = state_of(found), access.may_see_labels(request.user, found)
     names = pseudonyms(found) if seen else {}
-    outdated = TaskVersions(found.task.benchmark, found.task.external_id).find_outdated(found.task)
+    outdated = TaskVersions(found.task.benchmark, [found.task.external_id]).find_outdated(found.task)
     decided = found.adjudications.filter(decided_at__isnull=False).prefetch_related("findings__key_point")
     context = {
         "trajectory": found,

@@ -14,6 +14,7 @@ from annotation.forms import VERDICT_NAMES, MatrixForm, SettingsForm
 from annotation.models import Membership, Submission
 from annotation.models.states import State, final_verdict
 from annotation.records import Verdict
+from annotation.task_versions import TaskVersions
 from annotation.views.answers import Request, act, page, paged
 
 Role = Membership.Role
@@ -40,22 +41,26 @@ def submission(request: Request, pk: int) -> HttpResponse:
         "draws": progress.draws(found),
         "head": found.events.annotate(chain=Subquery(first)).order_by("-sequence").first(),
     }
-    return render(request, "annotation/submission.html", context | _matrix(request, found, members))
+    return render(
+        request, "annotation/submission.html", context | _matrix(request, found, members, done["trajectories"])
+    )
 
 
-def _matrix(request: Request, found: Submission, members: list[Membership]) -> dict[str, Any]:
+def _matrix(request: Request, found: Submission, members: list[Membership], total: int) -> dict[str, Any]:
     annotators = {m.pseudonym: m.person_id for m in members if m.role == Role.ANNOTATOR}
     states = [state.value for state in State] + [progress.OPENED]
     form = MatrixForm(request.GET, states, progress.SLOT_STATES, annotators)
     chosen: dict[str, Any] = form.chosen()
     wanted = {**chosen, "who": annotators[chosen["who"]]} if "who" in chosen else chosen
-    shown = paged(request, progress.narrowed(found, **wanted), 100)
+    shown = paged(request, progress.narrowed(found, **wanted), 100, None if chosen else total)
+    rows = _with_slots(found, shown, members)
+    versions = TaskVersions(found.benchmark, [row.task.external_id for row in rows])
     return {
         "filters": form,
         "chosen": chosen,
         "slots": range(1, found.required_labels + 1),
         "page": shown,
-        "matrix": [_matrix_row(found, row) for row in _with_slots(found, shown, members)],
+        "matrix": [_matrix_row(found, row, versions) for row in rows],
     }
 
 
@@ -76,10 +81,13 @@ def _with_slots(found: Submission, rows: Any, members: list[Membership]) -> list
     return rows
 
 
-def _matrix_row(found: Submission, row: Any) -> dict[str, Any]:
+def _matrix_row(found: Submission, row: Any, versions: TaskVersions) -> dict[str, Any]:
+    outdated = {problem.code for problem in versions.find_outdated(row.task)}
     verdict = final_verdict(row) if found.frozen_at is not None else None
     return {
         "trajectory": row,
+        "outdated": bool(outdated),
+        "warnings": [warning for warning in row.warnings if warning["code"] not in outdated],
         "cells": [row.slots.get(slot, ("open", "")) for slot in range(1, found.required_labels + 1)],
         "verdict": VERDICT_NAMES[Verdict(verdict)] if verdict is not None else "",
     }
