@@ -49,7 +49,7 @@ def test_a_majority_is_never_final_by_itself() -> None:
 
     failed = tampered.failed()
     assert "task_b is unanimous with verdict 1; by its events dispute with verdict None" in failed["final_verdicts"]
-    assert "1 trajectories had no final verdict when it was frozen" in failed["frozen"]
+    assert "1 trajectory had no final verdict when it was frozen" in failed["frozen"]
     assert "over other verdicts than there were then" in failed["export"]
 
 
@@ -105,7 +105,7 @@ def test_a_draw_leaves_nothing_out_that_was_unanimous() -> None:
     chosen = drawn(tampered)
     tampered.restate(tampered.bundle.draws[0], population=[chosen])
 
-    assert "made among 1 trajectories, and 2 were unanimous" in tampered.failed()["draws"]
+    assert "made among 1 trajectory. Unanimous and in no draw then: 2" in tampered.failed()["draws"]
 
 
 def test_a_draw_takes_nothing_in_that_was_not_unanimous() -> None:
@@ -153,7 +153,7 @@ def test_what_was_drawn_is_judged() -> None:
     final(tampered, chosen, verdict=verdict, state="unanimous", by="unanimous")
 
     failed = tampered.failed()
-    assert "1 of 1 trajectories that were drawn or flagged have not been judged" in failed["spot_checks"]
+    assert "Drawn or flagged and not judged: 1 of 1 trajectory." in failed["spot_checks"]
     assert "by its events spot check with verdict None" in failed["final_verdicts"]
 
 

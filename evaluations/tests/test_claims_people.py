@@ -27,7 +27,7 @@ def test_two_labels_are_not_three() -> None:
     without_label(tampered, "task_a", 3)
 
     says = tampered.failed()["annotators"]
-    assert "1 of 3 trajectories have labels of fewer annotators than they need" in says
+    assert "1 of 3 trajectories have labels of fewer annotators than needed" in says
     assert "task_a was labelled by 2" in says
 
 

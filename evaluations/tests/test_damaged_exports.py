@@ -125,7 +125,7 @@ def test_bundle_of_digests_names_all_damaged_files_and_fails_the_check(
     assert (stated["damaged"], stated["missing"], stated["files"]) == (sorted(places), [], 24)
     finding = next(each for each in check(str(output)) if each.name == "pictures")
     assert finding.result is Result.FAIL
-    assert "20 of the 24 stored files were damaged" in finding.says
+    assert "damaged: 20 of 24 stored files, missing: 0" in finding.says
     assert all(sha256[:12] in finding.says for sha256 in places)
 
 
@@ -141,7 +141,7 @@ def test_bundle_of_digests_states_when_its_files_were_verified(
     assert (stated["files"], stated["damaged"], stated["missing"]) == (24, [], [])
     finding = next(each for each in check(str(output)) if each.name == "pictures")
     assert finding.result is Result.NOTE
-    assert f"all 24 stored files were verified against their digests at {stated['verified_at']}" in finding.says
+    assert f"All 24 stored files were verified against the digests at {stated['verified_at']}" in finding.says
 
 
 @pytest.mark.parametrize(

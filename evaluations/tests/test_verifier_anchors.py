@@ -121,7 +121,7 @@ def test_that_there_is_nothing_to_compare_is_said() -> None:
     assert results(anchor_findings(bundle_of(EVENTS, []), None)) == [NOTE]
     (none,) = anchor_findings(bundle_of(EVENTS, []), [line(chain("another"), 0)])
     assert none.result is NOTE
-    assert "None of the 1 given heads is of this chain" in none.says
+    assert "None of 1 given head is of this chain" in none.says
     assert "other chains" not in none.says  # nobody knows who signed it
 
 
@@ -130,7 +130,7 @@ def test_other_chains_of_a_known_key_are_counted_and_fail_nothing() -> None:
     forged = line(chain("a third"), 0) | {"signature": "00" * 64}
     (none,) = found(EVENTS, *others, forged)
     assert none.result is NOTE
-    assert "None of the 4 given heads is of this chain" in none.says
+    assert "None of 4 given heads is of this chain" in none.says
     assert "2 other chains" in none.says
 
 
@@ -156,7 +156,7 @@ def test_a_line_of_which_no_signature_was_checked_fails_nothing(change: dict[str
     forged = line(REWRITTEN, 3, chain=EVENTS[0]["hash"]) | change
     (alone,) = found(EVENTS, forged)
     assert alone.result is NOTE
-    assert "1 of the given heads are left out, 1 of which say otherwise than this chain" in alone.says
+    assert "1 given head is left out, of which 1 head says otherwise than this chain" in alone.says
     beside = found(EVENTS, forged, line(EVENTS, 4))
     assert results(beside) == [PASS, NOTE]
     assert "1 head of this chain that was published outside, and whose signature was checked, fits" in beside[0].says

@@ -11,7 +11,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.ed25519 import verify
 from evaluations.verifier.findings import Finding, failed, noted, passed
 from evaluations.verifier.time_stamps import NoTimeStamp, stamped_text
-from evaluations.verifier.wrongs import counted
+from evaluations.verifier.wrongs import all_of, counted
 
 ANCHORS = ("anchors", "Published heads of the chain")
 KEPT = ("kept_heads", "Heads that somebody kept are in the chain")
@@ -111,10 +111,12 @@ def _listed_heads(bundle: Bundle) -> Finding:
     if wrong:
         return _rewritten_after(wrong, "anchors.jsonl")
     methods = ", ".join(sorted({each["method"] for each in bundle.anchors}))
+    listed = all_of(
+        len(bundle.anchors), f"head in anchors.jsonl ({methods}) is", f"heads in anchors.jsonl ({methods}) are"
+    )
     return passed(
         *ANCHORS,
-        f"All {len(bundle.anchors)} heads in anchors.jsonl ({methods}) are in the chain. The list is the "
-        "submitter's own word: compare it with what was published.",
+        f"{listed} in the chain. The list is the submitter's own word: compare it with what was published.",
     )
 
 
@@ -161,11 +163,12 @@ def _by_kind(bundle: Bundle, lines: list[Document]) -> tuple[list[Document], ...
 def _other_chains(heads: list[Document], given: int, keys: dict[str, str]) -> Finding:
     one_of_each = {line["chain"]: line for line in heads if _names_known_key(line, keys)}
     chains = len(_checked_heads(list(one_of_each.values()), keys))
-    by_key = f" They have {chains} other chains that were published by a key that is known here." if chains else ""
+    others = counted(chains, "other chain that was", "other chains that were")
+    by_key = f" They have {others} published by a key that is known here." if chains else ""
     return noted(
         *ANCHORS,
-        f"None of the {given} given heads is of this chain: it was never published there, or it was made anew from its "
-        f"first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain).",
+        f"None of {counted(given, 'given head')} is of this chain: it was never published there, or it was made anew "
+        f"from its first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain).",
     )
 
 
@@ -220,11 +223,12 @@ def _unsigned_heads(bundle: Bundle, lines: list[Document], signed: list[Document
     if not left:
         return None
     differing = len(_by_kind(bundle, left)[0])
-    says = f", {differing} of which say otherwise than this chain" if differing else ""
+    others = f", of which {counted(differing, 'head says', 'heads say')} otherwise than this chain" if differing else ""
+    says = f"{counted(len(left), 'given head is', 'given heads are')} left out{others}"
     return noted(
         *ANCHORS,
-        f"{len(left)} of the given heads are left out{says}: no signature by a key that is known here was found on "
-        f"them (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are checked.",
+        f"{says}: no signature by a key that is known here was found "
+        f"(--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are checked.",
         [f"#{line['sequence']}" for line in left],
     )
 
@@ -263,7 +267,7 @@ def _time_stamps_of(bundle: Bundle) -> list[Finding]:
     found = [_no_time_stamps(wrong)] if wrong else []
     if times and not wrong:
         at, sequence = max(times)
-        stamps = "1 time stamp is" if len(times) == 1 else f"{len(times)} time stamps are"
+        stamps = counted(len(times), "time stamp is", "time stamps are")
         said = f"{stamps} for heads of this chain, the last for event {sequence} at {at.isoformat()}."
         found.append(noted(*ANCHORS, f"{said} {HOW_TO_CHECK}"))
     return found + ([_dated_before(late)] if late else [])
@@ -272,7 +276,7 @@ def _time_stamps_of(bundle: Bundle) -> list[Finding]:
 def _no_time_stamps(wrong: list[int]) -> Finding:
     return failed(
         *ANCHORS,
-        f"{len(wrong)} tokens in anchors.jsonl are no time stamps (RFC 3161, SHA-256) of the heads that they stand by.",
+        f"{counted(len(wrong), 'token')} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it.",
         [f"#{sequence}" for sequence in sorted(set(wrong))],
     )
 
@@ -280,8 +284,8 @@ def _no_time_stamps(wrong: list[int]) -> Finding:
 def _dated_before(late: list[int]) -> Finding:
     return noted(
         *ANCHORS,
-        f"{len(late)} events say that they happened well before the time stamp of the event before them: a clock was "
-        "wrong, or they were made later than they say.",
+        f"{counted(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
+        "clock was wrong, or the event was made later than it says.",
         [f"#{sequence}" for sequence in late],
     )
 

@@ -23,6 +23,7 @@ from evaluations.verifier.reading import Reading
 from evaluations.verifier.refusing import escaped
 from evaluations.verifier.schema_check import mismatches
 from evaluations.verifier.shapes import SCHEMAS
+from evaluations.verifier.wrongs import all_of, counted
 
 MANIFEST_TITLE = "Every file is the one that the manifest lists"
 PICTURES_TITLE = "Screenshots and attachments are those of the trajectories"
@@ -119,7 +120,8 @@ def picture_findings(reading: Reading, bundle: Bundle, digests: dict[str, str], 
     if not files:
         named = {sha256 for sha256, _ in _promised(reading, bundle, covered, []).values()}
         return [_check_without_files(reading, package, len(named)), *hidden]
-    return [passed("pictures", PICTURES_TITLE, f"All {len(promised):,} files are here with their digests."), *hidden]
+    says = f"{all_of(len(promised), 'file is', 'files are')} here with the stated digest."
+    return [passed("pictures", PICTURES_TITLE, says), *hidden]
 
 
 def _check_without_files(reading: Reading, package: Package, number: int) -> Finding:
@@ -127,7 +129,7 @@ def _check_without_files(reading: Reading, package: Package, number: int) -> Fin
 
     ``number`` is how many files the documents name.
     """
-    says = f"Only the digests of the {len(reading.pictures):,} pictures are here, so nobody can look at them."
+    says = f"Only the digests of {counted(len(reading.pictures), 'picture')} are here, so nobody can look at them."
     stated = _stored_files(package)
     if stated is None:
         says += " The bundle does not state whether the stored files were verified."
@@ -138,14 +140,14 @@ def _check_without_files(reading: Reading, package: Package, number: int) -> Fin
     bad = [*stated["damaged"], *stated["missing"]]
     if bad:
         says += (
-            f" When the bundle was made ({stated['verified_at']}), {len(stated['damaged']):,} of the "
-            f"{stated['files']:,} stored files were damaged and {len(stated['missing']):,} missing: "
+            f" When the bundle was made ({stated['verified_at']}), damaged: {len(stated['damaged']):,} of "
+            f"{counted(stated['files'], 'stored file')}, missing: {len(stated['missing']):,}. They are "
             f"{', '.join(each[:12] for each in bad[:MOST_NAMED])}."
         )
         return failed("pictures", PICTURES_TITLE, says, bad)
     says += (
-        f" The bundle states that all {stated['files']:,} stored files were verified against their digests at "
-        f"{stated['verified_at']}."
+        f" The bundle states: {all_of(stated['files'], 'stored file was', 'stored files were')} verified against the "
+        f"digests at {stated['verified_at']}."
     )
     return noted("pictures", PICTURES_TITLE, says)
 

@@ -10,6 +10,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, noted
 from evaluations.verifier.package import Package
 from evaluations.verifier.reading import Reading
+from evaluations.verifier.wrongs import counted
 
 PNG_HEAD = struct.Struct(">8s4x4s2L")  # magic, length and name of the first chunk, width and height in pixels
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -69,7 +70,7 @@ def redacted_note(covered: dict[str, Document], reading: Reading, bundle: Bundle
     frozen = bundle.submission["frozen_at"]
     late = sum(frozen is not None and each["redacted_at"] > frozen for each in covered.values())
     most = f"at most {max(shares):.0%}" if max(shares) >= 0.01 else "less than 1%"
-    pictures = "1 picture" if len(covered) == 1 else f"{len(covered):,} pictures"
+    pictures = counted(len(covered), "picture")
     says = (
         f"Parts of {pictures} are covered: {most} of one. Covered after the freeze: {late:,}. Their originals are "
         "known by their digests only, so nobody can tell whether what is not covered is as it was in the original."

@@ -31,9 +31,8 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
     drawn = sum(len(row["facts"]["drawn"]) for row in bundle.draws)
     of = sum(len(row["facts"]["population"]) for row in bundle.draws)
     rates = ", ".join(sorted({f"{row['facts']['rate'] * 100:g} %" for row in bundle.draws}))
-    good = f"{counted(len(bundle.draws), 'draw')} took {drawn} of {of} unanimous trajectories" + (
-        f", at {rates}." if rates else "."
-    )
+    unanimous = counted(of, "unanimous trajectory", "unanimous trajectories")
+    good = f"{counted(len(bundle.draws), 'draw')} took {drawn} of {unanimous}" + (f", at {rates}." if rates else ".")
     return outcome("draws", good, wrongs)
 
 
@@ -55,10 +54,9 @@ def _drawn_rightly(moment: Moment, draw: Document | None, number: int, committed
     if draw["rate"] != moment.settings["spot_check_rate"]:
         yield Wrong(f"Draw {number} was made at another rate than was set then.", place)
     if moment.population is None:
-        says = (
-            f"Draw {number} was made among {len(draw['population'])} trajectories, and {moment.agreed} were unanimous"
-        )
-        yield Wrong(f"{says} and in no draw then.", place)
+        among = counted(len(draw["population"]), "trajectory", "trajectories")
+        says = f"Draw {number} was made among {among}. Unanimous and in no draw then: {moment.agreed}."
+        yield Wrong(says, place)
     elif list(moment.population) != draw["population"]:
         odd = sorted(set(moment.population) ^ set(draw["population"]))
         yield Wrong(f"Draw {number} was not made among what was unanimous then.", odd[0] if odd else place)
@@ -98,7 +96,8 @@ def spot_checks_claim(bundle: Bundle, history: History) -> Finding:
     open_ones = len(wrongs)
     wrongs += [*_opened_rightly(history), *_decided_as_opened(bundle, history)]
     wanted = len(drawn | flagged)
-    bad = f"{open_ones} of {wanted} trajectories that were drawn or flagged have not been judged." if open_ones else ""
+    trajectories = counted(wanted, "trajectory", "trajectories")
+    bad = f"Drawn or flagged and not judged: {open_ones} of {trajectories}." if open_ones else ""
     blind = sum(row["facts"]["blind"] for row in bundle.adjudications)
     good = f"{len(drawn)} drawn and {counted(len(flagged), 'flagged trajectory', 'flagged trajectories')} judged, "
     good += f"{counted(blind, 'decision')} blind."

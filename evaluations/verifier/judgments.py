@@ -18,7 +18,7 @@ from evaluations.verifier.judge_events import (
     recorded_runs,
 )
 from evaluations.verifier.rules import TOLERANCE, imported_run
-from evaluations.verifier.wrongs import TOLD, Wrong, counted, hashed, named, number_of, passed_between, together
+from evaluations.verifier.wrongs import TOLD, Wrong, all_of, counted, hashed, named, number_of, passed_between, together
 
 OF_JUDGMENTS = "Judgments are those that the chain recorded when their runs ended"
 THEIR_WORD = (
@@ -72,11 +72,14 @@ def _how_many(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
     inside = sum(line["run"] in fixed for line in bundle.judgments or [])
     more = [*_never_ended(bundle, recorded), *_withheld(bundle)]
     if total and inside == total and not more:
-        good = f"All {counted(total, 'judgment')} are those of which the chain has the digest. {THEIR_WORD}"
+        good = (
+            f"{all_of(total, 'judgment is one', 'judgments are those')} of which the chain has the digest. {THEIR_WORD}"
+        )
         return passed("judgments", OF_JUDGMENTS, good)
     says = (
-        f"{inside} of {counted(total, 'judgment')} are covered by the chain of events, and {total - inside} are not: "
-        "imported ones, and those of runs that did not end, or ended before the chain recorded what came of them."
+        f"{inside} of {counted(total, 'judgment is', 'judgments are')} covered by the chain of events, and "
+        f"{total - inside} {'is' if total - inside == 1 else 'are'} not: imported ones, and those of runs that did not "
+        "end, or ended before the chain recorded what came of them."
     )
     return noted("judgments", OF_JUDGMENTS, " ".join([says, *more, THEIR_WORD]))
 

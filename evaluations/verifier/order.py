@@ -124,10 +124,8 @@ def frozen_claim(bundle: Bundle, history: History) -> Finding:
             says = f"Event {number_of(moment.event)} is {named(moment.kind)}, in a frozen submission."
             wrongs.append(Wrong(says, number_of(moment.event)))
         if moment.kind == "frozen" and moment.unfinished:
-            says = (
-                f"{moment.unfinished} trajectories had no final verdict when it was frozen ({number_of(moment.event)})."
-            )
-            wrongs.append(Wrong(says, number_of(moment.event)))
+            says = f"{counted(moment.unfinished, 'trajectory', 'trajectories')} had no final verdict when it was frozen"
+            wrongs.append(Wrong(f"{says} ({number_of(moment.event)}).", number_of(moment.event)))
         if moment.kind == "submission_reopened" and (moment.results_open or not moment.frozen):
             why = "after its results were opened" if moment.results_open else "and was not frozen"
             says = f"Event {number_of(moment.event)} reopens the submission, {why}."

@@ -28,8 +28,9 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
     wrongs += _fixed_catalogue(bundle, history)
     covered, total = len(wanted) - len(lost), len(wanted)
     trajectories = counted(len(bundle.trajectories), "trajectory", "trajectories")
-    good = f"{covered} of {total} tasks have a trajectory: {trajectories} for {counted(len(present), 'task')}."
-    return outcome("coverage", good, wrongs, f"{len(lost)} of {total} tasks have no trajectory." if lost else "")
+    of_all = counted(total, "task has", "tasks have")
+    good = f"{covered} of {of_all} a trajectory: {trajectories} for {counted(len(present), 'task')}."
+    return outcome("coverage", good, wrongs, f"{len(lost)} of {of_all} no trajectory." if lost else "")
 
 
 def _fixed_catalogue(bundle: Bundle, history: History) -> Iterator[Wrong]:

@@ -42,8 +42,9 @@ def annotators_claim(bundle: Bundle, history: History) -> Finding:
         elif len(rows) > required:
             wrongs.append(Wrong(f"{named(task_id)} was labelled by {len(rows)}, and has {required} slots.", task_id))
     total = len(bundle.trajectories)
-    good = f"{total} of {total} trajectories have labels of {least or 0} or more different annotators."
-    bad = f"{few} of {total} trajectories have labels of fewer annotators than they need." if few else ""
+    of_all = counted(total, "trajectory has", "trajectories have")
+    good = f"{total} of {of_all} labels of {least or 0} or more different annotators."
+    bad = f"{few} of {of_all} labels of fewer annotators than needed." if few else ""
     return outcome("annotators", good, wrongs, bad)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from evaluations.verifier.documents import Document
 from evaluations.verifier.parts import PARTS
 from evaluations.verifier.rules import NOT_PROVED, PROVED
+from evaluations.verifier.wrongs import counted
 
 CHECK_COMMAND = "python3 -I verify.py . --keys ../webverdict-keys.json"
 TO_CHECK = f"""\
@@ -51,7 +52,7 @@ def readme(submission: Document, paths: Collection[str]) -> bytes:
 def _standing_in_words(submission: Document) -> str:
     frozen, labels = submission["frozen_at"], submission["required_labels"]
     lines = [
-        f"- {submission['trajectories']} trajectories, {labels} labels each",
+        f"- {counted(submission['trajectories'], 'trajectory', 'trajectories')}, {counted(labels, 'label')} each",
         f"- version {submission['protocol_version']} of the protocol",
         f"- {'frozen at ' + frozen if frozen else 'not frozen: labels could still change'}",
         f"- head of the chain of events: `{submission['chain']['head'] or 'none'}`",
@@ -59,7 +60,8 @@ def _standing_in_words(submission: Document) -> str:
     if submission["contents"]["screenshots"] == "digests":
         lines.append("- without pictures and attachments: only their SHA-256 are here")
     if submission["partial"]:
-        lines.append(f"- **partial**: {len(submission['missing'])} things are missing; `submission.json` lists them")
+        missing = counted(len(submission["missing"]), "thing is", "things are")
+        lines.append(f"- **partial**: {missing} missing; `submission.json` lists what")
     return "\n".join(lines) + "\n"
 
 

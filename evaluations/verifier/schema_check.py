@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from evaluations.verifier.refusing import escaped
+from evaluations.verifier.wrongs import counted
 
 Schema = dict[str, Any]
 MOST_MISMATCHES = 5
@@ -68,7 +69,7 @@ def _of_object(value: dict[str, Any], schema: Schema, where: str) -> Iterator[st
 def _of_array(value: list[Any], schema: Schema, where: str) -> Iterator[str]:
     least, most = schema.get("minItems", 0), schema.get("maxItems", len(value))
     if not least <= len(value) <= most:
-        yield f"{where or 'it'} has {len(value)} items, not {least} to {most}"
+        yield f"{where or 'it'} has {counted(len(value), 'item')}, not {least} to {most}"
         return
     first = schema.get("prefixItems", [])
     for number, inner in enumerate(value):
@@ -81,7 +82,7 @@ def _of_string(value: str, schema: Schema, where: str) -> Iterator[str]:
     if len(value) < schema.get("minLength", 0):
         yield f"{where or 'it'} is too short"
     elif len(value) > schema.get("maxLength", len(value)):
-        yield f"{where or 'it'} has {len(value):,} characters, more than {schema['maxLength']:,}"
+        yield f"{where or 'it'} has {counted(len(value), 'character')}, more than {schema['maxLength']:,}"
     # Whole, since Python's $ matches before a last line feed too, and JSON Schema's does not.
     elif "pattern" in schema and not re.fullmatch(schema["pattern"], value):
         yield f"{where or 'it'} is {_value_shown(value)}, which does not look as it should: {schema['pattern']}"

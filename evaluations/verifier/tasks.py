@@ -8,7 +8,7 @@ from evaluations.verifier.canonical import Malformed, parsed
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, failed, noted, passed, told_by_kind
 from evaluations.verifier.rules import undated
-from evaluations.verifier.wrongs import counted, named
+from evaluations.verifier.wrongs import all_of, counted, named
 
 TASKS_TITLE = "Every task of the given list has a trajectory"
 NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
@@ -35,7 +35,7 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
     for line in bundle.trajectories:
         present.setdefault(undated(line["task_id"]), []).append(line)
     if missing := [each["task_id"] for base, each in wanted.items() if base not in present]:
-        says = f"{len(missing)} of the {len(wanted)} given tasks have no trajectory."
+        says = f"{len(missing)} of {counted(len(wanted), 'given task has', 'given tasks have')} no trajectory."
         return failed("tasks", TASKS_TITLE, says, missing)
     return _compared_tasks(bundle, wanted, present)
 
@@ -53,9 +53,11 @@ def _compared_tasks(bundle: Bundle, wanted: dict[str, Any], present: dict[str, l
                 other.append(line["task_id"])
     beyond = [line["task_id"] for base in sorted(set(present) - set(wanted)) for line in present[base]]
     if other:
-        says = f"{len(other)} tasks have another text, reference length or level than in the given list."
+        says = (
+            f"{counted(len(other), 'task has', 'tasks have')} another text, reference length or level than in the list."
+        )
         return failed("tasks", TASKS_TITLE, says, other)
-    says = f"All {len(wanted)} given tasks have a trajectory, with what the list says of them"
+    says = f"{all_of(len(wanted), 'given task has', 'given tasks have')} a trajectory, with what the list says of them"
     kinds = {
         "replaced by dated tasks": replaced,
         "beside another one of the same task": doubled,

@@ -24,7 +24,7 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
     differing = list(dict.fromkeys(by_rows + by_events))
     open_ones = [t for t in differing if t not in decided or not history.decided_on(t)]
     wrongs = [Wrong(f"{named(task_id)} has labels that differ, and no decision.", task_id) for task_id in open_ones]
-    disputes = "1 dispute has" if len(differing) == 1 else f"{len(differing)} disputes have"
+    disputes = counted(len(differing), "dispute has", "disputes have")
     good = f"{len(differing)} of {disputes} an adjudication."
     return outcome("disputes", good, wrongs, f"{len(open_ones)} of {disputes} no adjudication.")
 
@@ -64,7 +64,8 @@ def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:
                 )
     final = sum(row["state"] in FINAL_STATES for row in bundle.final_verdicts)
     unanimous = sum(row["by"] == BY[UNANIMOUS] for row in bundle.final_verdicts)
-    good = f"{final} of {len(stated)} verdicts are final: {unanimous} unanimous, {final - unanimous} by adjudication."
+    of_all = counted(len(stated), "verdict is", "verdicts are")
+    good = f"{final} of {of_all} final: {unanimous} unanimous, {final - unanimous} by adjudication."
     return outcome("final_verdicts", good, wrongs)
 
 
@@ -137,7 +138,7 @@ def _human_label(bundle: Bundle) -> Iterator[Wrong]:
         if row["verdict"] is not None
     ]
     if len(document) != len(expected):
-        yield Wrong(f"human-label.json has {len(document)} labels; there are {len(expected)} final verdicts.", file)
+        yield Wrong(f"human-label.json has {counted(len(document), 'label')}; final verdicts: {len(expected):,}.", file)
     for entry, wanted in zip(document, expected, strict=False):
         if entry != wanted:
             yield Wrong(f"human-label.json says something else of {named(wanted['task_id'])}.", str(wanted["task_id"]))

@@ -7,6 +7,7 @@ from math import isclose
 from typing import Any
 
 from evaluations.verifier.resampling import End, Ends
+from evaluations.verifier.wrongs import counted
 
 EXACT = 1e-9
 MOST_KEPT = 1000  # differences that are written out; more are counted
@@ -71,7 +72,7 @@ def _walk_keys(walked: Walked, place: str, stated: dict[str, Any], recomputed: d
 
 def _walk_entries(walked: Walked, place: str, stated: list[Any], recomputed: list[Any]) -> None:
     if len(stated) != len(recomputed):
-        walked.differs(place, f"has {len(stated)} entries, and {walked.gives} {len(recomputed)}")
+        walked.differs(place, f"has {counted(len(stated), 'entry', 'entries')}, and {walked.gives} {len(recomputed)}")
     for number, (one, other) in enumerate(zip(stated, recomputed)):  # noqa: B905 - the lengths were compared
         _walk_value(walked, f"{place}[{_entry_name(other, number)}]", one, other)
 

@@ -58,6 +58,11 @@ def counted(number: int, one: str, more: str = "") -> str:
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
+def all_of(number: int, one: str, more: str) -> str:
+    """Everything of a kind with its verb: "The only head is", "All 2 heads are"."""
+    return f"The only {one}" if number == 1 else f"All {number:,} {more}"
+
+
 def is_blank(text: str) -> bool:
     """Whether a text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
 
