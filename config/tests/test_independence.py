@@ -356,16 +356,10 @@ def test_no_address_shows_a_judgment_when_frozen_and_opened(protocol, name):
 @pytest.mark.parametrize("name", ["alice", "chen", "carol", "dave"])
 def test_nothing_that_people_see_changes_when_a_judge_has_judged(protocol, name):
     submission, people, rows = protocol
-
     client = client_of(people, name)
-
-    def seen():
-        return what_is_seen(people, rows, name, client)
-
-    before = seen()
+    before = what_is_seen(people, rows, name, client)
     judge_everything(submission, "another")
-    after = seen()
-    assert {key for key in before if before[key] != after[key]} == set()
+    assert differing(before, what_is_seen(people, rows, name, client)) == set()
 
 
 def test_the_walk_would_notice_a_judgment(protocol):
@@ -418,6 +412,10 @@ def what_is_seen(people, rows, name, client, methods=("get", "post")):
     return {(a, m): without_random(s) for _, a, m, s in walk(people, rows, name, client) if m in methods}
 
 
+def differing(before, after):
+    return {address for address in before if before[address] != after[address]}
+
+
 def without_random(said):
     said, ages = AGE.subn("", RANDOM.sub("", said))
     return re.sub(r"'Content-Length': '\d+'", "", said) if ages else said
@@ -426,20 +424,15 @@ def without_random(said):
 def test_nothing_that_an_annotator_sees_changes_when_others_submit_or_adjudicate(protocol):
     _, people, rows = protocol
     client = client_of(people, "alice")
-
-    def seen():
-        return what_is_seen(people, rows, "alice", client, ["get"])
-
     workflow.submit(people["alice"], rows[0], content("alice", rows[0], 1))
-    before = seen()
+    before = what_is_seen(people, rows, "alice", client, ["get"])
     labels = Label.objects.count()
     workflow.submit(people["chen"], rows[3], content("chen", rows[3], 1))
     workflow.flag(people["chen"], rows[0], "Look.")
     workflow.open_adjudication(people["carol"], rows[2])
     workflow.decide(people["carol"], rows[2], content("carol", rows[2], 0))
     assert Label.objects.count() > labels
-    after = seen()
-    assert {key for key in before if before[key] != after[key]} == set()
+    assert differing(before, what_is_seen(people, rows, "alice", client, ["get"])) == set()
 
 
 @pytest.mark.parametrize("name", ["chen", "carol"])  # who is working on it, and who may have to decide it
@@ -449,14 +442,9 @@ def test_nobody_but_the_maintainer_can_tell_a_gold_item(protocol, name):
         KnownAnswer.objects.filter(trajectory=row).delete()
 
     client = client_of(people, name)
-
-    def seen():
-        return what_is_seen(people, rows, name, client)
-
-    before = seen()
+    before = what_is_seen(people, rows, name, client)
     workflow.set_known_answer(people["mira"], rows[3], content("known", rows[3], 0))
-    after = seen()
-    assert {key for key in before if before[key] != after[key]} == set()
+    assert differing(before, what_is_seen(people, rows, name, client)) == set()
     assert "Results on gold items" in body(client_of(people, "mira").get(reverse("gold", args=[rows[3].submission_id])))
 
 
