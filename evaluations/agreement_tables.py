@@ -376,7 +376,9 @@ def informed(found: Informed | None) -> Table:
 
 def informed_reasons(found: Informed | None) -> Table:
     """Build a table with a row for each changed opinion, and for each kept one with a reason."""
-    columns = tuple(map(Column, ("Task", "Agent", "Annotator", "Blind label", "Judges", "Opinion", "Reason")))
+    columns = tuple(
+        map(Column, ("Task", "Agent", "Annotator", "Blind label", "Judges", "Opinion", "Reason", "Task version"))
+    )
     rows: list[list[Value]] = [
         [
             each.task_id,
@@ -386,6 +388,7 @@ def informed_reasons(found: Informed | None) -> Table:
             ", ".join(VERDICT_NAMES[verdict].lower() for verdict in each.judges) or "no verdict",
             "kept" if each.informed is each.blind else VERDICT_NAMES[each.informed].lower(),
             each.reason,
+            each.task_version,
         ]
         for each in (found.opinions if found else [])
         if each.reason or each.informed is not each.blind

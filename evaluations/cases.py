@@ -102,6 +102,7 @@ class Case:
     drawn: bool | None = None
     draw: int | None = None
     attempt: int = 1
+    task_version: int | None = None
 
     @property
     def agent_name(self) -> str:
@@ -209,7 +210,7 @@ def _reviewed(submissions: list[Submission], name_submissions: bool) -> list[Cas
         flagged=set(Flag.objects.filter(**here).values_list("trajectory", flat=True)),
     )
     columns = ("pk", "submission", "submission__required_labels", "submission__agent__name", "submission__attempt")
-    of_task = ("task__external_id", "task__level", "task__website")
+    of_task = ("task__external_id", "task__version", "task__level", "task__website")
     of_draw = ("spot_check__selected", "spot_check__draw__number")
     trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission_id", "position")
     found = trajectories.values_list(*columns, *of_task, *of_draw).iterator(chunk_size=AT_ONCE)
@@ -226,6 +227,7 @@ def _reviewed_case(
     agent: str,
     attempt: int,
     task_id: str,
+    task_version: int,
     level: str,
     website: str,
     drawn: bool | None,
@@ -253,6 +255,7 @@ def _reviewed_case(
         drawn=drawn,
         draw=draw,
         attempt=attempt,
+        task_version=task_version,
     )
 
 

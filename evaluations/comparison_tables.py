@@ -241,6 +241,7 @@ def differences(found: Iterable[Difference]) -> Table:
         Column("Cited step", "number"),
         Column("Failure type"),
         Column("Judgment", "number", "Its number, as in its address."),
+        Column("Task version", "number", "None for imported labels."),
     ]
     links = {number: address for number, each in enumerate(shown) if (address := trajectory_at(each)) is not None}
     rows = [*map(_difference, shown)]
@@ -426,6 +427,7 @@ def _difference(each: Difference) -> list[Value]:
         judged.step,
         failure_type_name(case.failure_type) if case.failure_type else NOTHING,
         judged.judgment,
+        case.task_version,
     ]
 
 

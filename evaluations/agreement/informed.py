@@ -47,7 +47,14 @@ def _count(judges: str, shown: Sequence[Shown]) -> InformedCounts:
 def _list_opinions(shown: Iterable[Shown]) -> list[Opinion]:
     return [
         Opinion(
-            case.task_id, case.agent_name, said.annotator, said.verdict, opinion.judges, opinion.verdict, opinion.reason
+            case.task_id,
+            case.agent_name,
+            said.annotator,
+            said.verdict,
+            opinion.judges,
+            opinion.verdict,
+            opinion.reason,
+            case.task_version,
         )
         for case, said, opinion in shown
         if opinion.verdict is not None

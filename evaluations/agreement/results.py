@@ -172,6 +172,7 @@ class Opinion:
     judges: tuple[Verdict, ...]
     informed: Verdict
     reason: str
+    task_version: int | None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -182,6 +183,7 @@ class Opinion:
             "judges": [int(verdict) for verdict in self.judges],
             "informed": int(self.informed),
             "reason": self.reason,
+            "task_version": self.task_version,
         }
 
 

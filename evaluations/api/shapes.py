@@ -161,6 +161,7 @@ class OpinionSerializer(serializers.Serializer):
     judges = serializers.ListField(child=serializers.IntegerField(min_value=0, max_value=2))
     informed = serializers.IntegerField(min_value=0, max_value=2)
     reason = serializers.CharField(allow_blank=True)
+    task_version = serializers.IntegerField(allow_null=True)
 
 
 class InformedSerializer(serializers.Serializer):
@@ -300,6 +301,7 @@ class DifferenceSerializer(serializers.Serializer):
     judge = VerdictNumber()
     step = serializers.IntegerField(allow_null=True)
     judgment = serializers.IntegerField(allow_null=True)
+    task_version = serializers.IntegerField(allow_null=True, help_text="Null for imported labels.")
 
 
 class ComparisonSerializer(serializers.Serializer):

@@ -213,6 +213,7 @@ class Difference:
             "judge": None if judged.verdict is None else int(judged.verdict),
             "step": judged.step,
             "judgment": judged.judgment,
+            "task_version": case.task_version,
         }
 
 

@@ -33,7 +33,7 @@ WHY = "The judge is right: <b>the order was never sent</b>."
 def case(number: int, blind: Verdict, judges: tuple[Verdict, ...], informed: Verdict | None, reason: str = "") -> Case:
     """A trajectory with one label whose annotator was shown judgments, and one whose annotator was not."""
     labels = (Said("A1", blind, informed=InformedOpinion(judges, informed, reason)), Said("A2", blind))
-    return Case("One", f"t{number}", "easy", "shop", labels, blind, expected=2, trajectory=number)
+    return Case("One", f"t{number}", "easy", "shop", labels, blind, expected=2, trajectory=number, task_version=2)
 
 
 CASES = [
@@ -90,8 +90,8 @@ def test_interval_of_changed_opinions_keeps_those_on_one_task_together() -> None
 def test_reasons_list_every_change_and_every_reason() -> None:
     table = agreement_tables.informed_reasons(informed_of(CASES))
     assert [row[0] for row in table.rows] == ["t0", "t1", "t3"]
-    assert table.rows[0][3:] == ["failure", "failure, failure", "kept", "As I said."]
-    assert table.rows[1][3:] == ["failure", "success", "success", "I missed step 3."]
+    assert table.rows[0][3:] == ["failure", "failure, failure", "kept", "As I said.", 2]
+    assert table.rows[1][3:] == ["failure", "success", "success", "I missed step 3.", 2]
 
 
 # --- of a submission -------------------------------------------------------------------------------------------------
@@ -181,6 +181,7 @@ def test_command_and_api_give_the_opinions(
         "judges": [0],
         "informed": 0,
         "reason": WHY,
+        "task_version": 1,
     }
     answer = get(people["mira"], f"/api/v1/submissions/{decided.pk}/agreement")
     assert answer.json()["informed"] == printed

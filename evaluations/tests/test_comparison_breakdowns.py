@@ -201,6 +201,7 @@ def test_differences_are_where_one_says_success_and_the_other_does_not(frozen: S
             "judge": 2,
             "step": 1,
             "judgment": one.judgment.pk,
+            "task_version": 1,
         }
     ]
 

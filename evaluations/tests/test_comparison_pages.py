@@ -356,8 +356,8 @@ def test_a_difference_leads_to_the_trajectory_at_the_cited_step_and_to_the_judgm
 def test_the_list_of_differences_is_the_one_of_the_comparison(mira: Person) -> None:
     found = compared(mira, "strict").differences
     listed = csv_rows(get(mira, page("differences"), judge="strict", csv="differences"))
-    assert [(row["task"], row["agent"], int(row["judgment"])) for row in listed] == [
-        (each.case.task_id, each.case.agent, each.judged.judgment) for each in found
+    assert [(row["task"], row["agent"], int(row["judgment"]), row["task_version"]) for row in listed] == [
+        (each.case.task_id, each.case.agent, each.judged.judgment, "1") for each in found
     ]
     assert f"{len(found)} cases" in text(get(mira, page("differences"), judge="strict"))
 
