@@ -93,6 +93,11 @@ def sessions_of(person: Any) -> list[Session]:
     return [row for row in Session.objects.iterator() if row.get_decoded().get("_auth_user_id") == key]
 
 
+def end_sessions(person: Any) -> None:
+    for session in sessions_of(person):
+        session.delete()
+
+
 def admin_entries_about(person: Person) -> QuerySet[LogEntry]:
     """What the administration recorded about the person's account, with the name that they had then."""
     about = LogEntry.objects.filter(content_type__app_label="annotation", content_type__model="person")

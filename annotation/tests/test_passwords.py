@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import sign_ins, testing, workflow
 from annotation.models import Event, Person, Submission
 from annotation.models.events import first_broken
 from annotation.workflow.integrity import problems
@@ -242,6 +242,28 @@ def test_account_page_lists_the_sessions_with_this_one_marked(people: People) ->
 
     devices = [(each.device, each.is_this) for each in listed]
     assert devices == [("Firefox on Linux", True), ("Chrome on Android", False)]
+
+
+@pytest.mark.parametrize(("set_password", "way"), [(each[0], each[1]) for each in WAYS])
+def test_password_set_by_others_leaves_no_session_listed(
+    people: People, submission: Submission, monkeypatch: pytest.MonkeyPatch, set_password: Set, way: str
+) -> None:
+    browser(PHONE)
+
+    set_password(people["alice"], submission, monkeypatch)
+
+    kept = [row.get_decoded()["device"] for row in sign_ins.sessions_of(people["alice"])]
+    assert kept == (["Unknown browser on unknown system"] if way == "link" else [])  # the link signs its holder in
+
+
+def test_own_change_of_the_password_keeps_only_this_session_and_says_so(people: People) -> None:
+    browser(PHONE)
+    here = browser(FIREFOX)
+
+    page = here.post(reverse("password"), NEW_TWICE | {"old_password": testing.PASSWORD}, follow=True)
+
+    assert [(each.device, each.is_this) for each in page.context["sessions"]] == [("Firefox on Linux", True)]
+    assert "All other browsers were signed out" in page.content.decode()
 
 
 def test_last_use_of_a_session_is_noted(people: People) -> None:

@@ -116,7 +116,7 @@ def change_password(request: Request) -> HttpResponse:
     if not form.is_valid():
         return _account(request, password_form=form, status=400)
     update_session_auth_hash(request, form.save())
-    messages.success(request, "Password changed. Your API tokens were revoked.")
+    messages.success(request, "Password changed. All other browsers were signed out. Your API tokens were revoked.")
     response = redirect("account")
     password_limits.remember_browser(response, request.user)
     return response
@@ -129,8 +129,7 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
 
 @act
 def sign_out_everywhere(request: Request) -> HttpResponse:
-    for session in sign_ins.sessions_of(request.user):
-        session.delete()
+    sign_ins.end_sessions(request.user)
     logout(request)
     messages.success(request, "Signed out in all browsers.")
     return redirect("sign-in")

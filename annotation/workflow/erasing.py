@@ -160,8 +160,7 @@ def _leave(membership: Membership) -> None:
 
 def _forget_traces(person: Person) -> None:
     """Delete what hangs on the person and belongs to no record of a review."""
-    for session in sign_ins.sessions_of(person):
-        session.delete()
+    sign_ins.end_sessions(person)
     for model in sign_ins.RECORDS:
         sign_ins.attempts_of(person, model).delete()
     ApiToken.objects.filter(person=person).delete()

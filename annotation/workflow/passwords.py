@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from annotation import sign_ins
 from annotation.models import ApiToken, Event, Membership, Person, Submission
 from annotation.models.events import append
 from annotation.models.people import PasswordWay, lock_with_operators
@@ -41,6 +42,7 @@ class PersonalPassword(UserAttributeSimilarityValidator):
 
     def password_changed(self, password: str, user: Person) -> None:
         revoke_tokens(user)
+        sign_ins.end_sessions(user)  # Django would refuse them, but the account page would go on listing them
         if user.password_way not in (PasswordWay.FIRST, PasswordWay.OWN) and user.erased_at is None:
             _record_change(user)
 
