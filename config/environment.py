@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import stat
@@ -33,12 +34,20 @@ def flag(name: str) -> bool:
     return value in TRUE
 
 
-def number(name: str, default: int) -> int:
-    """A whole number of at least 0."""
+def number(name: str, default: int, least: int = 0) -> int:
+    """A whole number of at least ``least``."""
     value = text(name, str(default))
-    if not value.isdecimal():
-        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.")
+    if not value.isdecimal() or int(value) < least:
+        raise ImproperlyConfigured(f"{name} must be a whole number of at least {least}, not {value!r}.")
     return int(value)
+
+
+def log_level(name: str) -> str:
+    """A level that `logging` knows, in capitals; INFO when it is not set."""
+    value = text(name, "INFO")
+    if value.upper() not in logging.getLevelNamesMapping():
+        raise ImproperlyConfigured(f"{name} must be DEBUG, INFO, WARNING or ERROR, not {value!r}.")
+    return value.upper()
 
 
 def words(name: str) -> list[str]:

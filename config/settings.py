@@ -352,7 +352,7 @@ LOGGING = {
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": sys.stderr},
     },
-    "root": {"handlers": ["stderr"], "level": environment.text("LOG_LEVEL", "INFO").upper()},
+    "root": {"handlers": ["stderr"], "level": environment.log_level("LOG_LEVEL")},
     "loggers": {
         # Django gives this one handlers of its own; without this a record would be written twice.
         "django": {"handlers": [], "propagate": True},
@@ -362,8 +362,8 @@ LOGGING = {
 
 # --- The human protocol --------------------------------------------------------------------------------------
 
-LEASE_MINUTES = environment.number("LEASE_MINUTES", 60)  # how long a slot is held without any activity
-ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240)  # after that a colleague may take over
+LEASE_MINUTES = environment.number("LEASE_MINUTES", 60, least=1)  # how long a slot is held without any activity
+ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240, least=1)  # then a colleague may take over
 
 # --- Judges --------------------------------------------------------------------------------------------------
 

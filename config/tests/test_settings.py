@@ -55,6 +55,27 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
     assert "os.environ" not in source
 
 
+@pytest.mark.parametrize(
+    ("variable", "given", "says"),
+    [
+        ("LOG_LEVEL", "loud", "LOG_LEVEL must be DEBUG, INFO, WARNING or ERROR, not 'loud'."),
+        ("LEASE_MINUTES", "-5", "LEASE_MINUTES must be a whole number of at least 1, not '-5'."),
+        ("LEASE_MINUTES", "0", "LEASE_MINUTES must be a whole number of at least 1, not '0'."),
+        ("ADJUDICATION_MINUTES", "0", "ADJUDICATION_MINUTES must be a whole number of at least 1, not '0'."),
+        ("BEHIND_PROXY", "two", "BEHIND_PROXY must be a whole number of at least 0, not 'two'."),
+    ],
+)
+def test_settings_name_the_values_that_a_variable_takes_when_it_has_another(tmp_path, variable, given, says):
+    done = python(
+        tmp_path,
+        "-c",
+        "import django; django.setup()",
+        **{variable: given, "DJANGO_SETTINGS_MODULE": "config.settings"},
+    )
+
+    assert last_line(done) == f"django.core.exceptions.ImproperlyConfigured: {says}"
+
+
 def test_every_variable_of_the_env_template_is_used_by_the_compose_file_and_the_other_way_round():
     template = set(re.findall(r"^#?([A-Z0-9_]+)=", (BASE_DIR / ".env.example").read_text(), re.M))
     compose = set(re.findall(r"\$\{([A-Z0-9_]+)", (BASE_DIR / "docker-compose.yml").read_text()))
