@@ -178,6 +178,27 @@ def test_link_for_a_joined_person_is_recorded_works_once_and_ends_sessions(
     assert "does not work any more" in Client().get(link, follow=True).content.decode()
 
 
+def test_dead_link_names_the_causes_and_who_makes_another(people: People, submission: Submission) -> None:
+    link = link_for(operator(), people["alice"], submission)
+    browser(FIREFOX)
+
+    page = Client().get(link, follow=True).content.decode()
+
+    assert "does not work any more" in page
+    assert "It was used, it is too old, or you have signed in since it was made." in page
+    assert "ask the operator of this site for a new link" in page
+    assert "ask the maintainer who invited you" in page
+
+
+def test_button_for_a_joined_person_is_named_after_the_password(people: People, submission: Submission) -> None:
+    Person.objects.filter(username="bob").update(last_login=None, password="!")
+
+    page = operator().get(reverse("people", args=[submission.pk])).content.decode()
+
+    assert 'New password link<span class="sr"> for alice' in page
+    assert 'New invitation link<span class="sr"> for bob' in page
+
+
 def test_link_expires(people: People, submission: Submission, settings: Any) -> None:
     link = link_for(operator(), people["alice"], submission)
     settings.PASSWORD_RESET_TIMEOUT = -1
