@@ -33,6 +33,7 @@ AT_ONCE = 200  # files in one query, and between two saves of a pass
 SAVED_EVERY = 10.0  # seconds between two saves of a pass at most
 READERS = 4  # files read at the same time for an export
 MOST_PLACES = 10  # listed for one file
+MOST_READ = 200  # files, for one page
 WEEK = timedelta(days=7)
 SILENT = timedelta(minutes=10)  # without a heartbeat for this long, the process of a pass counts as dead
 
@@ -77,6 +78,15 @@ def check_submission(submission: Submission, only: Collection[str] | None = None
     """
     digests = {place.sha256 for place in submission_places(submission)} if only is None else only
     return problems_of(submission, find_bad(digests))
+
+
+def find_known_damage(submission: Submission) -> list[Problem]:
+    """Return the result of `check_submission` for screenshots that an earlier check found damaged or missing.
+
+    A page cannot wait until every file is read. It reads at most `MOST_READ` of those that are marked.
+    """
+    marked = Screenshot.objects.filter(damaged_at__isnull=False, steps__trajectory__submission=submission).distinct()
+    return check_submission(submission, marked.values_list("sha256", flat=True)[:MOST_READ])
 
 
 def problems_of(submission: Submission, bad: Mapping[str, str]) -> list[Problem]:

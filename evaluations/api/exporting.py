@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation import access
+from annotation import access, store_checks
 from annotation.access import Role
 from annotation.api.ground import View
 from annotation.api.serializers import ProblemSerializer
@@ -56,6 +56,7 @@ class ExportCheck(View):
         self.chosen()
         missing = missing_for_export(submission)
         unconvertible, warnings = exports_v2.survey(submission)
+        unconvertible += store_checks.find_known_damage(submission)
         answer = {
             "complete": not missing,
             "missing": [problem.as_json() for problem in missing],

@@ -17,6 +17,7 @@ from annotation import testing
 from annotation.models import Person, Screenshot, Submission
 from annotation.models.events import instant
 from evaluations.evidence.writing import prepare, write
+from evaluations.tests.audited import client_of
 from evaluations.tests.finished import finish
 from evaluations.tests.test_evidence_export import api_get
 from evaluations.tests.test_export_commands import run
@@ -127,6 +128,36 @@ def test_bundle_of_digests_names_all_damaged_files_and_fails_the_check(
     assert finding.result is Result.FAIL
     assert "damaged: 20 of 24 stored files, missing: 0" in finding.says
     assert all(sha256[:12] in finding.says for sha256 in places)
+
+
+def test_export_command_counts_damaged_files_as_a_failure(
+    frozen: Submission, places: dict[str, tuple[str, int]], tmp_path: Path
+) -> None:
+    words = ("export_evidence", frozen.pk, "--output", tmp_path / "bundle.zip", "--screenshots", "digests", "--partial")
+    out, err, code = run(*words)
+    assert code == 0
+    assert f"FAIL pictures: {FLIPPED} stored files damaged or missing." in err
+    assert ", 1 FAIL," in out
+
+
+def test_pages_and_api_report_all_that_a_check_has_found(
+    frozen: Submission, places: dict[str, tuple[str, int]], people: dict[str, Person]
+) -> None:
+    client, addresses = client_of(people["mira"]), [reverse(name, args=[frozen.pk]) for name in ("export", "evidence")]
+    run("check_store")
+    for address in addresses:
+        assert named(client.get(address).content.decode()) == set(places.values())
+    answer = client.get(reverse("api-export-check", args=[frozen.pk])).json()
+    assert named(" ".join(problem["message"] for problem in answer["unconvertible"])) == set(places.values())
+
+
+def test_pages_forget_damage_that_was_repaired(
+    frozen: Submission, places: dict[str, tuple[str, int]], people: dict[str, Person], tmp_path: Path
+) -> None:
+    client, address = client_of(people["mira"]), reverse("export", args=[frozen.pk])
+    run("check_store")
+    testing.submission(tmp_path / "again", trajectories=8, agent="Importing Agent")  # replaces damaged files
+    assert named(client.get(address).content.decode()) == set()
 
 
 def test_bundle_of_digests_states_when_its_files_were_verified(

@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_safe
 
-from annotation import access
+from annotation import access, store_checks
 from annotation.access import Role
 from annotation.models import Submission
 from evaluations import jobs
@@ -59,7 +59,7 @@ def _standing(submission: Submission, form: EvidenceForm) -> dict[str, Any]:
         "form": form,
         "frozen": frozen,
         "chain": standing.chain(submission),
-        "missing": missing_for_export(submission),
+        "missing": missing_for_export(submission) + store_checks.find_known_damage(submission),
         "computed_at": look.computed_at,
         "claims": finding_rows(look.claims, trajectories),
         "counts": counted(look.claims),

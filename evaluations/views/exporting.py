@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_safe
 
-from annotation import access
+from annotation import access, store_checks
 from annotation.access import Role
 from annotation.models import Submission
 from annotation.records import Problem
@@ -64,5 +64,6 @@ def _what_is_missing(submission: Submission) -> dict[str, Any]:
         "missing": missing,
         "unconvertible": unconvertible,
         "doubtful": doubtful,
+        "damaged": store_checks.find_known_damage(submission),
         "formats": [(f.value, EXPLANATIONS[f]) for f in ExportFormat],
     }

@@ -72,8 +72,12 @@ class Command(BaseCommand):
         for claim in claims:
             if claim["result"] == "fail":
                 self.stderr.write(f"FAIL {claim['name']}: {claim['says']}")
-        counted = Counter(claim["result"] for claim in claims)
-        standing = ", ".join(f"{counted[result]} {result.upper()}" for result in ("pass", "fail", "note"))
+        results = Counter(claim["result"] for claim in claims)
+        stored = evidence.stored_files or {"damaged": [], "missing": []}
+        if bad := len(stored["damaged"]) + len(stored["missing"]):
+            self.stderr.write(f"FAIL pictures: {counted(bad, 'stored file')} damaged or missing.")
+            results["fail"] += 1
+        standing = ", ".join(f"{results[result]} {result.upper()}" for result in ("pass", "fail", "note"))
         partial = "partial " if evidence.bundle.submission["partial"] else ""
         says = f"{output}: {partial}evidence of {evidence.submission}, {evidence.size / MEGABYTE:,.1f} MB; {standing}."
         self.stdout.write(says)
