@@ -39,7 +39,8 @@ def import_task_list(source: BinaryIO, name: str, *, benchmark_slug: str, benchm
     """
     report = ImportReport()
     problems: list[Problem] = []
-    records = read_tasks(source, name, problems)
+    warnings: list[tuple[str, Problem]] = []
+    records = read_tasks(source, name, problems, warnings)
     with transaction.atomic():
         # All problems are listed, but no row is written after the first one.
         good = (record for record in records if not problems)
@@ -48,6 +49,8 @@ def import_task_list(source: BinaryIO, name: str, *, benchmark_slug: str, benchm
             transaction.set_rollback(True)
             report = ImportReport()
             report.reject("", *problems)
+    for task_id, warning in warnings:
+        report.warn(task_id, warning)
     return report
 
 

@@ -14,6 +14,7 @@ from annotation.records import Problem
 MOST_VALUES = 1_000_000  # lists, objects and what is in them; Python keeps up to 200 MB for so many
 STRING = re.compile(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 MOST_PROBLEMS = 50
+ZIP = b"PK\x03\x04"  # the first bytes of a zip
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 TYPE_NAMES = {
@@ -37,8 +38,10 @@ def kind_of(value: object) -> str:
     return TYPE_NAMES.get(type(value), type(value).__name__)
 
 
-def decode_text(data: bytes, name: str) -> str:
+def decode_text(data: bytes, name: str, expected: str = "a text file") -> str:
     """``data`` as text without its byte order mark; FormatError when it is not UTF-8 or has NUL characters."""
+    if data.startswith(ZIP):
+        raise FormatError(Problem("not_utf8", f"{name}: is a zip; {expected} is expected.", name))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(data) > 1 and 0 in data[:2]):
         raise FormatError(Problem("not_utf8", f"{name}: is UTF-16; save it as UTF-8.", name))
     try:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from annotation.formats.documents import (
     MOST_PROBLEMS,
     MOST_VALUES,
+    ZIP,
     FormatError,
     count_values,
     duplicate_key,
@@ -113,6 +114,8 @@ class _Text:
         if len(self.rest) > CHUNK and count_values(self.rest.encode()) > MOST_VALUES:
             raise self._failed("json_too_large", f"has one element of over {MOST_VALUES:,} values")
         chunk = self._source.read(CHUNK)
+        if not self._bytes and chunk.startswith(ZIP):
+            raise self._failed("not_utf8", "is a zip; a JSON list of tasks is expected")
         if not self._bytes and (chunk.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(chunk) > 1 and 0 in chunk[:2])):
             raise self._failed("not_utf8", NOT_UTF8)
         self._is_ended = not chunk

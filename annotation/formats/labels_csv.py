@@ -29,7 +29,7 @@ def read_labels(data: bytes, name: str) -> Labels:
     """
     name = printable(name)
     try:
-        rows = list(csv_rows(decode_text(data, name), name))
+        rows = list(csv_rows(decode_text(data, name, "a CSV file"), name))
     except FormatError as error:
         return [], error.problems, []
     reader = _LabelReader(name)

@@ -13,6 +13,8 @@ from annotation.formats.printable import printable
 from annotation.records import Problem, TaskRecord
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]+")
+OPTIONAL_KEYS = ("website", "reference_length", "level", "key_points")
+OPTIONAL_WEBARENA_KEYS = ("start_urls", "sites")
 KEYS = frozenset({"task_id", "confirmed_task", "website", "reference_length", "level", "key_points", "intent"})
 LONGEST_TASK_ID = 128
 LONGEST_TEXT = 1_000_000
@@ -21,6 +23,7 @@ LARGEST_LENGTH = 2**31 - 1
 DATE_SUFFIX = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 MOST_PROBLEMS = 1_000
 MOST_KEYS = 100  # limit of the search for a misspelt key
+MISSPELT = 0.75  # least likeness; lists have keys of their own, of which nobody wants to be warned
 CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
 
 
@@ -40,8 +43,12 @@ def is_count(value: object) -> TypeGuard[int]:
     return type(value) is int and 0 <= value <= LARGEST_LENGTH
 
 
-def read_tasks(source: BinaryIO, name: str, problems: list[Problem]) -> Iterator[TaskRecord]:
+def read_tasks(
+    source: BinaryIO, name: str, problems: list[Problem], warnings: list[tuple[str, Problem]] | None = None
+) -> Iterator[TaskRecord]:
     """Yield the tasks of a JSON list of objects, and add its problems to ``problems``.
+
+    ``warnings`` gets one warning with its task id for each key that looks like a misspelt optional one.
 
     Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts); or those of
     WebArena-Verified: task_id (a number), intent, start_urls and sites, of which the first start url is the website,
@@ -49,12 +56,16 @@ def read_tasks(source: BinaryIO, name: str, problems: list[Problem]) -> Iterator
     """
     name = printable(name)
     hashes: dict[str, int] = {}
+    checked_keys: set[str] = set()
     left_out = 0
     try:
         for index, (entry, wrong) in enumerate(read_list(source, name)):
             task, found = (None, wrong) if wrong else _read_task(entry, f"{name}: [{index}]")
             if task is not None and task.task_id not in hashes:
                 hashes[task.task_id] = hash(task)
+                if warnings is not None:
+                    where = f"{name}: [{index}]"
+                    warnings += [(task.task_id, each) for each in _misspelt_keys(entry, task, where, checked_keys)]
                 yield task
             elif task is not None and hashes[task.task_id] != hash(task):
                 message = f"[{index}] task_id {task.task_id} occurs twice with different content. Remove one of them."
@@ -143,6 +154,23 @@ def _missing(entry: dict[str, Any], key: str) -> str:
     others = [other for other in list(entry)[:MOST_KEYS] if other not in KEYS and len(other) < LONGEST_TASK_ID]
     near = difflib.get_close_matches(key, others, n=1)
     return f"{key} is missing; {near[0]} looks like a misspelling of it" if near else f"{key} is missing"
+
+
+def _misspelt_keys(entry: Any, task: TaskRecord, where: str, checked: set[str]) -> list[Problem]:
+    """Return a warning for each key that looks like a missing optional one; ``checked`` has the keys seen before."""
+    optional = OPTIONAL_KEYS if "confirmed_task" in entry else OPTIONAL_WEBARENA_KEYS
+    absent = [key for key in optional if key not in entry]
+    found = []
+    for key in entry:
+        if key in KEYS or key in OPTIONAL_WEBARENA_KEYS or key in checked or len(key) > LONGEST_TASK_ID:
+            continue
+        if len(checked) == MOST_KEYS:
+            break
+        checked.add(key)
+        if near := difflib.get_close_matches(key.lower(), absent, n=1, cutoff=MISSPELT):
+            says = f"{where} (task {task.task_id}): the key {printable(key)} is ignored (did you mean {near[0]}?)."
+            found.append(Problem("unknown_property", says, where))
+    return found
 
 
 def _number_problem(value: object) -> str | None:

@@ -58,6 +58,14 @@ def test_what_was_retired_can_be_stated_anew(task):
     assert KeyPoint.objects.filter(text=STATED[0]).count() == 2
 
 
+def test_task_import_reports_a_misspelt_key_as_a_warning(db):
+    data = b'[{"task_id": "t1", "confirmed_task": "do it", "levl": "easy"}]'
+    report = catalogue.import_tasks(data, "tasks.json", benchmark_slug="shops")
+
+    assert report.accepted == ["t1"]
+    assert [(task_id, problem.code) for task_id, problem in report.warnings] == [("t1", "unknown_property")]
+
+
 @pytest.mark.parametrize("staff", [True, False])
 def test_the_list_of_benchmarks_costs_the_same_for_two_and_for_twelve(client, django_assert_num_queries, staff):
     person, agent = testing.person("mira", is_staff=staff), Agent.objects.create(name="Agent")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 
 import pytest
 
+from annotation.formats.labels_csv import read_labels
 from annotation.formats.tasks import base_task_id, nearest, read_tasks
 from annotation.records import TaskRecord
 from annotation.testing import task
@@ -16,6 +18,13 @@ from annotation.tests.formats_builders import codes, said
 def read_bytes(data):
     problems = []
     return list(read_tasks(io.BytesIO(data), "tasks.json", problems)), problems
+
+
+def zip_of(name):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, bytes(range(256)))
+    return packed.getvalue()
 
 
 def read(*entries):
@@ -29,6 +38,62 @@ def test_tasks_are_read_in_their_order():
     assert [entry.task_id for entry in tasks] == ["task_0002", "task_0001"]
     assert tasks[0].key_points == ("at least 16 GB", "cheapest by sorting")
     assert (tasks[0].reference_length, tasks[0].level) == (4, "easy")
+
+
+def test_task_list_names_the_expected_file_when_it_is_a_zip():
+    tasks, problems = read_bytes(zip_of("tasks.json"))
+
+    assert tasks == []
+    assert [(each.code, each.message) for each in problems] == [
+        ("not_utf8", "tasks.json: is a zip; a JSON list of tasks is expected.")
+    ]
+
+
+def test_labels_name_the_expected_file_when_they_are_a_zip():
+    labels, problems, warnings = read_labels(zip_of("labels.csv"), "labels.csv")
+
+    assert (labels, warnings) == ([], [])
+    assert [(each.code, each.message) for each in problems] == [
+        ("not_utf8", "labels.csv: is a zip; a CSV file is expected.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("levl", "level"), ("web_site", "website"), ("reference_lenght", "reference_length"), ("keypoints", "key_points")],
+)
+def test_task_list_warns_of_a_key_when_it_is_misspelt(key, meant):
+    warnings = []
+    source = io.BytesIO(json.dumps([{"task_id": "a", "confirmed_task": "Do it.", key: None}]).encode())
+
+    assert list(read_tasks(source, "tasks.json", [], warnings)) == [TaskRecord("a", "Do it.")]
+    ((task_id, warning),) = warnings
+    assert (task_id, warning.code, warning.where) == ("a", "unknown_property", "tasks.json: [0]")
+    assert warning.message == f"tasks.json: [0] (task a): the key {key} is ignored (did you mean {meant}?)."
+
+
+def test_task_list_warns_once_of_a_key_when_many_tasks_have_it():
+    warnings = []
+    entries = [{"task_id": f"a{n}", "confirmed_task": "Do it.", "levl": "easy"} for n in range(3)]
+
+    assert len(list(read_tasks(io.BytesIO(json.dumps(entries).encode()), "tasks.json", [], warnings))) == 3
+    assert [task_id for task_id, _ in warnings] == ["a0"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"task_id": "a", "confirmed_task": "Do it.", "domain": "Shopping", "date": "2025", "annotation_id": "x"},
+        {"task_id": "a", "confirmed_task": "Do it.", "level": "easy", "levels": 2},
+        {"task_id": 1, "intent": "Do it.", "intent_template": "x", "intent_template_id": 1, "eval": [], "revision": 2},
+    ],
+    ids=["other_words", "the_right_key_is_there", "webarena"],
+)
+def test_task_list_does_not_warn_of_further_keys(entry):
+    warnings = []
+
+    assert len(list(read_tasks(io.BytesIO(json.dumps([entry]).encode()), "tasks.json", [], warnings))) == 1
+    assert warnings == []
 
 
 def test_only_id_and_text_are_needed_and_unknown_keys_are_let_be():
