@@ -90,6 +90,20 @@ def test_the_findings_as_json_are_those_of_the_table(
     ]
 
 
+def test_missing_and_changed_tasks_of_the_given_list_are_both_listed(
+    entries: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, tasks = tmp_path / "bundle.zip", tmp_path / "tasks.json"
+    path.write_bytes(zipped(signed(entries)))
+    tasks.write_text('[{"task_id": 7}, {"task_id": "task_a", "text": "Do another thing."}, {"task_id": "task_b"}]')
+    assert main([str(path), "--tasks", str(tasks)]) == 1
+    table = capsys.readouterr().out
+    assert re.search("1 of 3 .* no trajectory. 1 task has another text, reference length or level than in the", table)
+    listed = [line.strip() for line in table.splitlines()]
+    assert listed[listed.index("1 task without a trajectory:") + 1] == "7"
+    assert listed[listed.index("1 task unlike the list:") + 1] == "task_a"
+
+
 def told(made: HandMade, folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
     """The lines about an honest bundle."""
     path = folder / "bundle.zip"

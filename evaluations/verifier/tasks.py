@@ -34,16 +34,18 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
     present: dict[str, list[Document]] = {}
     for line in bundle.trajectories:
         present.setdefault(undated(line["task_id"]), []).append(line)
-    if missing := [each["task_id"] for base, each in wanted.items() if base not in present]:
-        says = f"{len(missing)} of {counted(len(wanted), 'given task has', 'given tasks have')} no trajectory."
-        return failed("tasks", TASKS_TITLE, says, missing)
-    return _compared_tasks(bundle, wanted, present)
+    missing = [each["task_id"] for base, each in wanted.items() if base not in present]
+    return _compared_tasks(bundle, wanted, present, missing)
 
 
-def _compared_tasks(bundle: Bundle, wanted: dict[str, Any], present: dict[str, list[Document]]) -> Finding:
+def _compared_tasks(
+    bundle: Bundle, wanted: dict[str, Any], present: dict[str, list[Document]], missing: list[str]
+) -> Finding:
     catalogue = {(row["task_id"], row["version"]): row for row in bundle.catalogue}
     other, replaced, doubled = [], [], []
     for base, task in wanted.items():
+        if base not in present:
+            continue
         same = [line for line in present[base] if line["task_id"] == task["task_id"]]
         replaced += [line["task_id"] for line in present[base] if line not in same]
         doubled += [line["task_id"] for line in present[base][1:]]
@@ -52,11 +54,8 @@ def _compared_tasks(bundle: Bundle, wanted: dict[str, Any], present: dict[str, l
             if row is None or _is_another_task(task, row, line):
                 other.append(line["task_id"])
     beyond = [line["task_id"] for base in sorted(set(present) - set(wanted)) for line in present[base]]
-    if other:
-        says = (
-            f"{counted(len(other), 'task has', 'tasks have')} another text, reference length or level than in the list."
-        )
-        return failed("tasks", TASKS_TITLE, says, other)
+    if missing or other:
+        return _failed_tasks(len(wanted), missing, other)
     says = f"{all_of(len(wanted), 'given task has', 'given tasks have')} a trajectory, with what the list says of them"
     kinds = {
         "replaced by dated tasks": replaced,
@@ -68,6 +67,24 @@ def _compared_tasks(bundle: Bundle, wanted: dict[str, Any], present: dict[str, l
     if told:
         return noted("tasks", TASKS_TITLE, told_by_kind(f"{says}.", told), replaced + doubled + beyond)
     return passed("tasks", TASKS_TITLE, f"{says}.")
+
+
+def _failed_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
+    """Missing tasks and those unlike the list; where there are both, each kind has its own lines."""
+    says = []
+    if missing:
+        says.append(f"{len(missing)} of {counted(number, 'given task has', 'given tasks have')} no trajectory.")
+    if other:
+        has = counted(len(other), "task has", "tasks have")
+        says.append(f"{has} another text, reference length or level than in the list.")
+    sentence = " ".join(says)
+    if missing and other:
+        kinds = [
+            (f"{counted(len(missing), 'task')} without a trajectory", [*map(named, missing)]),
+            (f"{counted(len(other), 'task')} unlike the list", [*map(named, other)]),
+        ]
+        sentence = told_by_kind(sentence, kinds)
+    return failed("tasks", TASKS_TITLE, sentence, missing + other)
 
 
 def _is_another_task(task: dict[str, Any], row: Document, line: Document) -> bool:
