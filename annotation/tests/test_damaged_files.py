@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import signal
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,27 @@ def test_check_store_resumes_where_it_was_interrupted(submission: Submission, mo
     most[0] = 100
     assert check_store("--resume")["files"] == 6
     assert read == sorted(Screenshot.objects.values_list("sha256", flat=True))
+    assert StoreCheck.objects.count() == 1
+
+
+def test_check_store_resumes_at_once_after_sigterm(submission: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, read = default_storage.open, []
+
+    def open_until_told_to_end(name: str, mode: str) -> Any:
+        read.append(name)
+        if len(read) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return opened(name, mode)
+
+    monkeypatch.setattr(default_storage, "open", open_until_told_to_end)
+    before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("SIGTERM would have ended the process"))
+    try:
+        with pytest.raises(CommandError, match="--resume"):
+            call_command("check_store")
+        assert signal.getsignal(signal.SIGTERM) is not signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert check_store("--resume")["code"] == 0
     assert StoreCheck.objects.count() == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from typing import Any
 
@@ -33,6 +34,7 @@ class Command(BaseCommand):
         check = (store_checks.unfinished() if options["resume"] else None) or store_checks.start()
         if not store_checks.take(check):
             raise CommandError("A worker is running this check. Try again later, or omit --resume.")
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # the pass is released as after Ctrl-C
         try:
             store_checks.proceed(
                 check, rate=options["rate"], progress=self._progress if _is_terminal() else _print_nothing
@@ -43,6 +45,7 @@ class Command(BaseCommand):
             raise CommandError("Interrupted. Continue with --resume.") from None
         finally:
             StoreCheck.objects.filter(pk=check.pk).update(heartbeat_at=None)
+            signal.signal(signal.SIGTERM, before)
         self._report(check, as_json=options["json"])
 
     def _report(self, check: StoreCheck, *, as_json: bool) -> None:
