@@ -98,6 +98,17 @@ def test_desk_shows_a_damaged_screenshot_only_at_its_step(alice: Client, held: T
     assert DAMAGED not in alice.get(reverse("trajectory", args=[held.pk]), {"step": 1}).content.decode()
 
 
+def test_desk_does_not_call_a_missing_screenshot_changed(alice: Client, held: Trajectory) -> None:
+    original_of(held.steps.get(index=0).screenshot.sha256).unlink()
+    check_store()
+
+    page = alice.get(reverse("trajectory", args=[held.pk]), {"step": 0}).content.decode()
+
+    assert f"{DAMAGED} or missing." in page
+    assert "The stored file differs from the imported one, or it is gone." in page
+    assert "Report this trajectory" not in page  # a report has no such kind
+
+
 def test_sheet_marks_a_damaged_thumbnail_and_is_not_cached(alice: Client, held: Trajectory) -> None:
     address = reverse("sheet", args=[held.pk, 0])
     sha256 = damage(held, 1)
