@@ -140,9 +140,8 @@ def _read_folder(
     except FormatError as error:
         return folder.label, None, [*findings.problems, *error.problems], []
     record = _read_document(package, document, findings)
-    others = [path for path in shared.get(record.task_id, []) if path != folder.path]
-    if others:
-        says = f"{record.task_id} is also claimed by {listing(others)}"
+    if paths := shared.get(record.task_id):
+        says = f"several folders hold the result of task {record.task_id}: {listing(paths)}"
         findings.problem("duplicate_task_id", "task_id", says)
     problems = findings.finish()
     usable = record.task_id and not entry_problems

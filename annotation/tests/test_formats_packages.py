@@ -116,7 +116,7 @@ def test_one_task_id_in_two_folders_is_refused_in_both(tmp_path):
         ("task_0002", set()),
     ]
     assert "task_id" in said(readings[0][2])
-    assert "task_0001" in said(readings[0][2])
+    assert "several folders hold the result of task task_0001: a, b." in said(readings[0][2])
 
 
 def test_a_problem_of_an_entry_comes_with_the_trajectory_it_lies_in(tmp_path):
