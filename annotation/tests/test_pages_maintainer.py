@@ -139,6 +139,8 @@ def test_the_matrix_shows_slots_by_pseudonym_and_no_verdict_before_the_freeze(
     page = response.content.decode()
     assert response.context["matrix"][0]["cells"] == [("filled", "A1"), ("held", "A2"), ("open", "")]
     assert "Failure" not in page
+    assert "reserved by A2" in page
+    assert "at work</td>" not in page
     assert "alice" not in page
     assert "1 of 6" in page
 
