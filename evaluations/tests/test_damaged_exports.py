@@ -69,6 +69,8 @@ def test_check_submission_reports_all(frozen: Submission, places: dict[str, tupl
     _, err, code = run("check_submission", frozen.pk)
     assert code == 1
     assert named(err) == set(places.values())
+    assert err.count("damaged or missing file: screenshot_damaged: ") == FLIPPED
+    assert err.endswith(f": {FLIPPED} uses of stored files are damaged or missing.")
 
 
 def test_export_of_trajectories_is_refused_and_reports_all(

@@ -36,6 +36,13 @@ def test_check_submission_names_everything_and_exits_1(submission: Submission) -
     assert code == 1
     assert err.count("labels_missing") == 2
     assert "not_frozen" in err
+    assert err.endswith(": 3 things are missing for an export.")
+
+
+def test_check_submission_counts_one_missing_thing_in_the_singular(frozen: Submission) -> None:
+    Submission.objects.filter(pk=frozen.pk).update(frozen_at=None)
+    _, err, _ = run("check_submission", frozen.pk)
+    assert err.endswith(": 1 thing is missing for an export.")
 
 
 def test_check_submission_exits_0_when_nothing_is_missing(frozen: Submission) -> None:

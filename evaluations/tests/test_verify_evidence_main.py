@@ -84,7 +84,7 @@ def test_the_findings_as_json_are_those_of_the_table(
             "name": "tasks",
             "title": "Every task of the given list has a trajectory",
             "result": "fail",
-            "says": "1 of 2 given tasks have no trajectory.",
+            "says": "1 of 2 given tasks has no trajectory.",
             "places": ["7"],
         }
     ]

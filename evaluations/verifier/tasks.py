@@ -73,7 +73,8 @@ def _failed_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
     """Missing tasks and those unlike the list; where there are both, each kind has its own lines."""
     says = []
     if missing:
-        says.append(f"{len(missing)} of {counted(number, 'given task has', 'given tasks have')} no trajectory.")
+        verb = "has" if len(missing) == 1 else "have"
+        says.append(f"{len(missing)} of {counted(number, 'given task')} {verb} no trajectory.")
     if other:
         has = counted(len(other), "task has", "tasks have")
         says.append(f"{has} another text, reference length or level than in the list.")

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation import screenshots, store_checks
+from annotation.formats.printable import counted
 from annotation.management.reports import find_submission
 from annotation.task_versions import find_outdated_tasks
 from evaluations import exports_v2
@@ -28,10 +29,16 @@ class Command(BaseCommand):
             damaged = store_checks.check_submission(submission)
         except screenshots.STORE_ERRORS as error:
             raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
-        missing += damaged
         show(self, "missing", missing)
+        show(self, "damaged or missing file", damaged)
         show(self, "for trajectories-v2 only", unconvertible)
         show(self, "outdated (exports do not refuse these)", find_outdated_tasks(submission))
+        wrongs = []
         if missing:
-            raise CommandError(f"Submission {submission.pk} ({submission}) lacks {len(missing)} things for an export.")
+            wrongs.append(f"{counted(len(missing), 'thing is', 'things are')} missing for an export.")
+        if damaged:
+            used = counted(len(damaged), "use of a stored file is", "uses of stored files are")
+            wrongs.append(f"{used} damaged or missing.")
+        if wrongs:
+            raise CommandError(f"Submission {submission.pk} ({submission}): {' '.join(wrongs)}")
         self.stdout.write(f"Submission {submission.pk} ({submission}): nothing is missing.")

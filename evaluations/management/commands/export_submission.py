@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation import screenshots
+from annotation.formats.printable import counted
 from annotation.management.reports import find_submission
 from evaluations.exports import ExportFormat, ExportRefused, ExportStopped, OutputTaken, prepare, write
 from evaluations.management.submissions import show
@@ -36,7 +37,7 @@ class Command(BaseCommand):
             write(export, options["output"])
         except ExportRefused as refused:
             show(self, "refused", refused.problems)
-            raise CommandError(f"{len(refused.problems)} things are missing; nothing was written.") from refused
+            raise CommandError(f"{counted(len(refused.problems), 'problem')}; nothing was written.") from refused
         except OutputTaken as taken:
             raise CommandError(str(taken), returncode=2) from taken
         except ExportStopped as stopped:
