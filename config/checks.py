@@ -28,7 +28,8 @@ PROFILE_VARIABLES = re.compile(
 # Not a secret: long and varied enough for `check --deploy`.
 EXAMPLE_KEY = "an example key of the checks, never used to serve: 0123456789 abcdefghijklmnopqrstuvwxyz"
 PRODUCTION = {"SECRET_KEY": EXAMPLE_KEY, "ALLOWED_HOSTS": "webverdict.example.org"}
-TESTS = ["-m", "pytest", "--numprocesses", "2"]
+# In small portions: the tests in a browser come last and are slow, and one process would run the last of them alone.
+TESTS = ["-m", "pytest", "--numprocesses", "2", "--maxschedchunk", "4"]
 WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
 
 
