@@ -53,7 +53,8 @@ def picture_steps(submission: Any) -> None:
         screenshot.size = 100
         file = Path(settings.MEDIA_ROOT, "renditions", "judge", screenshot.sha256[:2], screenshot.sha256)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(stream.getvalue() + str(step.pk).encode())
+        jpeg = stream.getvalue() + str(step.pk).encode()
+        file.write_bytes(jpeg + hashlib.sha256(jpeg).digest())  # sealed, as `annotation.screenshots` reads it
     Screenshot.objects.bulk_create(shown, batch_size=1000)
     for step, screenshot in zip(steps, shown, strict=True):
         step.screenshot = screenshot

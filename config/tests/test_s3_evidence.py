@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from annotation import redactions, screenshots, testing, workflow
 from annotation.models import Screenshot
-from evaluations.exports import ExportStopped
 from evaluations.models import Audit
 from evaluations.tests.audited import auditor, bundle, client_of, work
 from evaluations.tests.finished import finish
@@ -62,8 +62,8 @@ def test_a_store_that_is_gone_stops_the_export_with_one_line_and_no_file(
     finish(testing.cast(submission), submission, {})
     server.stop()
 
-    with pytest.raises(ExportStopped) as stopped:
-        bundle(submission, tmp_path)
+    with pytest.raises(CommandError) as stopped:
+        call_command("export_evidence", submission.pk, output=tmp_path / "bundle.zip")
 
     assert len(str(stopped.value).splitlines()) == 1
     assert "Could not connect" in str(stopped.value)

@@ -275,6 +275,7 @@ def label_everything(page: Page, name: str, case: Case) -> dict[str, str]:
     page.get_by_role("button", name="Next trajectory").click()
     while len(said) < len(case.plan):
         task_id = task_on_the_desk(page, case)
+        start_of_text = page.get_by_role("heading", level=1).inner_text()[:60]
         assert task_id not in said
         expect(page.locator(".head")).to_contain_text(f"{len(said)} of {len(case.plan)}")
         said[task_id] = reasoning_of(name, task_id)
@@ -285,7 +286,7 @@ def label_everything(page: Page, name: str, case: Case) -> dict[str, str]:
             find_the_draft_after_a_reload(page, case.plan[task_id][1], said[task_id])
         assert [text for text in others if text in page.content()] == []
         page.keyboard.press("Control+Enter")
-        expect(page.locator(".messages")).to_contain_text("Label submitted: ")
+        expect(page.locator(".messages")).to_contain_text(f"Label submitted: {start_of_text}")
     expect(page.locator(".messages")).to_contain_text("Nothing is left for you here at the moment.")
     expect(page.locator(".big")).to_have_text(f"{len(said)} of {len(case.plan)}")
     return said

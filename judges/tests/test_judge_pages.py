@@ -340,7 +340,7 @@ def test_an_evaluator_is_loaded_and_a_judge_uses_its_texts(mira):
     assert response["Location"] == reverse("prompt-set", args=[loaded.digest])
     assert "Rate the picture." in text(mira.get(response["Location"]))
     again = upload(mira, ("evaluator.py", EVALUATOR.encode()))
-    assert "nothing was changed" in text(mira.get(again["Location"]))
+    assert "Nothing was changed" in text(mira.get(again["Location"]))
     judge = made(prompts="loaded/official", parameters={"mode": "upstream"})
     assert defining.prompts_of(judge).texts["verdict.system"].startswith("Decide.")
     assert "in use" in text(mira.get(reverse("prompt-sets")))
