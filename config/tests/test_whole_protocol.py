@@ -275,7 +275,7 @@ def label_everything(page: Page, name: str, case: Case) -> dict[str, str]:
     page.get_by_role("button", name="Next trajectory").click()
     while len(said) < len(case.plan):
         task_id = task_on_the_desk(page, case)
-        start_of_text = page.get_by_role("heading", level=1).inner_text()[:60]
+        text = start_of_task(page)
         assert task_id not in said
         expect(page.locator(".head")).to_contain_text(f"{len(said)} of {len(case.plan)}")
         said[task_id] = reasoning_of(name, task_id)
@@ -286,7 +286,7 @@ def label_everything(page: Page, name: str, case: Case) -> dict[str, str]:
             find_the_draft_after_a_reload(page, case.plan[task_id][1], said[task_id])
         assert [text for text in others if text in page.content()] == []
         page.keyboard.press("Control+Enter")
-        expect(page.locator(".messages")).to_contain_text(f"Label submitted: {start_of_text}")
+        expect(page.locator(".messages")).to_contain_text(f"Label submitted: {text}")
     expect(page.locator(".messages")).to_contain_text("Nothing is left for you here at the moment.")
     expect(page.locator(".big")).to_have_text(f"{len(said)} of {len(case.plan)}")
     return said
@@ -297,6 +297,11 @@ def task_on_the_desk(page: Page, case: Case) -> str:
     expect(page.locator("html")).to_have_class(re.compile("scripted"))
     words = page.get_by_role("heading", level=1).inner_text().split()
     return next(task["task_id"] for task in case.tasks() if task["confirmed_task"].split() == words)
+
+
+def start_of_task(page: Page) -> str:
+    """Messages name a task by the start of its text."""
+    return " ".join(page.get_by_role("heading", level=1).inner_text().split())[:60]
 
 
 def walk_to_the_end(page: Page) -> None:
@@ -388,11 +393,12 @@ def settle_the_dispute(page: Page, case: Case, said: dict[str, dict[str, str]], 
 
 
 def decide(page: Page, task_id: str, verdict: int) -> None:
+    text = start_of_task(page)
     walk_to_the_end(page)
     fill_with_keys(page, verdict, reasoning_of("carol", task_id))
     page.get_by_label("What decides it").select_option(label="A key point of the task")
     page.get_by_role("button", name="Decide").click()
-    expect(page.locator(".messages")).to_contain_text(f"{task_id} is decided.")
+    expect(page.locator(".messages")).to_contain_text(f"Trajectory decided: {text}")
 
 
 def settle_the_spot_check(page: Page, case: Case, said: dict[str, dict[str, str]]) -> tuple[str, int]:
@@ -402,7 +408,7 @@ def settle_the_spot_check(page: Page, case: Case, said: dict[str, dict[str, str]
     expect(waiting(page)).to_have_count(1)
     expect(waiting(page)).to_contain_text("spot check")
     waiting(page).get_by_role("link").click()
-    task_id = page.title().partition(" · ")[0]
+    task_id = task_on_the_desk(page, case)
     labels = [said[name][task_id] for name in ANNOTATORS]
     expect(page.get_by_text("You judge this one blind")).to_be_visible()
     assert [text for text in labels if text in page.content()] == []
