@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,8 +11,7 @@ from django.utils import timezone
 
 from annotation import quality, queue, testing
 from annotation.models import Assignment, Label, Person, Submission
-
-SMALL, LARGE = 200, 1000  # trajectories
+from annotation.tests.memory import LARGE, SMALL, bytes_for_each
 
 
 @pytest.fixture
@@ -45,23 +42,6 @@ def disputed(size: int) -> Submission:
             for number, one in enumerate(held)
         )
     return submission
-
-
-def peak(work: Callable[[], object]) -> int:
-    """The most bytes that Python held at once during ``work``, beyond what it held before."""
-    work()  # what is loaded once is no growth
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        work()
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
-
-
-def bytes_for_each(sizes: list[Submission], work: Callable[[Submission], object]) -> float:
-    small, large = (peak(lambda one=one: work(one)) for one in sizes)  # type: ignore[misc]
-    return (large - small) / (LARGE - SMALL)
 
 
 def test_quality_holds_numbers_of_each_trajectory_and_no_rows(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from annotation import screenshots
 from annotation.models import Attachment, Submission
+from annotation.tests.memory import peak
 from evaluations.evidence.writing import prepare, write
 from evaluations.verifier.contents import digests_of
 from evaluations.verifier.package import opened
@@ -32,17 +31,6 @@ def heavy(store: None, frozen: Submission) -> Submission:
             trajectory=first, kind="network_trace", name=f"{number}.har", sha256=sha256, size=MEGABYTE
         )
     return frozen
-
-
-def peak(work: Callable[[], None]) -> int:
-    """The most bytes that Python held at once during ``work``, beyond what it held before."""
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        work()
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
 
 
 def test_a_bundle_is_sent_written_and_read_in_flat_memory(heavy: Submission, tmp_path: Path) -> None:

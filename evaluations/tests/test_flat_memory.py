@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Person, Submission
+from annotation.tests.memory import LARGE, SMALL, bytes_for_each
 from evaluations import cases, exports_v2
 from evaluations import testing as bulk
-
-SMALL, LARGE = 200, 1000  # trajectories
 
 
 @pytest.fixture
@@ -22,23 +19,6 @@ def sizes(db: Any) -> list[Submission]:
     for size in (SMALL, LARGE):
         bulk.reviewed(agents=1, tasks=size, slug=f"shops-{size}")
     return list(Submission.objects.order_by("pk"))
-
-
-def peak(work: Callable[[], object]) -> int:
-    """The most bytes that Python held at once during ``work``, beyond what it held before."""
-    work()  # what is loaded once is no growth
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        work()
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
-
-
-def bytes_for_each(sizes: list[Submission], work: Callable[[Submission], object]) -> float:
-    small, large = (peak(lambda one=one: work(one)) for one in sizes)  # type: ignore[misc]
-    return (large - small) / (LARGE - SMALL)
 
 
 def test_case_takes_little_more_than_its_own_object(sizes: list[Submission], monkeypatch: pytest.MonkeyPatch) -> None:
