@@ -55,6 +55,7 @@ def test_the_time_is_that_of_the_database(runs_ahead, by):
 @pytest.mark.django_db(transaction=True)
 def test_first_question_after_a_restart_of_the_database_is_answered(monkeypatch):
     monkeypatch.setattr(clock, "_last", None)
+    connection.ensure_connection()
     lost = connection.connection.info.backend_pid
     with closing(connections.create_connection("default")) as other, other.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [lost])
