@@ -1,39 +1,49 @@
-# make run     everything for a first look: environment, database, demo, web server and worker
-# make test    every check and every test
+# make run        everything for a first look: environment, database, demo, web server and worker
+# make check      checks and the tests that need neither a database nor a browser: the fast loop
+# make test       every check and every test
+# make test-long  as `make test`, with all examples of the property tests
 # README.md says the rest.
 
 PORT ?= 8000
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: run test bench demo-data requirements clean
+.PHONY: run check test test-long bench demo-data requirements clean
 .DEFAULT_GOAL := run
 
 run:
 	@config/install.sh run
 	@exec $(PY) -m config.embedded --port $(PORT) --with-parent
 
+check:
+	@config/install.sh test
+	@exec $(PY) -m config.checks --quick
+
 test:
 	@config/install.sh test
 	@exec $(PY) -m config.checks
+
+test-long:
+	@config/install.sh test
+	@exec $(PY) -m config.checks --long
 
 # Measures queries, times and memory, the desk in a browser, coefficients over a million labels, the pages of results,
 # network traces, rows of Multimodal-Mind2Web, evidence bundles, judge runs against a fake endpoint; prints tables.
 bench:
 	@config/install.sh test
 	@$(PY) manage.py bench
-	@$(PY) -m config.desk_bench
-	@$(PY) -m config.statistics_bench
-	@$(PY) -m config.results_bench
-	@$(PY) -m config.har_bench
-	@$(PY) -m config.rows_bench
-	@$(PY) -m config.evidence_bench
-	@exec $(PY) -m config.judge_bench
+	@$(PY) -m bench.desk
+	@$(PY) -m bench.statistics
+	@$(PY) -m bench.results
+	@$(PY) -m bench.har
+	@$(PY) -m bench.rows
+	@$(PY) -m bench.evidence
+	@exec $(PY) -m bench.judge
 
 # Drives the demo shop in Chromium again and rewrites the recordings.
 demo-data:
 	@config/install.sh test
-	@exec $(PY) -m annotation.demo.record
+	@exec $(PY) -m tools.demo.record
 
 COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make requirements"

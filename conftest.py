@@ -18,10 +18,10 @@ from django.test import TransactionTestCase
 from playwright.sync_api import expect
 
 from annotation.models import triggers
+from annotation.tests import shared_rows
+from tools.chromium import ChromiumMissingError, find_chromium
 
-NO_CHROMIUM = "no Chromium found: install one (Debian: apt-get install chromium) or name it in CHROMIUM"
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DATA = Path(tempfile.mkdtemp(prefix="webverdict-test-"))
 # The same for all processes of a run, another one for each run: people test at the same time on one server.
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"pid{os.getpid()}")[:12]
@@ -30,18 +30,17 @@ RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"pid{os.getpid()}")[:12]
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 
 
-def find_chromium() -> str | None:
-    """The program named by CHROMIUM, else the first one on the PATH."""
-    names = [given] if (given := os.environ.get("CHROMIUM")) else CHROMIUM_NAMES
-    return next((found for name in names if (found := shutil.which(name))), None)
-
-
 # How long a browser may take to show something before that is a failure: a busy machine needs more than the usual 5 s.
 expect.set_options(timeout=15_000)
 
 
 def in_ci() -> bool:
     return os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def examples(most: int) -> int:
+    """Return how many examples a property test tries: ``most`` in `make test-long`, elsewhere at most 200."""
+    return most if os.environ.get("LONG_TESTS") else min(most, 200)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -104,10 +103,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("browser") and find_chromium() is None:
+    if not item.get_closest_marker("browser"):
+        return
+    try:
+        find_chromium()
+    except ChromiumMissingError as missing:
         if in_ci():
-            pytest.fail(f"CI must run the browser tests, but {NO_CHROMIUM}", pytrace=False)
-        pytest.skip(NO_CHROMIUM)
+            pytest.fail(f"CI must run the browser tests. {missing}", pytrace=False)
+        pytest.skip(str(missing))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -139,6 +142,26 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
 def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
     """The screen that the desk is designed for."""
     return {**browser_context_args, "viewport": {"width": 1440, "height": 900}, "locale": "en-US"}
+
+
+@pytest.fixture
+def stacked_rows(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> None:
+    """Let the rows that the test shares with others stand before its own savepoint begins."""
+    with django_db_blocker.unblock():
+        shared_rows.STACK.require(shared_rows.find_shared(request))
+
+
+@pytest.fixture
+def _django_db_helper(stacked_rows: None, _django_db_helper: None) -> None:
+    """That of pytest-django, which opens the savepoint, after `stacked_rows`."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def roll_back_shared_rows(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if shared_rows.STACK.layers:
+        with request.getfixturevalue("django_db_blocker").unblock():
+            shared_rows.STACK.require([])
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,10 +7,10 @@ another has said. Who labels a sample of an audited submission again has rules o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from annotation import blinding
@@ -22,6 +22,7 @@ from annotation.models import (
     KeyPoint,
     Label,
     Membership,
+    Person,
     Phrase,
     Report,
     Screenshot,
@@ -39,14 +40,24 @@ READERS = (Role.MAINTAINER, Role.AUDITOR)  # of pages that tell of a whole submi
 # the freeze
 
 
-def role_in(person: Any, submission: Submission) -> Membership.Role | None:
+Row = TypeVar("Row", bound=Model)
+
+
+def _find(rows: QuerySet[Row], refusal: str) -> Row:
+    found = rows.first()
+    if found is None:
+        raise Http404(refusal)
+    return found
+
+
+def role_in(person: Person, submission: Submission) -> Membership.Role | None:
     """The role of a person in a submission, None for outsiders and deactivated members.
 
     Somebody who runs the instance (superuser) and has no role of their own there counts as its maintainer, of what
     came in an evidence bundle as its auditor. Who labels a sample of that again has no part in it meanwhile, nor in
     anything else here that has the same trajectories.
     """
-    membership = _parts_of(person).filter(submission=submission).first()
+    membership = _load_memberships(person).filter(submission=submission).first()
     if membership is None and not person.is_superuser:
         return None
     if _is_shut_to(person, submission, membership):
@@ -56,7 +67,7 @@ def role_in(person: Any, submission: Submission) -> Membership.Role | None:
     return Role.AUDITOR if submission.audited else Role.MAINTAINER
 
 
-def require(person: Any, submission: Submission, *roles: Membership.Role) -> Membership.Role:
+def require(person: Person, submission: Submission, *roles: Membership.Role) -> Membership.Role:
     """The person's role if it is one of ``roles``; Http404 for outsiders, PermissionDenied for other members."""
     role = role_in(person, submission)
     if role is None:
@@ -66,38 +77,37 @@ def require(person: Any, submission: Submission, *roles: Membership.Role) -> Mem
     return role
 
 
-def _parts_of(person: Any) -> QuerySet[Any]:
+def _load_memberships(person: Person) -> QuerySet[Any]:
     """The person's memberships, each with ``blind_somewhere``: whether they label any sample again."""
     return Membership.objects.filter(person=person).annotate(blind_somewhere=Exists(blinding.labelled_again_by(person)))
 
 
-def _is_shut_to(person: Any, submission: Submission, membership: Any) -> bool:
-    """What `labels_again` says, without a query for members (of `_parts_of`) who label no sample at all."""
+def _is_shut_to(person: Person, submission: Submission, membership: Any) -> bool:
+    """What `labels_again` says, without a query for members (of `_load_memberships`) who label no sample at all."""
     return (membership is None or membership.blind_somewhere) and blinding.labels_again(person, submission)
 
 
-def memberships_of(person: Any) -> QuerySet[Any]:
+def memberships_of(person: Person) -> QuerySet[Any]:
     """The person's active parts in reviews that are made here; what they audit is not among them."""
-    own = _parts_of(person).filter(deactivated_at__isnull=True, submission__audited=False)
+    own = _load_memberships(person).filter(deactivated_at__isnull=True, submission__audited=False)
     return own.select_related("submission__agent", "submission__benchmark")
 
 
-def audits_something(person: Any) -> bool:
-    """Whether the person is an auditor of what came in an evidence bundle."""
+def audits_something(person: Person) -> bool:
     return Membership.objects.filter(person=person, role=Role.AUDITOR, deactivated_at__isnull=True).exists()
 
 
-def submissions_maintained_by(person: Any) -> QuerySet[Submission]:
+def submissions_maintained_by(person: Person) -> QuerySet[Submission]:
     """Submissions that the person maintains, newest first; none of which they label a sample again."""
-    return _held_by(person, Role.MAINTAINER, audited=False).select_related("agent", "benchmark")
+    return _filter_by_role(person, Role.MAINTAINER, audited=False).select_related("agent", "benchmark")
 
 
-def submissions_audited_by(person: Any) -> QuerySet[Submission]:
+def submissions_audited_by(person: Person) -> QuerySet[Submission]:
     """What came in evidence bundles and is read by the person as its auditor, newest first; as `role_in` has it."""
-    return _held_by(person, Role.AUDITOR, audited=True)
+    return _filter_by_role(person, Role.AUDITOR, audited=True)
 
 
-def _held_by(person: Any, role: Membership.Role, audited: bool) -> QuerySet[Submission]:
+def _filter_by_role(person: Person, role: Membership.Role, audited: bool) -> QuerySet[Submission]:
     parts = Membership.objects.filter(person=person)
     own = Q(pk__in=parts.filter(role=role, deactivated_at__isnull=True).values("submission"))
     if person.is_superuser:
@@ -105,45 +115,40 @@ def _held_by(person: Any, role: Membership.Role, audited: bool) -> QuerySet[Subm
     return Submission.objects.filter(own).exclude(blinding.shut_to(person))
 
 
-def submission_for(person: Any, pk: int, *roles: Membership.Role) -> Submission:
+def submission_for(person: Person, pk: int, *roles: Membership.Role) -> Submission:
     """A submission for a member with one of ``roles``; one query for members, because every page begins here."""
     # submission__id, since a number that no column holds must be unknown and not an error (500).
     membership = memberships_of(person).filter(submission__id=pk, role__in=roles).first()
     if membership is not None and not _is_shut_to(person, membership.submission, membership):
         found: Submission = membership.submission
         return found
-    submission = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
-    if submission is None:
-        raise Http404("No such submission.")
+    submission = _find(Submission.objects.select_related("agent", "benchmark").filter(pk=pk), "No such submission.")
     require(person, submission, *roles)
     return submission
 
 
-def may_create_submissions(person: Any) -> bool:
+def may_create_submissions(person: Person) -> bool:
     return bool(person.is_active and (person.is_staff or person.is_superuser))
 
 
-def require_creator(person: Any) -> None:
+def require_creator(person: Person) -> None:
     if not may_create_submissions(person):
         raise PermissionDenied("Only maintainers of the instance may upload submissions.")
 
 
-def require_superuser(person: Any) -> None:
+def require_superuser(person: Person) -> None:
     """Raise Http404 for everybody but the operators of the instance."""
     if not (person.is_active and person.is_superuser):
         raise Http404("No such page.")
 
 
-def upload_for(person: Any, pk: Any) -> Upload:
+def upload_for(person: Person, pk: Any) -> Upload:
     """An upload with its report, for the person who uploaded it and for superusers."""
     uploads = Upload.objects.select_related("benchmark", "submission")
-    found = uploads.filter(pk=pk).filter(Q() if person.is_superuser else Q(uploaded_by=person)).first()
-    if found is None:
-        raise Http404("No such upload.")
-    return found
+    return _find(uploads.filter(pk=pk).filter(Q() if person.is_superuser else Q(uploaded_by=person)), "No such upload.")
 
 
-def trajectory_for(person: Any, pk: int, *roles: Membership.Role) -> Trajectory:
+def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajectory:
     """A trajectory for a member with one of ``roles``.
 
     An annotator sees only trajectories that they hold, have labelled, have a draft of or have worked on (a hold that
@@ -166,12 +171,11 @@ def trajectory_for(person: Any, pk: int, *roles: Membership.Role) -> Trajectory:
     return found
 
 
-def own_labels(person: Any, trajectory: Trajectory) -> QuerySet[Label]:
-    """All revisions of the person's own label of a trajectory."""
+def own_labels(person: Person, trajectory: Trajectory) -> QuerySet[Label]:
     return Label.objects.filter(assignment__trajectory=trajectory, assignment__annotator=person)
 
 
-def may_see_labels(person: Any, trajectory: Trajectory) -> bool:
+def may_see_labels(person: Person, trajectory: Trajectory) -> bool:
     """Whether the person may see all labels of a trajectory.
 
     Adjudicators once they have opened a dispute (no label changes from then on), and after the blind judgement of a
@@ -194,14 +198,13 @@ def judged_blind(trajectory: Trajectory) -> bool:
     return state_of(trajectory) is not State.DISPUTE
 
 
-def labels_for(person: Any, trajectory: Trajectory) -> QuerySet[Label]:
-    """The labels of a trajectory that the person may see, with all revisions."""
+def labels_for(person: Person, trajectory: Trajectory) -> QuerySet[Label]:
     if not may_see_labels(person, trajectory):
         return own_labels(person, trajectory)
     return Label.objects.filter(assignment__trajectory=trajectory)
 
 
-def practice_for(person: Any, pk: int) -> Submission:
+def practice_for(person: Person, pk: int) -> Submission:
     """A submission that has a practice set, for its annotators."""
     found = submission_for(person, pk, Role.ANNOTATOR)
     if found.practice_set_id is None:
@@ -209,16 +212,14 @@ def practice_for(person: Any, pk: int) -> Submission:
     return found
 
 
-def practice_trajectory_for(person: Any, pk: int, trajectory_pk: int) -> tuple[Submission, Trajectory]:
+def practice_trajectory_for(person: Person, pk: int, trajectory_pk: int) -> tuple[Submission, Trajectory]:
     """A submission with its practice set and an item of that set, for the submission's annotators.
 
     An item has a known answer; whatever else the practice submission holds stays unknown to them.
     """
     submission = practice_for(person, pk)
-    item = _practice_items().filter(pk=trajectory_pk, submission=submission.practice_set_id).first()
-    if item is None:
-        raise Http404("No such trajectory in the practice set.")
-    return submission, item
+    items = _practice_items().filter(pk=trajectory_pk, submission=submission.practice_set_id)
+    return submission, _find(items, "No such trajectory in the practice set.")
 
 
 def _practice_items() -> QuerySet[Trajectory]:
@@ -226,7 +227,7 @@ def _practice_items() -> QuerySet[Trajectory]:
     return items.select_related("submission__agent", "submission__benchmark", "task")
 
 
-def visible_trajectory_for(person: Any, pk: int) -> Trajectory:
+def visible_trajectory_for(person: Person, pk: int) -> Trajectory:
     """A trajectory whose steps, pictures and files the person may look at: as a member, or to practise on it.
 
     For what the agent did and nothing else; what people said, known answers included, has ways of its own.
@@ -241,7 +242,7 @@ def visible_trajectory_for(person: Any, pk: int) -> Trajectory:
         return item
 
 
-def screenshot_for(person: Any, trajectory_pk: int, step: int) -> Screenshot:
+def screenshot_for(person: Person, trajectory_pk: int, step: int) -> Screenshot:
     trajectory = visible_trajectory_for(person, trajectory_pk)
     found = Step.objects.select_related("screenshot").filter(trajectory=trajectory, index=step).first()
     if found is None or found.screenshot is None:
@@ -249,7 +250,7 @@ def screenshot_for(person: Any, trajectory_pk: int, step: int) -> Screenshot:
     return found.screenshot
 
 
-def page_picture_for(person: Any, trajectory_pk: int, attachment_pk: int) -> Screenshot:
+def page_picture_for(person: Person, trajectory_pk: int, attachment_pk: int) -> Screenshot:
     """The picture of a page that was kept for an answer; the same people may see it who may see the answer."""
     file = attachment_for(person, trajectory_pk, attachment_pk)
     kept = file.kind == AttachmentKind.CACHED_PAGE
@@ -259,7 +260,7 @@ def page_picture_for(person: Any, trajectory_pk: int, attachment_pk: int) -> Scr
     return found
 
 
-def screenshots_for(person: Any, trajectory_pk: int, first: int, count: int) -> list[Screenshot | None]:
+def screenshots_for(person: Person, trajectory_pk: int, first: int, count: int) -> list[Screenshot | None]:
     """The screenshots of ``count`` steps from ``first``, None where one has none; fewer at the trajectory's end."""
     trajectory = visible_trajectory_for(person, trajectory_pk)
     steps = trajectory.steps.filter(index__gte=first, index__lt=first + count).select_related("screenshot")
@@ -269,7 +270,7 @@ def screenshots_for(person: Any, trajectory_pk: int, first: int, count: int) -> 
     return shown
 
 
-def may_edit_catalogue(person: Any, benchmark: Benchmark) -> bool:
+def may_edit_catalogue(person: Person, benchmark: Benchmark) -> bool:
     """Whether the person may change a benchmark's tasks and key points: its maintainers, and those of the instance.
 
     Nobody may of one that came in an evidence bundle.
@@ -279,12 +280,11 @@ def may_edit_catalogue(person: Any, benchmark: Benchmark) -> bool:
     return may_create_submissions(person) or submissions_maintained_by(person).filter(benchmark=benchmark).exists()
 
 
-def annotates(person: Any, benchmark: Benchmark) -> bool:
-    """Whether the person annotates a submission of the benchmark that is not frozen: they work blind there."""
+def annotates(person: Person, benchmark: Benchmark) -> bool:
     return reviews(person, benchmark, Role.ANNOTATOR)
 
 
-def reviews(person: Any, benchmark: Benchmark, role: Membership.Role) -> bool:
+def reviews(person: Person, benchmark: Benchmark, role: Membership.Role) -> bool:
     """Whether the person has, or had, this role in a submission of the benchmark that is not frozen.
 
     Had counts, since a deactivated member may be let in again and must not have looked in the meantime.
@@ -293,44 +293,42 @@ def reviews(person: Any, benchmark: Benchmark, role: Membership.Role) -> bool:
     return Membership.objects.filter(open_ones, person=person, role=role).exists()
 
 
-def benchmark_for(person: Any, slug: str) -> Benchmark:
+def benchmark_for(person: Person, slug: str) -> Benchmark:
     found = Benchmark.objects.filter(slug=slug).first()
     if found is None or not may_edit_catalogue(person, found):
         raise Http404("No such benchmark.")
     return found
 
 
-def task_for(person: Any, pk: int) -> Task:
+def task_for(person: Person, pk: int) -> Task:
     found = Task.objects.select_related("benchmark").filter(pk=pk).first()
     if found is None or not may_edit_catalogue(person, found.benchmark):
         raise Http404("No such task.")
     return found
 
 
-def key_point_for(person: Any, pk: int) -> KeyPoint:
+def key_point_for(person: Person, pk: int) -> KeyPoint:
     found = KeyPoint.objects.select_related("task__benchmark").filter(pk=pk).first()
     if found is None or not may_edit_catalogue(person, found.task.benchmark):
         raise Http404("No such key point.")
     return found
 
 
-def attachment_for(person: Any, trajectory_pk: int, pk: int) -> Attachment:
+def attachment_for(person: Person, trajectory_pk: int, pk: int) -> Attachment:
     trajectory = visible_trajectory_for(person, trajectory_pk)
-    found = trajectory.attachments.filter(pk=pk).first()
-    if found is None:
-        raise Http404("No such attachment.")
+    found = _find(trajectory.attachments.filter(pk=pk), "No such attachment.")
     if found.withheld:
         raise Http404("The evidence bundle has only the digest of this file.")
     return found
 
 
-def require_maintainer(person: Any) -> None:
+def require_maintainer(person: Person) -> None:
     """Refuse people who maintain nothing; for what belongs to no single submission."""
     if not may_create_submissions(person) and not submissions_maintained_by(person).exists():
         raise PermissionDenied("This is for maintainers.")
 
 
-def benchmarks_for(person: Any) -> QuerySet[Benchmark]:
+def benchmarks_for(person: Person) -> QuerySet[Benchmark]:
     """The benchmarks whose catalogue the person may read and edit; see `may_edit_catalogue`."""
     editable = Benchmark.objects.filter(bundled_as="")
     if may_create_submissions(person):
@@ -338,65 +336,55 @@ def benchmarks_for(person: Any) -> QuerySet[Benchmark]:
     return editable.filter(submissions__in=submissions_maintained_by(person)).distinct()
 
 
-def may_see_all_labels(person: Any, submission: Submission) -> bool:
+def may_see_all_labels(person: Person, submission: Submission) -> bool:
     """Whether the person may see every label of a submission: its maintainers, once it is frozen, and its auditors."""
     role = role_in(person, submission)
     return role is Role.AUDITOR or (role is Role.MAINTAINER and submission.frozen_at is not None)
 
 
-def labels_of(person: Any, submission: Submission) -> QuerySet[Label]:
+def labels_of(person: Person, submission: Submission) -> QuerySet[Label]:
     """All revisions of all labels of a submission for who may see them; nothing for anybody else."""
     if not may_see_all_labels(person, submission):
         return Label.objects.none()
     return Label.objects.filter(assignment__trajectory__submission=submission)
 
 
-def adjudications_of(person: Any, submission: Submission) -> QuerySet[Adjudication]:
+def adjudications_of(person: Person, submission: Submission) -> QuerySet[Adjudication]:
     """All decided adjudications of a submission for who may see them; nothing for anybody else."""
     if not may_see_all_labels(person, submission):
         return Adjudication.objects.none()
     return Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
 
 
-def labels_by(person: Any) -> QuerySet[Label]:
-    """All revisions of the person's own labels, everywhere."""
+def labels_by(person: Person) -> QuerySet[Label]:
     return Label.objects.filter(assignment__annotator=person)
 
 
-def tokens_of(person: Any) -> QuerySet[ApiToken]:
+def tokens_of(person: Person) -> QuerySet[ApiToken]:
     return ApiToken.objects.filter(person=person)
 
 
-def token_for(person: Any, pk: int) -> ApiToken:
-    found = tokens_of(person).filter(pk=pk).first()
-    if found is None:
-        raise Http404("No such token.")
-    return found
+def token_for(person: Person, pk: int) -> ApiToken:
+    return _find(tokens_of(person).filter(pk=pk), "No such token.")
 
 
-def phrases_of(person: Any) -> QuerySet[Phrase]:
-    """The person's own phrases; nobody reads those of another."""
+def phrases_of(person: Person) -> QuerySet[Phrase]:
     return Phrase.objects.filter(person=person)
 
 
-def phrase_for(person: Any, pk: int) -> Phrase:
-    found = phrases_of(person).filter(pk=pk).first()
-    if found is None:
-        raise Http404("No such phrase.")
-    return found
+def phrase_for(person: Person, pk: int) -> Phrase:
+    return _find(phrases_of(person).filter(pk=pk), "No such phrase.")
 
 
-def reports_of(person: Any, submission: Submission) -> QuerySet[Report]:
+def reports_of(person: Person, submission: Submission) -> QuerySet[Report]:
     """All reports about a submission, for its maintainers and auditors; nothing for anybody else."""
     if role_in(person, submission) not in READERS:
         return Report.objects.none()
     return Report.objects.filter(trajectory__submission=submission)
 
 
-def report_for(person: Any, pk: int) -> Report:
+def report_for(person: Person, pk: int) -> Report:
     """A report, for the maintainers of its submission."""
-    found = Report.objects.select_related("trajectory__submission__agent").filter(pk=pk).first()
-    if found is None:
-        raise Http404("No such report.")
+    found = _find(Report.objects.select_related("trajectory__submission__agent").filter(pk=pk), "No such report.")
     require(person, found.trajectory.submission, Role.MAINTAINER)
     return found

@@ -1,7 +1,7 @@
-"""Files that arrive through the page or the API: kept, written down, read by one worker at a time, and finished once.
+"""Process files uploaded through the page or the API: each is read by one worker at a time, and finished once.
 
-The row is the truth. Whoever takes it has the number of a try, and changes nothing any more once another has it. What
-reading a file means is said by who calls: packages in `annotation.jobs`, and what upper floors take.
+The row decides, not the message queue: a worker that takes it gets the number of its try, and can change nothing once
+another worker has taken it. The callers read the files: packages in `annotation.jobs`, bundles in `evaluations`.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ from annotation.models.arrivals import Arrival
 
 logger = logging.getLogger(__name__)
 
-SILENT = timedelta(minutes=2)  # a worker that has not reported for so long is lost
-BEAT = 20.0  # seconds between two reports while nothing else is told
-OFTEN = 0.5  # seconds between two times that progress is written down
-ON_ITS_WAY = timedelta(minutes=1)  # as long a message may take
+HEARTBEAT_TIMEOUT = timedelta(minutes=2)  # a worker without a heartbeat for so long is lost
+HEARTBEAT = 20.0  # seconds
+PROGRESS_INTERVAL = 0.5  # seconds
+MESSAGE_DELAY = timedelta(minutes=1)  # a message may take so long
 MOST_TRIES = 5
-ABANDONED = timedelta(days=1)  # a file without its row is no longer on its way then
-FAILED = "It failed on our side, and nothing of it was kept."
+ORPHAN_AGE = timedelta(days=1)  # a file of this age will not get a row any more
+SERVER_ERROR = "Server error. Nothing was saved. Try again."
 OPEN = Q(finished_at__isnull=True)
 
 Arrived = TypeVar("Arrived", bound=Arrival)
 
 
-class Lost(Exception):
-    """The arrival was cancelled meanwhile, or another worker has it."""
+class ArrivalLost(Exception):
+    """The upload was cancelled, or another worker has taken it."""
 
 
-class Ended(Exception):
-    """What arrived was not read, and will not be; ``code`` says it for programs, the message for people."""
+class ArrivalFailed(Exception):
+    """The file could not be read and will not be read again; ``code`` is stable, the message is for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-# --- taking in -------------------------------------------------------------------------------------------------------
+# --- receiving ------------------------------------------------------------------------------------------------------
 
 
 def receive(arrival: Arrival, file: Any, send: Callable[[str], Any]) -> None:
-    """Store the file under a name of our own, save the row, and ``send`` its key to a worker once it is there.
+    """Store the file under a generated name, save the row, and ``send`` its key to a worker after the commit.
 
-    Raises ingest.ImportStopped when the store is full or gone; then there is no row either.
-    With the broker away the row waits until it is queued again; see `waiting`.
+    Raises ingest.ImportStopped, without a row, if the store is full or not available. If the broker is not available,
+    the row waits until it is queued again; see `find_waiting`.
     """
     arrival.file_name = file.name[:255]
     try:
         arrival.stored_as = default_storage.save(f"{arrival.folder}/{arrival.pk}{arrival.suffix}", file)
     except screenshots.STORE_ERRORS as error:
-        raise ingest.stopped(error, f"The {arrival.thing} could not be stored") from error
+        raise ingest.ImportStopped.from_error(error, f"The {arrival.thing} could not be stored") from error
     try:
         with transaction.atomic():
             arrival.heartbeat_at = clock.now()
@@ -78,27 +78,27 @@ def receive(arrival: Arrival, file: Any, send: Callable[[str], Any]) -> None:
 # --- taking ----------------------------------------------------------------------------------------------------------
 
 
-def waiting(model: type[Arrival]) -> list[str]:
-    """What has no message or has lost its worker."""
+def find_waiting(model: type[Arrival]) -> list[str]:
+    """Return the keys of rows whose message or worker was lost."""
     now = clock.now()
-    sent_at_latest = now - ON_ITS_WAY
+    sent_at_latest = now - MESSAGE_DELAY
     late = Q(heartbeat_at__lt=sent_at_latest) | Q(heartbeat_at__isnull=True, created_at__lt=sent_at_latest)
     unsent = Q(started_at__isnull=True) & late
-    found = model._default_manager.filter(OPEN, unsent | _silent(now))
+    found = model._default_manager.filter(OPEN, unsent | _without_worker(now))
     return [str(pk) for pk in found.order_by("created_at").values_list("pk", flat=True)]
 
 
-def take(model: type[Arrived], pk: str) -> Arrived | None:
-    """The row, for exactly one of those who ask; None while another worker is at it, and when it is finished."""
+def claim(model: type[Arrived], pk: str) -> Arrived | None:
+    """Return the row to exactly one caller; None while another worker has it, and once it is finished."""
     now = clock.now()
-    free = model._default_manager.filter(OPEN, Q(started_at__isnull=True) | _silent(now), pk=pk)
+    free = model._default_manager.filter(OPEN, Q(started_at__isnull=True) | _without_worker(now), pk=pk)
     if not free.update(started_at=now, heartbeat_at=now, tries=F("tries") + 1):
         return None
     return model._default_manager.filter(pk=pk).first()
 
 
 def cancel(arrival: Arrival) -> bool:
-    """Delete the row with its file; whoever reads it gets Lost. False where it was finished since it was fetched."""
+    """Delete row and file, and return True; return False if it was finished since it was fetched."""
     rows = type(arrival)._default_manager.filter(pk=arrival.pk)
     deleted, _ = rows.filter(finished_at=arrival.finished_at).delete()
     if not deleted and rows.exists():
@@ -107,11 +107,11 @@ def cancel(arrival: Arrival) -> bool:
     return True
 
 
-def _silent(now: datetime) -> Q:
-    return Q(started_at__isnull=False, heartbeat_at__lt=now - SILENT)
+def _without_worker(now: datetime) -> Q:
+    return Q(started_at__isnull=False, heartbeat_at__lt=now - HEARTBEAT_TIMEOUT)
 
 
-def _mine(arrival: Arrival) -> QuerySet[Arrival]:
+def _own_rows(arrival: Arrival) -> QuerySet[Arrival]:
     return type(arrival)._default_manager.filter(OPEN, pk=arrival.pk, tries=arrival.tries)
 
 
@@ -119,45 +119,47 @@ def _mine(arrival: Arrival) -> QuerySet[Arrival]:
 
 
 @contextmanager
-def working(arrival: Arrival) -> Iterator[None]:
-    """Around reading what `take` gave: reports that its worker lives, and raises Ended for what cannot be read.
+def supervise(arrival: Arrival) -> Iterator[None]:
+    """Send heartbeats while a row of `claim` is read; raise ArrivalFailed for every failure that a retry cannot cure.
 
-    Raises OperationalError and InterfaceError when the database was away: then the row waits to be taken again.
+    Raises OperationalError and InterfaceError if the database is not available: the row waits to be taken again.
     """
     if arrival.tries > MOST_TRIES:
-        raise Ended("import_given_up", _died(arrival))
+        raise ArrivalFailed("import_given_up", _describe_lost_workers(arrival))
     try:
-        with _beating(arrival):
+        with _send_heartbeats(arrival):
             yield
     except (ingest.ImportStopped, *screenshots.STORE_ERRORS) as failure:
-        kept = f"The {arrival.thing} was not read, and nothing of it was kept"
-        stopped = failure if isinstance(failure, ingest.ImportStopped) else ingest.stopped(failure, kept)
-        raise Ended("import_stopped", f"{stopped} Upload the {arrival.thing} again.") from failure
-    except (Lost, Ended, OperationalError, InterfaceError):
+        what = f"The {arrival.thing} was not read"
+        stopped = (
+            failure if isinstance(failure, ingest.ImportStopped) else ingest.ImportStopped.from_error(failure, what)
+        )
+        raise ArrivalFailed("import_stopped", f"{stopped} Upload the {arrival.thing} again.") from failure
+    except (ArrivalLost, ArrivalFailed, OperationalError, InterfaceError):
         raise
     except Exception as error:
-        # Our own mistake: it is in the log, and it ends instead of failing again every few minutes.
+        # A bug: it is logged once instead of failing again every few minutes.
         logger.exception("Reading the %s %s failed", arrival.thing, arrival.pk)
-        raise Ended("import_failed", FAILED) from error
+        raise ArrivalFailed("import_failed", SERVER_ERROR) from error
 
 
-def _died(arrival: Arrival) -> str:
+def _describe_lost_workers(arrival: Arrival) -> str:
     return (
-        f"It was begun {MOST_TRIES} times, and each time its worker fell silent: it may need more memory than the "
-        f"worker has. Use the command {arrival.command}, or ask who runs this instance."
+        f"{MOST_TRIES} workers started to read it and stopped without a message. It may need more memory than a worker "
+        f"has. Use the command {arrival.command}, or ask the operator of this server."
     )
 
 
 def finish(arrival: Arrival, **outcome: Any) -> None:
-    """Write down what came of it, in the caller's transaction if there is one; raises Lost when it is not theirs."""
-    if not _mine(arrival).update(finished_at=clock.now(), **outcome):
-        raise Lost
+    """Save the outcome, in the transaction of the caller if there is one. Raises ArrivalLost."""
+    if not _own_rows(arrival).update(finished_at=clock.now(), **outcome):
+        raise ArrivalLost
 
 
 @contextmanager
-def as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
-    """What arrived, as a file of this machine with that suffix: the store's own where it is one, or else a copy."""
-    path = _own_file(arrival.stored_as)
+def open_as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
+    """Yield a local path with that suffix: of the stored file if it is one, or else of a temporary copy."""
+    path = _find_local_file(arrival.stored_as)
     if path is not None and path.suffix == suffix:
         yield path
         return
@@ -168,7 +170,7 @@ def as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
         yield copy
 
 
-def _own_file(name: str) -> Path | None:
+def _find_local_file(name: str) -> Path | None:
     try:
         path = Path(default_storage.path(name))
     except NotImplementedError:
@@ -176,31 +178,31 @@ def _own_file(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def progress(arrival: Arrival) -> Callable[[int, int], None]:
-    """Writes down how far it is, a few times a second at most; raises Lost when it is somebody else's."""
-    said, last = -OFTEN, (-1, -1)
+def make_progress_saver(arrival: Arrival) -> Callable[[int, int], None]:
+    """Return a function that saves the progress now and then; it raises ArrivalLost if another worker has the row."""
+    saved_at, last = -PROGRESS_INTERVAL, (-1, -1)
 
-    def tell(done: int, total: int) -> None:
-        nonlocal said, last
+    def save(done: int, total: int) -> None:
+        nonlocal saved_at, last
         now = monotonic()
-        if now - said < OFTEN and (done < total or (done, total) == last):
+        if now - saved_at < PROGRESS_INTERVAL and (done < total or (done, total) == last):
             return
-        said, last = now, (done, total)
-        if not _mine(arrival).update(done=done, total=total, heartbeat_at=clock.now()):
-            raise Lost
+        saved_at, last = now, (done, total)
+        if not _own_rows(arrival).update(done=done, total=total, heartbeat_at=clock.now()):
+            raise ArrivalLost
 
-    return tell
+    return save
 
 
 @contextmanager
-def _beating(arrival: Arrival) -> Iterator[None]:
-    """Reports that the worker lives: some works take longer than a silence without any progress to tell."""
+def _send_heartbeats(arrival: Arrival) -> Iterator[None]:
+    # Some steps take longer than HEARTBEAT_TIMEOUT without any progress to report.
     ended = threading.Event()
 
     def beat() -> None:
-        while not ended.wait(BEAT):
-            with suppress(Error):  # what is really wrong with the database is noticed by who works
-                _mine(arrival).update(heartbeat_at=clock.now())
+        while not ended.wait(HEARTBEAT):
+            with suppress(Error):  # the thread that reads the file raises it
+                _own_rows(arrival).update(heartbeat_at=clock.now())
             connection.close()
 
     thread = threading.Thread(target=beat, name=f"{arrival.thing}-heartbeat", daemon=True)
@@ -216,15 +218,15 @@ def _beating(arrival: Arrival) -> Iterator[None]:
 
 
 def delete_file(name: str) -> None:
-    """A file that cannot be deleted now costs room for a day: `forget_files` comes back to it."""
+    # A file that cannot be deleted now is deleted by `delete_unneeded_files` a day later.
     try:
         default_storage.delete(name)
     except screenshots.STORE_ERRORS as error:
         logger.warning("The file %s could not be deleted: %s", name, error)
 
 
-def forget_files(model: type[Arrival]) -> None:
-    """Delete files of the model's folder that belong to nothing that waits."""
+def delete_unneeded_files(model: type[Arrival]) -> None:
+    """Delete the files in the folder of the model that no open row needs."""
     now = clock.now()
     try:
         present = default_storage.listdir(model.folder)[1]
@@ -233,5 +235,5 @@ def forget_files(model: type[Arrival]) -> None:
     needed = set(model._default_manager.filter(OPEN).values_list("stored_as", flat=True))
     for name in (f"{model.folder}/{each}" for each in present):
         # A file is stored before its row is there, so a fresh one may be on its way.
-        if name not in needed and screenshots.stored_at(name) < now - ABANDONED:
+        if name not in needed and screenshots.stored_at(name) < now - ORPHAN_AGE:
             delete_file(name)

@@ -7,12 +7,11 @@ other right; see `annotation.access`.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotation.models import Event, Membership, Step, Submission, Trajectory
+from annotation.models import Event, Membership, Person, Step, Submission, Trajectory
 
 Role = Membership.Role
 
@@ -22,31 +21,31 @@ def same_review(submission: Submission) -> QuerySet[Submission]:
 
     Their chains of events begin with the same event.
     """
-    return Submission.objects.filter(_same_chain(Submission.objects.filter(pk=submission.pk)))
+    return Submission.objects.filter(_match_chain(Submission.objects.filter(pk=submission.pk)))
 
 
 def alike(submission: Submission) -> QuerySet[Submission]:
     """The same, and everything with one of its trajectories: its samples, and what was uploaded a second time."""
-    return Submission.objects.filter(_alike(Submission.objects.filter(pk=submission.pk)))
+    return Submission.objects.filter(_match_alike(Submission.objects.filter(pk=submission.pk)))
 
 
-def _same_chain(submissions: QuerySet[Submission]) -> Q:
+def _match_chain(submissions: QuerySet[Submission]) -> Q:
     first = Event.objects.filter(submission__in=submissions.values("pk"), sequence=0).values("hash")
     same = Event.objects.filter(submission__isnull=False, sequence=0, hash__in=first).values("submission")
     return Q(pk__in=submissions.values("pk")) | Q(pk__in=same)
 
 
-def _alike(submissions: QuerySet[Submission]) -> Q:
+def _match_alike(submissions: QuerySet[Submission]) -> Q:
     # Without a step nothing was done: two agents that broke off at once have the same trajectory, and no labels that
     # would tell anything of each other.
     rows = Trajectory.objects.filter(
         Exists(Step.objects.filter(trajectory=OuterRef("pk"))), submission__in=submissions.values("pk")
     )
     same = Trajectory.objects.filter(digest__in=rows.values("digest")).values("submission")
-    return _same_chain(submissions) | Q(pk__in=same)
+    return _match_chain(submissions) | Q(pk__in=same)
 
 
-def labelled_again_by(person: Any) -> QuerySet[Submission]:
+def labelled_again_by(person: Person) -> QuerySet[Submission]:
     """The open samples in which the person labels or decides, or did: they might be let in again."""
     blind = Membership.objects.filter(person=person, role__in=(Role.ANNOTATOR, Role.ADJUDICATOR))
     return Submission.objects.filter(
@@ -54,15 +53,14 @@ def labelled_again_by(person: Any) -> QuerySet[Submission]:
     ).order_by()
 
 
-def shut_to(person: Any) -> Q:
-    """Submissions of which the person may know nothing: see `labels_again`."""
+def shut_to(person: Person) -> Q:
     samples = labelled_again_by(person)
     audited = Submission.objects.filter(pk__in=samples.values("sample_of")).order_by()
     # First whether there is any sample, since that costs nothing and is answered with no for nearly everybody.
-    return Q(Exists(samples)) & _alike(audited) & ~Q(pk__in=samples.values("pk"))
+    return Q(Exists(samples)) & _match_alike(audited) & ~Q(pk__in=samples.values("pk"))
 
 
-def labels_again(person: Any, submission: Submission) -> bool:
+def labels_again(person: Person, submission: Submission) -> bool:
     """Whether the person has, or had, to label or decide in an open sample of the same review or trajectories.
 
     What was said in the submission is then nothing for them, by whatever other right they might see it. Of the sample
@@ -89,7 +87,7 @@ class _Drawn(Exception):
     """A sample was drawn between the two locks."""
 
 
-def had_a_part(person: Any, submission: Submission) -> bool:
+def had_a_part(person: Person, submission: Submission) -> bool:
     """Whether the person has, or had, any part in the review, or could read it: they label no sample of it.
 
     That is the same for everything with the same trajectories, but for the sample of this submission.

@@ -13,12 +13,12 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from annotation.formats import mind2web_rows, scratch
+from annotation.formats import registry, scratch
 from annotation.formats.documents import FormatError
 from annotation.formats.labels_csv import read_labels
 from annotation.formats.printable import file_name, printable
 from annotation.formats.tasks import nearest, read_tasks
-from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Task
+from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Person, Task
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
 
 LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
@@ -54,16 +54,23 @@ def import_task_list(source: BinaryIO, name: str, *, benchmark_slug: str, benchm
     return report
 
 
-def import_task_rows(path: Path, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
-    """Load the tasks of rows of Multimodal-Mind2Web, one row after the other; all or nothing, as a task list.
+def import_task_path(path: Path, name: str = "", *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
+    """Load the tasks of a task list, or of files that state their tasks, all or nothing; messages name it ``name``.
 
-    Rows that tell no task are warned of: the import of the rows themselves refuses them, each with its reason.
+    Raises OSError.
     """
+    read = registry.find_task_reader(path)
+    if read is None:
+        with path.open("rb") as source:
+            return import_task_list(
+                source, name or path.name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name
+            )
     report = ImportReport()
+    # Only warnings: the import of the trajectories rejects the same faults.
     warnings: list[Problem] = []
     with transaction.atomic():
         try:
-            _write_tasks(mind2web_rows.read_tasks(path, warnings), benchmark_slug, benchmark_name, report)
+            _write_tasks(read(path, warnings), benchmark_slug, benchmark_name, report)
         except FormatError as error:
             transaction.set_rollback(True)
             report = ImportReport()
@@ -73,15 +80,12 @@ def import_task_rows(path: Path, *, benchmark_slug: str, benchmark_name: str = "
 
 
 def import_task_file(file: Any, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
-    """Load an uploaded file of tasks: a task list, or rows of Multimodal-Mind2Web; neither is read whole."""
+    """Load an uploaded file as `import_task_path`, without reading it into memory."""
     with scratch.folder("tasks") as folder:
-        kept = folder / file_name(file.name, printable(Path(file.name).suffix, 12))
-        with kept.open("wb") as stream:
+        copy = folder / file_name(file.name, printable(Path(file.name).suffix, 12))
+        with copy.open("wb") as stream:
             stream.writelines(file.chunks())
-        if mind2web_rows.is_rows(kept):
-            return import_task_rows(kept, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
-        with kept.open("rb") as stream:
-            return import_task_list(stream, file.name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
+        return import_task_path(copy, file.name, benchmark_slug=benchmark_slug, benchmark_name=benchmark_name)
 
 
 def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_name: str, report: ImportReport) -> None:
@@ -119,7 +123,6 @@ def _write_batch(benchmark: Benchmark, batch: list[TaskRecord], begun: datetime,
 
 
 def _complete_key_points(records: list[TaskRecord], latest: dict[str, Task], begun: datetime) -> None:
-    """Add the missing key points of the latest task versions."""
     stated = KeyPoint.objects.filter(task__in=[latest[record.task_id] for record in records])
     current = stated.filter(accepted_at__isnull=False, retired_at__isnull=True).values_list("task", "text")
     present = set(current)
@@ -129,7 +132,7 @@ def _complete_key_points(records: list[TaskRecord], latest: dict[str, Task], beg
             _add_key_points(task, record.key_points, begun)
 
 
-def _fields(record: TaskRecord) -> dict[str, Any]:
+def _build_fields(record: TaskRecord) -> dict[str, Any]:
     return {
         "text": record.text,
         "website": record.website,
@@ -139,7 +142,7 @@ def _fields(record: TaskRecord) -> dict[str, Any]:
 
 
 def _is_unchanged(latest: Task | None, record: TaskRecord) -> bool:
-    return latest is not None and all(getattr(latest, name) == value for name, value in _fields(record).items())
+    return latest is not None and all(getattr(latest, name) == value for name, value in _build_fields(record).items())
 
 
 def _next_version(benchmark: Benchmark, record: TaskRecord, latest: dict[str, Task], report: ImportReport) -> Task:
@@ -147,7 +150,7 @@ def _next_version(benchmark: Benchmark, record: TaskRecord, latest: dict[str, Ta
     if version > 1:
         message = f"The task has changed and became version {version}; earlier labels keep the old text."
         report.warn(record.task_id, Problem("task_changed", message))
-    return Task(benchmark=benchmark, external_id=record.task_id, version=version, **_fields(record))
+    return Task(benchmark=benchmark, external_id=record.task_id, version=version, **_build_fields(record))
 
 
 def _key_point_texts(texts: Iterable[str]) -> list[str]:
@@ -178,7 +181,7 @@ def _add_key_points(task: Task, texts: tuple[str, ...] | list[str], now: datetim
     )
 
 
-def propose_key_point(task: Task, text: str, person: Any) -> KeyPoint | None:
+def propose_key_point(task: Task, text: str, person: Person) -> KeyPoint | None:
     """Suggest a requirement to the maintainer; None when the task has it, or this person has proposed it already.
 
     What others have proposed plays no part: the person would notice that their own proposal is not there.
@@ -238,7 +241,7 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
         (label.task.external_id, label.agent_id, label.annotator): label
         for label in ImportedLabel.objects.filter(benchmark=benchmark).select_related("task")
     }
-    hints = _hints(records, tasks)
+    hints = _find_unknown(records, tasks)
     fresh: list[ImportedLabel] = []
     for record in records:
         task, agent = tasks.get(record.task_id), agents[record.agent]
@@ -255,7 +258,7 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
     report.rows = len(records)
 
 
-def _hints(records: list[ImportedLabelRecord], tasks: dict[str, Task]) -> dict[str, str]:
+def _find_unknown(records: list[ImportedLabelRecord], tasks: dict[str, Task]) -> dict[str, str]:
     """The task ids that are not known, each with what to say about it."""
     unknown = dict.fromkeys(record.task_id for record in records if record.task_id not in tasks)
     hints = dict.fromkeys(unknown, "import the benchmark's tasks first")

@@ -31,7 +31,7 @@ class Look:
     waiting: int = 0
 
 
-def look(submission: Submission, shown: Sequence[Event]) -> Look:
+def check_shown(submission: Submission, shown: Sequence[Event]) -> Look:
     """Return the state of a chain. ``shown`` are consecutive events, newest first, which are always verified."""
     newest = submission.events.order_by("-sequence").first()
     if newest is None or newest.sequence < MOST_EVENTS_AT_ONCE:

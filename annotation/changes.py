@@ -34,22 +34,22 @@ class Change:
     share: float
 
 
-def changed(before: Image.Image, after: Image.Image) -> Change | None:
+def find_change(before: Image.Image, after: Image.Image) -> Change | None:
     """Where ``after`` (RGB) differs from ``before``; None when their sizes differ too much to compare them.
 
     Widths may differ by 2 %, heights by half; what ``after`` has more at its end counts as changed.
     """
-    if not _comparable(before.size, after.size):
+    if not _is_comparable(before.size, after.size):
         return None
     factor = max(1, round(after.width / WIDTH))
-    cells, cell = _cells(_grey(before, factor), _grey(after, factor))
+    cells, cell = _find_cells(_reduce_to_grey(before, factor), _reduce_to_grey(after, factor))
     if not cells.any():
         return Change([], 0.0)
-    boxes = [_in_pixels(box, cell * factor, after.size) for box in _boxes(cells)]
+    boxes = [_scale_box(box, cell * factor, after.size) for box in _find_boxes(cells)]
     return Change(boxes, round(float(cells.mean()), 4))
 
 
-def of_steps(trajectory: Trajectory, first: int, last: int) -> dict[int, Change | None]:
+def find_changes(trajectory: Trajectory, first: int, last: int) -> dict[int, Change | None]:
     """What changed at the steps ``first`` to ``last`` against the step before each; computed where not kept yet.
 
     None where there is nothing to compare: no step before, no screenshot, other sizes, or a picture that is lost.
@@ -58,30 +58,30 @@ def of_steps(trajectory: Trajectory, first: int, last: int) -> dict[int, Change 
     pictures = {step.index: step.screenshot for step in steps}
     pairs = {index: (pictures.get(index - 1), picture) for index, picture in pictures.items() if index >= first}
     whole = {(before, after) for before, after in pairs.values() if before and after}
-    found = {(row.before_id, row.after_id): _change(row) for row in _kept(whole)}
-    found |= _made((b, a) for b, a in _in_order(whole) if (b.pk, a.pk) not in found)
+    found = {(row.before_id, row.after_id): _read_change(row) for row in _load_changes(whole)}
+    found |= _compare_pairs((b, a) for b, a in _sort_pairs(whole) if (b.pk, a.pk) not in found)
     return {i: found.get((b.pk, a.pk)) if b and a else None for i, (b, a) in sorted(pairs.items())}
 
 
-def make(submission_id: int) -> None:
+def compare_all(submission_id: int) -> None:
     """Compare all neighbouring screenshots of a submission, before anybody waits for it."""
     for trajectory in Trajectory.objects.filter(submission=submission_id).order_by("position").iterator():
         count = Step.objects.filter(trajectory=trajectory).count()
         for first in range(0, count, 60):
-            of_steps(trajectory, first, first + 59)
+            find_changes(trajectory, first, first + 59)
 
 
-def _kept(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> list[PictureChange]:
+def _load_changes(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> list[PictureChange]:
     wanted = {(before.pk, after.pk) for before, after in pairs}
     rows = PictureChange.objects.filter(after__in={after for _, after in wanted})
     return [row for row in rows if (row.before_id, row.after_id) in wanted]
 
 
-def _in_order(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> list[tuple[Screenshot, Screenshot]]:
+def _sort_pairs(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> list[tuple[Screenshot, Screenshot]]:
     return sorted(pairs, key=lambda pair: (pair[0].pk, pair[1].pk))
 
 
-def _made(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> dict[tuple[int, int], Change | None]:
+def _compare_pairs(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> dict[tuple[int, int], Change | None]:
     """Compare the pairs and keep what was found; every picture is decoded once where pairs follow each other."""
     made: dict[tuple[int, int], Change | None] = {}
     last: tuple[int, Image.Image] | None = None
@@ -91,59 +91,61 @@ def _made(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> dict[tuple[int, int
             later = earlier if before.pk == after.pk else screenshots.decoded(after.sha256)
         except screenshots.STORE_ERRORS:
             continue  # nothing is kept of it: the picture may come back
-        made[before.pk, after.pk] = changed(earlier, later)
+        made[before.pk, after.pk] = find_change(earlier, later)
         last = (after.pk, later)
-    PictureChange.objects.bulk_create([_row(*pair, change) for pair, change in made.items()], ignore_conflicts=True)
+    PictureChange.objects.bulk_create(
+        [_build_row(*pair, change) for pair, change in made.items()], ignore_conflicts=True
+    )
     return made
 
 
-def _row(before: int, after: int, change: Change | None) -> PictureChange:
+def _build_row(before: int, after: int, change: Change | None) -> PictureChange:
     boxes, share = (change.boxes, change.share) if change else (None, None)
     return PictureChange(before_id=before, after_id=after, boxes=boxes, share=share)
 
 
-def _change(row: PictureChange) -> Change | None:
+def _read_change(row: PictureChange) -> Change | None:
     return None if row.boxes is None else Change([tuple(box) for box in row.boxes], row.share or 0.0)
 
 
-def _comparable(before: tuple[int, int], after: tuple[int, int]) -> bool:
+def _is_comparable(before: tuple[int, int], after: tuple[int, int]) -> bool:
     widths, heights = sorted((before[0], after[0])), sorted((before[1], after[1]))
     return widths[0] >= 0.98 * widths[1] and heights[0] >= 0.5 * heights[1]
 
 
-def _grey(image: Image.Image, factor: int) -> NDArray[np.int16]:
+def _reduce_to_grey(image: Image.Image, factor: int) -> NDArray[np.int16]:
     """Reduced grey values, of shape (height, width)."""
     return np.asarray(image.convert("L").reduce(factor), dtype=np.int16)
 
 
-def _cells(before: NDArray[np.int16], after: NDArray[np.int16]) -> tuple[Cells, int]:
+def _find_cells(before: NDArray[np.int16], after: NDArray[np.int16]) -> tuple[Cells, int]:
     """Which cells of a grid over ``after`` changed, and the side of a cell in reduced pixels."""
     difference = np.full(after.shape, 255, dtype=np.int16)
     height, width = (min(pair) for pair in zip(before.shape, after.shape, strict=True))
     difference[:height, :width] = after[:height, :width] - before[:height, :width]
     difference[:, width:] = 0  # the 2 % by which widths may differ
     cell = max(SMALLEST_CELL, round((after.size / MOST_CELLS) ** 0.5))
-    specks = _sums(np.abs(difference) > NOISE, cell) >= SPECKS
-    return specks | (np.abs(_sums(difference, cell)) > TINT * cell**2), cell
+    specks = _sum_cells(np.abs(difference) > NOISE, cell) >= SPECKS
+    return specks | (np.abs(_sum_cells(difference, cell)) > TINT * cell**2), cell
 
 
-def _sums(values: NDArray[Any], cell: int) -> NDArray[np.int64]:
+def _sum_cells(values: NDArray[Any], cell: int) -> NDArray[np.int64]:
     """The sum of each cell; what is missing at the right and at the bottom counts as 0."""
     padded = np.pad(values, [(0, -side % cell) for side in values.shape])
     rows, columns = padded.shape[0] // cell, padded.shape[1] // cell
     return padded.reshape(rows, cell, columns, cell).sum(axis=(1, 3), dtype=np.int64)
 
 
-def _boxes(cells: Cells) -> list[Box]:
+def _find_boxes(cells: Cells) -> list[Box]:
     """At most `MOST_BOXES` boxes around the changed cells: the gap that separates two grows until that is reached."""
     places = [(int(y), int(x)) for y, x in np.argwhere(cells)]
     gap = 1
-    while len(boxes := _merged([_around(group) for group in _groups(places, gap)])) > MOST_BOXES:
+    while len(boxes := _merge_boxes([_enclose(group) for group in _group_cells(places, gap)])) > MOST_BOXES:
         gap *= 2
     return boxes
 
 
-def _groups(places: list[tuple[int, int]], gap: int) -> list[list[tuple[int, int]]]:
+def _group_cells(places: list[tuple[int, int]], gap: int) -> list[list[tuple[int, int]]]:
     """Cells that touch, once ``gap`` by ``gap`` of them count as one."""
     coarse: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for y, x in places:
@@ -162,19 +164,18 @@ def _groups(places: list[tuple[int, int]], gap: int) -> list[list[tuple[int, int
     return groups
 
 
-def _around(places: list[tuple[int, int]]) -> Box:
+def _enclose(places: list[tuple[int, int]]) -> Box:
     top, left = (min(axis) for axis in zip(*places, strict=True))
     bottom, right = (max(axis) + 1 for axis in zip(*places, strict=True))
     return left, top, right - left, bottom - top
 
 
-def _merged(boxes: list[Box]) -> list[Box]:
-    """Boxes that overlap, as one; from top to bottom."""
+def _merge_boxes(boxes: list[Box]) -> list[Box]:
     apart: list[Box] = []
     for box in boxes:
         while over := next((other for other in apart if _overlap(box, other)), None):
             apart.remove(over)
-            box = _union(box, over)  # noqa: PLW2901 - it grows by what it meets
+            box = _unite(box, over)  # noqa: PLW2901 - it grows by what it meets
         apart.append(box)
     return sorted(apart, key=lambda box: (box[1], box[0]))
 
@@ -188,13 +189,13 @@ def _overlap(one: Box, other: Box) -> bool:
     )
 
 
-def _union(one: Box, other: Box) -> Box:
+def _unite(one: Box, other: Box) -> Box:
     left, top = min(one[0], other[0]), min(one[1], other[1])
     right = max(one[0] + one[2], other[0] + other[2])
     bottom = max(one[1] + one[3], other[1] + other[3])
     return left, top, right - left, bottom - top
 
 
-def _in_pixels(box: Box, side: int, size: tuple[int, int]) -> Box:
+def _scale_box(box: Box, side: int, size: tuple[int, int]) -> Box:
     left, top = box[0] * side, box[1] * side
     return left, top, min(box[2] * side, size[0] - left), min(box[3] * side, size[1] - top)

@@ -7,31 +7,30 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
+from django.core.files import File
+from django.db.models import QuerySet
 from django.utils.html import format_html
 from django.utils.text import slugify
 
+from annotation import label_fields
 from annotation.catalogue import LARGEST_LABEL_FILE
-from annotation.limits import task_file_too_large, too_large
+from annotation.completeness import Asked, missing
+from annotation.formats.registry import describe_files, describe_task_files
+from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent, LabelField
 from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person, Submission
-from annotation.protocol import (
-    CAUSES,
-    DECIDING,
-    FAILURE_TYPES,
-    MINIMUM_LABELS,
-    PATHS,
-    VERDICT_RULES,
-    Asked,
-    Term,
-    is_blank,
-    missing,
-)
-from annotation.records import AttemptContent, Finding, FindingContent, LabelContent, Problem, Verdict
+from annotation.protocol import CAUSES, DECIDING, FAILURE_TYPES, MINIMUM_LABELS, PATHS, VERDICT_RULES, Term, is_blank
+from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
 
 VERDICT_NAMES = {Verdict.FAILURE: "Failure", Verdict.SUCCESS: "Success", Verdict.NOT_EXECUTABLE: "Not executable"}
 VERDICT_KEYS = {Verdict.FAILURE: "f", Verdict.SUCCESS: "s", Verdict.NOT_EXECUTABLE: "n"}
 FINDING_SIGNS = {Finding.MET: "✓", Finding.UNMET: "✕", Finding.UNCLEAR: "?"}
+# The fields that templates/annotation/_label_form.html places itself, and the classes of its parts for a verdict.
+PLACED = {"verdict", "failure_step", "failure_type", "further_failure_types", "cause", "reasoning", "exception_reason"}
+PLACED |= {"evidence_missing", "criterion"}
+BLOCKS = {Verdict.FAILURE: "for-failure", Verdict.NOT_EXECUTABLE: "for-cause"}
 FINDING_FIELD = re.compile(r"finding_([1-9][0-9]{0,17})")  # one spelling a number, or one finding comes twice
 MAX_STEP = 1_000_000  # more than any trajectory has; the verb knows how many there are
 
@@ -54,14 +53,39 @@ class Codes(forms.TextInput):
         return " ".join(str(value) for value in values if value)
 
 
-class StepsField(forms.CharField):
-    """Step numbers with commas or blanks between them."""
+class CodesFormField(forms.CharField):
+    widget = Codes
 
+    def clean(self, value: Any) -> tuple[str, ...]:
+        return tuple(super().clean(value).split())
+
+
+class StepsFormField(forms.CharField):
     def to_python(self, value: Any) -> tuple[int, ...]:  # type: ignore[override]
         numbers = re.split(r"[\s,;]+", super().to_python(value) or "")
         if not all(n.isascii() and n.isdigit() and len(n) < 10 and int(n) <= MAX_STEP for n in numbers if n):
             raise ValidationError("Give step numbers with commas between them, such as 3, 7.")
         return tuple(sorted({int(n) for n in numbers if n}))
+
+
+def form_field(declared: LabelField) -> forms.Field:
+    match declared:
+        case label_fields.VerdictField():
+            return forms.TypedChoiceField(
+                choices=[(str(v.value), name) for v, name in VERDICT_NAMES.items()],
+                coerce=lambda value: Verdict(int(value)),
+                empty_value=None,
+                required=False,
+            )
+        case label_fields.CodeField():
+            return forms.ChoiceField(choices=terms(declared.terms), required=False)
+        case label_fields.CodesField():
+            return CodesFormField(required=False, max_length=500)
+        case label_fields.StepField():
+            return forms.IntegerField(required=False, min_value=0, max_value=MAX_STEP)
+        case label_fields.StepsField():
+            return StepsFormField(required=False, max_length=2000)
+    return forms.CharField(required=False)
 
 
 class LabelForm(forms.Form):
@@ -71,19 +95,6 @@ class LabelForm(forms.Form):
     are beside those of every label: findings on key points, an own attempt, the criterion of an adjudication.
     """
 
-    verdict = forms.TypedChoiceField(
-        choices=[(str(v.value), name) for v, name in VERDICT_NAMES.items()],
-        coerce=lambda value: Verdict(int(value)),
-        empty_value=None,
-        required=False,
-    )
-    failure_step = forms.IntegerField(required=False, min_value=0, max_value=MAX_STEP)
-    failure_type = forms.ChoiceField(choices=terms(FAILURE_TYPES), required=False)
-    further_failure_types = forms.CharField(required=False, max_length=500, widget=Codes)
-    cause = forms.ChoiceField(choices=terms(CAUSES), required=False)
-    exception_reason = forms.CharField(required=False)
-    evidence_missing = StepsField(required=False, max_length=2000)
-    reasoning = forms.CharField(required=False)
     flag = forms.BooleanField(required=False)
     flag_note = forms.CharField(required=False, max_length=2000)
     reason = forms.CharField(required=False, max_length=2000)
@@ -91,6 +102,8 @@ class LabelForm(forms.Form):
     def __init__(self, data: Mapping[str, Any] | None, asked: Asked) -> None:
         super().__init__(data if data is not None else {})
         self.asked = asked
+        self.declared = ADJUDICATION_FIELDS if asked.criterion else LABEL_FIELDS
+        self.fields = {name: form_field(each) for name, each in self.declared.items()} | self.fields
         choices = [("", ""), *((finding.value, finding.value) for finding in Finding)]
         for pk in asked.key_points:
             self.fields[f"finding_{pk}"] = forms.ChoiceField(choices=choices, required=False)
@@ -100,25 +113,15 @@ class LabelForm(forms.Form):
             self.fields["attempt_notes"] = forms.CharField(required=False)
             self.fields["attempt_link"] = forms.URLField(required=False, max_length=500, assume_scheme="https")
             self.fields["attempt_path"] = forms.ChoiceField(choices=terms(PATHS), required=False)
-        if asked.criterion:
-            self.fields["criterion"] = forms.ChoiceField(choices=terms(DECIDING), required=False)
         self.is_valid()
 
     def content(self) -> LabelContent:
         """What has been entered; a malformed value counts as not given, and is in `errors`."""
-        given = self.cleaned_data
+        given = {name: value for name, value in self.cleaned_data.items() if name in ADJUDICATION_FIELDS}
         return LabelContent(
-            verdict=given.get("verdict"),
-            reasoning=given.get("reasoning", ""),
-            failure_step=given.get("failure_step"),
-            failure_type=given.get("failure_type", ""),
-            further_failure_types=tuple(given.get("further_failure_types", "").split()),
-            cause=given.get("cause", ""),
-            exception_reason=given.get("exception_reason", ""),
             findings=tuple(self._finding(pk) for pk in self.asked.key_points),
-            evidence_missing=given.get("evidence_missing", ()),
-            criterion=given.get("criterion", ""),
             attempt=self._attempt() if self.asked.attempt else None,
+            **given,
         )
 
     def _finding(self, pk: int) -> FindingContent:
@@ -126,23 +129,24 @@ class LabelForm(forms.Form):
         return FindingContent(pk, Finding(value) if value else None, self.cleaned_data.get(f"finding_{pk}_step"))
 
     def _attempt(self) -> AttemptContent:
-        given = {name: self.cleaned_data.get(f"attempt_{name}") for name in ("steps", "notes", "link", "path")}
+        given = {name: self.cleaned_data.get(f"attempt_{name}") for name in ATTEMPT_FIELDS}
         return AttemptContent(given["steps"], given["notes"] or "", given["link"] or "", given["path"] or "")
 
     def typed(self) -> dict[str, str]:
         """What a draft keeps: every field that is not empty, as it was typed."""
-        typed = {name: self.data.get(name) for name in self.fields} | {"further_failure_types": self._further()}
+        typed = {name: self._typed(name) for name in self.fields}
         return {name: str(value) for name, value in typed.items() if value not in (None, "")}
 
     def attempt_complete(self) -> bool:
         """Whether the own attempt lacks nothing, as far as this form can tell."""
         return not any(problem.where.startswith("attempt_") for problem in self.missing())
 
-    def _further(self) -> str:
-        return Codes().value_from_datadict(self.data, {}, "further_failure_types")
+    def _typed(self, name: str) -> Any:
+        if isinstance(self.fields[name], CodesFormField):
+            return Codes().value_from_datadict(self.data, {}, name)
+        return self.data.get(name)
 
     def missing(self) -> list[Problem]:
-        """What is still lacking to be complete, malformed values included."""
         malformed = [
             Problem("malformed", " ".join(map(str, errors)), name)
             for name, errors in self.errors.items()
@@ -174,14 +178,13 @@ class LabelForm(forms.Form):
         ]
 
     def findings(self) -> list[tuple[str, str]]:
-        """Each finding with its sign."""
         return [(finding.value, FINDING_SIGNS[finding]) for finding in Finding]
 
     def failure_types(self) -> list[tuple[Term, bool]]:
         return [(term, self.data.get("failure_type") == term.code) for term in FAILURE_TYPES]
 
     def further_types(self) -> list[tuple[Term, bool]]:
-        chosen = self._further().split()
+        chosen = self._typed("further_failure_types").split()
         return [(term, term.code in chosen) for term in FAILURE_TYPES]
 
     def causes(self) -> list[tuple[Term, bool]]:
@@ -192,6 +195,25 @@ class LabelForm(forms.Form):
 
     def criteria(self) -> list[tuple[Term, bool]]:
         return [(term, self.data.get("criterion") == term.code) for term in DECIDING]
+
+    def other_rows(self) -> list[dict[str, Any]]:
+        """The fields that the template does not place itself."""
+        return [self._row(self.declared[name]) for name in self.declared if name not in PLACED]
+
+    def _row(self, declared: LabelField) -> dict[str, Any]:
+        value = str(self._typed(declared.name) or "")
+        return {
+            "name": declared.name,
+            "title": declared.title,
+            "label": declared.label or declared.title,
+            "block": "" if declared.of is None else BLOCKS.get(declared.of, ""),
+            "needed": bool(declared.required),
+            "terms": [(term, term.code in value.split()) for term in getattr(declared, "terms", ())],
+            "several": isinstance(declared, label_fields.CodesField),
+            "text": isinstance(declared, label_fields.TextField),
+            "value": value,
+            "errors": self.errors.get(declared.name, []),
+        }
 
     def rows(self, key_points: Iterable[KeyPoint]) -> list[dict[str, Any]]:
         """One row a key point: its field's name, what is chosen, the step as typed, and the errors of both."""
@@ -212,22 +234,12 @@ class LabelForm(forms.Form):
 
 
 def values_of(decision: Label | Adjudication | None) -> dict[str, str]:
-    """A decision as the fields of its form, to start a revision from."""
     if decision is None:
         return {}
-    values: dict[str, Any] = {
-        "verdict": decision.verdict,
-        "reasoning": decision.reasoning,
-        "failure_step": decision.failure_step,
-        "failure_type": decision.failure_type,
-        "further_failure_types": " ".join(decision.further_failure_types),
-        "cause": decision.cause,
-        "exception_reason": decision.exception_reason,
-        "evidence_missing": ", ".join(map(str, decision.evidence_missing)),
-        "criterion": getattr(decision, "criterion", ""),
-    }
+    declared = ADJUDICATION_FIELDS if isinstance(decision, Adjudication) else LABEL_FIELDS
+    values: dict[str, Any] = {name: each.as_text(getattr(decision, name)) for name, each in declared.items()}
     if attempt := getattr(decision, "attempt", None):
-        values |= {f"attempt_{name}": getattr(attempt, name) for name in ("steps", "notes", "link", "path")}
+        values |= {f"attempt_{name}": getattr(attempt, name) for name in ATTEMPT_FIELDS}
     for finding in decision.findings.all():
         values[f"finding_{finding.key_point_id}"] = finding.finding
         values[f"finding_{finding.key_point_id}_step"] = finding.step
@@ -249,13 +261,11 @@ class ActivityForm(forms.Form):
     """What a desk reports: active seconds, and the steps that were opened, since its last report."""
 
     seconds = forms.FloatField(min_value=0)
-    steps = StepsField(required=False, max_length=20_000)
+    steps = StepsFormField(required=False, max_length=20_000)
     revising = forms.BooleanField(required=False)
 
 
 class KeyPointsForm(forms.Form):
-    """Key points, one a line."""
-
     key_points = forms.CharField(
         label="Key points, one on each line",
         widget=forms.Textarea(attrs={"rows": 5}),
@@ -273,28 +283,45 @@ class ProposalForm(forms.Form):
     text = forms.CharField(label="Key point", max_length=500)
 
 
-def check_task_file(file: Any) -> None:
-    if says := task_file_too_large(file):
-        raise ValidationError(says)
+TASK_FILES = (
+    "a JSON list of objects with task_id and confirmed_task; the task list of WebArena-Verified; "
+    + describe_task_files()
+)
+
+
+def check_size(file: File, limit: int, hint: str = "") -> None:
+    """Raise ValidationError, also for serializers, if an uploaded file has more than ``limit`` bytes."""
+    if file.size > limit:
+        says = f"The file has {file.size:,} bytes; at most {limit:,} are accepted."
+        raise ValidationError(f"{says} {hint}".strip())
+
+
+def check_package_size(file: File) -> None:
+    check_size(file, settings.WEBVERDICT_MAX_UPLOAD_BYTES)
+
+
+def check_task_file_size(file: File) -> None:
+    limit = settings.WEBVERDICT_MAX_UPLOAD_BYTES // 16  # 256 MiB with the default setting
+    check_size(file, limit, "Use the command import_tasks for larger files.")
+
+
+def check_label_file_size(file: File) -> None:
+    check_size(file, LARGEST_LABEL_FILE)
 
 
 class UploadForm(forms.Form):
-    """A package for an existing benchmark, or for a new one whose task file comes along."""
-
     package = forms.FileField(
         label="Package",
-        help_text="A zip of trajectories (TASK_ID/result.json and TASK_ID/trajectory/) or of answers as in Mind2Web-2 "
-        "(TASK_ID/answer_1.md, and pages in cache/), or rows of Multimodal-Mind2Web (.parquet, .jsonl, .jsonl.gz).",
+        validators=[check_package_size],
+        help_text=f"One of: {describe_files()}.",
     )
     agent_name = forms.CharField(label="Agent", max_length=200, help_text="As the exports shall name it.")
     benchmark = forms.ModelChoiceField(Benchmark.objects.order_by("name"), required=False, empty_label="Choose…")
     tasks = forms.FileField(
         label="Tasks of a new benchmark",
-        validators=[check_task_file],
+        validators=[check_task_file_size],
         required=False,
-        help_text="Only when the benchmark is not in the list: a JSON list of objects with task_id and confirmed_task, "
-        "that of WebArena-Verified, or the same rows (.parquet, .jsonl, .jsonl.gz). Answers need the JSON list: they "
-        "do not say their task.",
+        help_text=f"Only if the benchmark is not in the list. One of: {TASK_FILES}.",
     )
     benchmark_name = forms.CharField(label="Name of the new benchmark", max_length=64, required=False)
     keep_valid = forms.BooleanField(
@@ -303,12 +330,6 @@ class UploadForm(forms.Form):
         help_text="Otherwise one bad trajectory refuses the whole package.",
     )
     dry_run = forms.BooleanField(label="Only check, keep nothing", required=False)
-
-    def clean_package(self) -> Any:
-        package = self.cleaned_data["package"]
-        if says := too_large(package):
-            raise ValidationError(says)
-        return package
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
@@ -320,14 +341,11 @@ class UploadForm(forms.Form):
 
 
 class TasksForm(forms.Form):
-    """A task file for a benchmark, new or known."""
-
     name = forms.CharField(label="Benchmark", max_length=64, help_text="An existing name adds to that benchmark.")
     tasks = forms.FileField(
         label="Task file",
-        validators=[check_task_file],
-        help_text="A JSON list of objects with task_id and confirmed_task, that of WebArena-Verified, or rows of "
-        "Multimodal-Mind2Web (.parquet, .jsonl, .jsonl.gz), of which the tasks are taken.",
+        validators=[check_task_file_size],
+        help_text=f"One of: {TASK_FILES}.",
     )
 
     def clean_name(self) -> str:
@@ -337,18 +355,11 @@ class TasksForm(forms.Form):
 
 
 class LabelsForm(forms.Form):
-    """Labels made elsewhere, for research."""
-
     labels = forms.FileField(
         label="Label file",
+        validators=[check_label_file_size],
         help_text="CSV with annotator, task_id, agent, label; reasoning, failure_step, failure_type if known.",
     )
-
-    def clean_labels(self) -> Any:
-        file = self.cleaned_data["labels"]
-        if says := too_large(file, LARGEST_LABEL_FILE):
-            raise ValidationError(says)
-        return file
 
 
 # An auditor is one of an audit, whose labels stand already: see `Membership.Role`.
@@ -356,8 +367,6 @@ GIVEN_ROLES = [pair for pair in Membership.Role.choices if pair[0] != Membership
 
 
 class MemberForm(forms.Form):
-    """Somebody who has an account, and the role they get."""
-
     person = forms.ModelChoiceField(Person.objects.filter(is_active=True).order_by("username"), empty_label="Choose…")
     role = forms.ChoiceField(choices=GIVEN_ROLES)
 
@@ -443,7 +452,13 @@ class SettingsForm(forms.Form):
         "they say then is kept beside it and decides nothing.",
     )
 
-    def __init__(self, data: Any, submission: Submission, practice_sets: Any, fixed: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None,
+        submission: Submission,
+        practice_sets: QuerySet[Submission],
+        fixed: Mapping[str, str],
+    ) -> None:
         mark = submission.pass_mark
         now = {
             "protocol_version": submission.protocol_version,

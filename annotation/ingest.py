@@ -1,8 +1,8 @@
-"""Records into rows: checked whole, then written all or nothing; the same bytes twice change nothing.
+"""Import packages as submissions: all or nothing; importing the same bytes again changes nothing.
 
-An import reads its package twice. The first pass checks everything and stores nothing; the second one, if there is
-something to take, writes the images and then all rows in one transaction. So memory holds texts and digests, never
-more than one image, and a refused package leaves no trace.
+An import reads the files of its packages twice. The first pass checks everything and stores nothing. The second pass
+stores the images, then writes all rows in one transaction. So memory holds texts and digests but at most one image, and
+a rejected package leaves no trace.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -21,26 +19,31 @@ from django.db import transaction
 
 from annotation import screenshots
 from annotation.file_cleanup import delete_files_on_failure
-from annotation.formats import foreign, har
-from annotation.formats.archive import Package, PackageError, open_package
+from annotation.formats import har
+from annotation.formats.archive import Package, PackageError
 from annotation.formats.documents import FormatError
-from annotation.formats.online_mind2web import Reading as Found
-from annotation.formats.online_mind2web import find_folders, read_trajectories
+from annotation.formats.packages import Layout, ReadTrajectory, find_layout, read_trajectories
 from annotation.formats.printable import listing
+from annotation.formats.registry import Progress, open_packages
 from annotation.formats.trajectory_folder import SCREENSHOTS, is_image, media_type_of
 from annotation.models import Agent, Attachment, Benchmark, Screenshot, Step, Submission, Task, Trajectory
 from annotation.models.events import append, digest
 from annotation.models.trajectories import seed_hash
 from annotation.outages import Outage, find_outage
-from annotation.records import AttachmentKind, AttachmentRecord, ImportReport, Problem, StepRecord, TrajectoryRecord
+from annotation.records import (
+    PACKAGE,
+    AttachmentKind,
+    AttachmentRecord,
+    ImportReport,
+    Problem,
+    StepRecord,
+    TrajectoryRecord,
+)
 from annotation.task_versions import TaskVersions, find_mixed_versions
-from annotation.workflow import found
+from annotation.workflow import join_as_maintainer
 from annotation.workflow.erasing import lock_account
 
 MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024
-PACKAGE = ""  # the task id under which a report lists what concerns the package as a whole
-
-Progress = Callable[[int, int], None]
 
 
 class ImportStopped(Exception):
@@ -48,20 +51,21 @@ class ImportStopped(Exception):
 
     outage: Outage = Outage.STORE
 
-
-def stopped(error: Exception, what: str = "The import stopped and kept nothing") -> ImportStopped:
-    """One of `screenshots.STORE_ERRORS` in one line."""
-    says = getattr(error, "strerror", None) or " ".join(str(error).split())
-    found = ImportStopped(f"{what}: {says.rstrip('.')}.")
-    found.outage = find_outage(error) or Outage.STORE
-    return found
+    @classmethod
+    def from_error(cls, error: Exception, what: str = "The import stopped") -> ImportStopped:
+        """Return the exception for one of `screenshots.STORE_ERRORS`; ``what`` has no full stop."""
+        says = getattr(error, "strerror", None) or " ".join(str(error).split())
+        stopped = cls(f"{what}: {says.rstrip('.')}. Nothing was saved.")
+        stopped.outage = find_outage(error) or Outage.STORE
+        return stopped
 
 
 @dataclass(slots=True)
-class Reading:
-    """An open package and what of it passed the first pass; ``digest`` is over all of that."""
+class ParsedPackage:
+    """An open package and its trajectories that passed the first pass; ``digest`` is over these."""
 
     package: Package
+    layout: Layout
     checked: list[Checked] = field(default_factory=list)
 
     @property
@@ -71,7 +75,7 @@ class Reading:
 
 @dataclass(slots=True)
 class Checked:
-    """A trajectory that passed the first pass: its record, task, and what its files were found to be."""
+    """A trajectory that passed the first pass, with facts about its files; attachments have SHA-256 and size."""
 
     record: TrajectoryRecord
     task: Task
@@ -81,9 +85,9 @@ class Checked:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything that was taken: texts, steps, and the digests of the files.
+        """SHA-256 of texts, steps and the digests of files.
 
-        An empty address, status or file name is none, as in the rows: so rows have the same digest.
+        An empty address, status or file name counts as None, so the saved rows have the same digest.
         """
         return digest(
             {
@@ -104,24 +108,9 @@ class Checked:
         return self.images[step.screenshot].sha256 if step.screenshot in self.images else None
 
 
-def import_submission(
-    path: Path,
-    *,
-    benchmark: Benchmark,
-    agent_name: str,
-    maintainer: Any = None,
-    keep_valid: bool = False,
-    dry_run: bool = False,
-    progress: Progress = lambda done, total: None,
-) -> tuple[ImportReport, Submission | None]:
-    """Import one folder or zip of trajectories as a submission of an agent.
-
-    The submission is None when nothing was taken: refused (the report says why), or a dry run. Raises ImportStopped
-    when the disk or the store fails, and then nothing was taken either.
-    """
-    wishes = Wishes(benchmark, agent_name, maintainer, keep_valid, dry_run, progress)
-    report = ImportReport()
-    made = _import([path], wishes, report)
+def import_submission(path: Path, **given: Any) -> tuple[ImportReport, Submission | None]:
+    """Import the only package of ``path``; see `import_all`. The submission is None if nothing was saved."""
+    report, made = import_all(path, **given)
     return report, made[0] if made else None
 
 
@@ -135,23 +124,18 @@ def import_all(
     dry_run: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> tuple[ImportReport, list[Submission]]:
-    """Import whatever `foreign.packages` makes of ``path``: a submission for each of its packages, all or none.
+    """Import a submission from each package of `open_packages`: all of them, or none.
 
-    The submissions are in the order of their attempts; empty where nothing was taken. Raises as `import_submission`.
+    The submissions are in the order of their attempts. There are none if the packages were rejected (the report says
+    why) or after a dry run. Raises ImportStopped when the disk or the store fails, and then nothing was saved either.
     """
-    wishes = Wishes(benchmark, agent_name, maintainer, keep_valid, dry_run, progress)
+    options = ImportOptions(benchmark, agent_name, maintainer, keep_valid, dry_run, progress)
     report = ImportReport()
-    try:
-        with foreign.packages(path, report, progress, agent_name.strip()) as paths:
-            return report, _import(paths, wishes, report)
-    except screenshots.STORE_ERRORS as error:
-        raise stopped(error) from error
+    return report, _import(path, options, report)
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What an import was asked to do, whatever it reads."""
-
+class ImportOptions:
     benchmark: Benchmark
     agent_name: str
     maintainer: Any
@@ -160,31 +144,31 @@ class Wishes:
     progress: Progress
 
 
-def _import(paths: list[Path], wishes: Wishes, report: ImportReport) -> list[Submission]:
-    if not wishes.agent_name.strip() or len(wishes.agent_name.strip()) > 200:
+def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Submission]:
+    agent = options.agent_name.strip()
+    if not 0 < len(agent) <= 200:
         report.reject(PACKAGE, Problem("agent_name", "Give the agent a name of 1 to 200 characters.", "agent"))
         return []
     try:
-        with ExitStack() as opened:
-            readings = [Reading(opened.enter_context(open_package(path))) for path in paths]
-            _check_all(readings, wishes, report)
-            good = [reading for reading in readings if reading.checked]
-            passed = [c.record.task_id for reading in good for c in reading.checked]
-            if report.rejected and not wishes.keep_valid:
+        with open_packages(path, report, options.progress, agent) as packages:
+            parsed = [ParsedPackage(package, find_layout(package)) for package in packages]
+            _check_all(parsed, options, report)
+            good = [each for each in parsed if each.checked]
+            passed = [c.record.task_id for each in good for c in each.checked]
+            if report.rejected and not options.keep_valid:
                 report.valid = passed
                 return []
             report.accepted = passed
-            return _take(good, wishes, report) if good and not wishes.dry_run else []
+            return _save(good, options, report) if good and not options.dry_run else []
     except PackageError as error:
-        return _refused(report, error.problem)
-    except PermissionDenied as error:  # who uploaded it is gone
-        return _refused(report, Problem("account_closed", str(error)))
+        return _reject_package(report, error.problem)
+    except PermissionDenied as error:  # the account was closed meanwhile
+        return _reject_package(report, Problem("account_closed", str(error)))
     except screenshots.STORE_ERRORS as error:
-        raise stopped(error) from error
+        raise ImportStopped.from_error(error) from error
 
 
-def _refused(report: ImportReport, problem: Problem) -> list[Submission]:
-    """The package as a whole, after all: nothing of it was taken."""
+def _reject_package(report: ImportReport, problem: Problem) -> list[Submission]:
     report.accepted = []
     report.reject(PACKAGE, problem)
     return []
@@ -193,26 +177,29 @@ def _refused(report: ImportReport, problem: Problem) -> list[Submission]:
 # --- first pass: check ---------------------------------------------------------------------------------------------
 
 
-def _check_all(readings: list[Reading], wishes: Wishes, report: ImportReport) -> None:
-    """Fills in what of each package can be taken; what cannot goes into the report."""
-    tasks = TaskVersions(wishes.benchmark)
-    total = sum(len(find_folders(reading.package)[0]) for reading in readings)
+def _check_all(packages: list[ParsedPackage], options: ImportOptions, report: ImportReport) -> None:
+    """Set ``checked`` of each package; what is wrong with the other trajectories goes into the report."""
+    tasks = TaskVersions(options.benchmark)
+    total = sum(len(each.layout[0]) for each in packages)
     done = 0
-    for reading in readings:
-        for one in read_trajectories(reading.package):
-            checked = _check(reading.package, tasks, one, report)
-            if checked is not None:
-                reading.checked.append(checked)
-            done += one[0] != PACKAGE
-            wishes.progress(done, total)
-        mixed = find_mixed_versions(checked.record for checked in reading.checked)
+    for parsed in packages:
+        rejected: set[str] = set()
+        for trajectory in read_trajectories(parsed.package, parsed.layout):
+            checked = _check(parsed.package, tasks, trajectory, report)
+            if checked is None:
+                rejected.add(trajectory.task_id)
+            else:
+                parsed.checked.append(checked)
+            done = min(done + (trajectory.task_id != PACKAGE), total)
+            options.progress(done, total)
+        mixed = find_mixed_versions(c.record for c in parsed.checked if c.record.task_id not in rejected)
         for task_id, problem in mixed:
             report.reject(task_id, problem)
-        refused = {task_id for task_id, _ in mixed}
-        reading.checked = [checked for checked in reading.checked if checked.record.task_id not in refused]
+            rejected.add(task_id)
+        parsed.checked = [c for c in parsed.checked if c.record.task_id not in rejected]
 
 
-def _check(package: Package, tasks: TaskVersions, found: Found, report: ImportReport) -> Checked | None:
+def _check(package: Package, tasks: TaskVersions, found: ReadTrajectory, report: ImportReport) -> Checked | None:
     task_id, record, found_problems, warnings = found
     problems, checked = list(found_problems), None
     report.warn(task_id, *warnings)
@@ -242,9 +229,9 @@ def _check_one(
     checked = Checked(record, task, images, warnings=warnings)
     for attachment in record.attachments:
         try:
-            stored = Stored()
-            _read_attachment(package, record, attachment, stored)
-            checked.attachments[attachment.path] = (attachment, stored.sha256, stored.size)
+            sink = AttachmentSink()
+            _read_attachment(package, record, attachment, sink)
+            checked.attachments[attachment.path] = (attachment, sink.sha256, sink.size)
         except (PackageError, FormatError) as error:
             checked.warnings.append(
                 Problem("attachment_unreadable", f"{attachment.path} was left out: {error}", attachment.path)
@@ -282,13 +269,13 @@ def _check_image_names(record: TrajectoryRecord, images: dict[str, screenshots.I
 
 
 def _image_path(record: TrajectoryRecord, name: str) -> str:
-    """Where a picture lies: a screenshot in its folder, the picture of a cached page where its path says."""
+    """Return the path in the package; the image of a cached page is named with its folder, a screenshot without."""
     inside = name if "/" in name else f"{SCREENSHOTS}/{name}"
     return f"{record.folder}/{inside}" if record.folder else inside
 
 
-class Stored:
-    """Takes what is stored of an attachment, bit by bit: into a file where there is one, else only its digest."""
+class AttachmentSink:
+    """Compute size and digest of an attachment in parts, and copy it to ``file`` if there is one."""
 
     def __init__(self, file: IO[bytes] | None = None) -> None:
         self.size = 0
@@ -306,55 +293,58 @@ class Stored:
             self._file.write(data)
 
 
-def _read_attachment(package: Package, record: TrajectoryRecord, attachment: AttachmentRecord, stored: Stored) -> None:
-    """What is stored of an attachment: a network trace as redacted JSON whatever its form, all else as it is."""
+def _read_attachment(
+    package: Package, record: TrajectoryRecord, attachment: AttachmentRecord, sink: AttachmentSink
+) -> None:
+    """Write an attachment as it is stored: a network trace as redacted JSON, anything else unchanged."""
     path = f"{record.folder}/{attachment.path}" if record.folder else attachment.path
     is_trace = attachment.kind is AttachmentKind.NETWORK_TRACE
     with package.stream(path, har.LARGEST if is_trace else MAX_ATTACHMENT_BYTES) as stream:
         if is_trace:
-            har.redact(stream, path, stored)
+            har.redact(stream, path, sink)
         else:
-            shutil.copyfileobj(stream, stored)
+            shutil.copyfileobj(stream, sink)
 
 
-# --- second pass: take ---------------------------------------------------------------------------------------------
+# --- second pass: save ---------------------------------------------------------------------------------------------
 
 
 @delete_files_on_failure()
-def _take(readings: list[Reading], wishes: Wishes, report: ImportReport) -> list[Submission]:
-    """The submissions of all packages, those that were there already among them."""
-    known = [_already_there(wishes, reading) for reading in readings]
-    for reading, there in zip(readings, known, strict=True):
-        for trajectory in reading.checked if there is None else ():
-            _keep_files(reading.package, trajectory)
-            wishes.progress(len(report.accepted), len(report.accepted))
+def _save(packages: list[ParsedPackage], options: ImportOptions, report: ImportReport) -> list[Submission]:
+    """Return the submissions of all packages, including those that were imported before."""
+    for parsed in packages:
+        for trajectory in parsed.checked if _find_imported(options, parsed) is None else ():
+            _store_files(parsed.package, trajectory)
+            options.progress(len(report.accepted), len(report.accepted))
     with transaction.atomic():
-        if wishes.maintainer is not None:
-            lock_account(wishes.maintainer)
-        Benchmark.objects.select_for_update().get(pk=wishes.benchmark.pk)
+        if options.maintainer is not None:
+            lock_account(options.maintainer)
+        Benchmark.objects.select_for_update().get(pk=options.benchmark.pk)
         rows: list[tuple[Submission, bool]] = []
-        for reading in readings:
-            rows.append(_submission(wishes, reading, report, {row.pk for row, is_new in rows if is_new}))
+        for parsed in packages:
+            rows.append(_get_or_create(options, parsed, report, {row.pk for row, is_new in rows if is_new}))
         if len(rows) > 1:
             named = ", ".join(f"{made.pk} (attempt {made.attempt})" for made, _ in rows)
             report.warn(PACKAGE, Problem("several_submissions", f"These became {len(rows)} submissions: {named}."))
-        for reading, (submission, is_new) in zip(readings, rows, strict=True):
+        for parsed, (submission, is_new) in zip(packages, rows, strict=True):
             if is_new:
-                _write(submission, reading.checked, wishes, report)
+                _write(submission, parsed.checked, options, report)
         return list(dict.fromkeys(submission for submission, _ in rows))
 
 
-def _submission(wishes: Wishes, reading: Reading, report: ImportReport, beside: set[int]) -> tuple[Submission, bool]:
-    """The row of a package, and whether it is new; ``beside`` are the keys of what this import has made already."""
-    known = _already_there(wishes, reading)
+def _get_or_create(
+    options: ImportOptions, parsed: ParsedPackage, report: ImportReport, beside: set[int]
+) -> tuple[Submission, bool]:
+    """Return the row of a package, and whether it is new; ``beside`` are the keys of those this import has created."""
+    known = _find_imported(options, parsed)
     if known is not None:
-        message = f"These very bytes are submission {known.pk} already; nothing was changed."
+        message = f"This file was already imported as submission {known.pk}. Nothing was changed."
         report.warn(PACKAGE, Problem("already_imported", message))
         return known, False
-    return _new_submission(wishes.benchmark, wishes.agent_name.strip(), reading.digest, report, beside), True
+    return _new_submission(options.benchmark, options.agent_name.strip(), parsed.digest, report, beside), True
 
 
-def _write(submission: Submission, checked: list[Checked], wishes: Wishes, report: ImportReport) -> None:
+def _write(submission: Submission, checked: list[Checked], options: ImportOptions, report: ImportReport) -> None:
     _write_trajectories(submission, checked)
     submission.import_report = report.as_json()
     submission.save(update_fields=["import_report"])
@@ -369,13 +359,13 @@ def _write(submission: Submission, checked: list[Checked], wishes: Wishes, repor
         report_kept=True,
         next_seed=seed_hash(submission.spot_check_seed),
     )
-    if wishes.maintainer is not None:
-        found(submission, wishes.maintainer)
+    if options.maintainer is not None:
+        join_as_maintainer(submission, options.maintainer)
 
 
-def _already_there(wishes: Wishes, reading: Reading) -> Submission | None:
+def _find_imported(options: ImportOptions, parsed: ParsedPackage) -> Submission | None:
     return Submission.objects.filter(
-        benchmark=wishes.benchmark, agent__name=wishes.agent_name.strip(), digest=reading.digest
+        benchmark=options.benchmark, agent__name=options.agent_name.strip(), digest=parsed.digest
     ).first()
 
 
@@ -391,32 +381,28 @@ def _new_submission(
     return Submission.objects.create(benchmark=benchmark, agent=agent, digest=whole, attempt=attempt)
 
 
-def _keep_files(package: Package, checked: Checked) -> None:
-    """Write the originals; a file that changed between the passes is refused, not taken unchecked."""
+def _store_files(package: Package, checked: Checked) -> None:
+    """Store the original files. Raises PackageError if a file has changed since the first pass."""
     for name, facts in checked.images.items():
         path = _image_path(checked.record, name)
         data = package.read(path, screenshots.MAX_BYTES)
-        _same(data, facts.sha256, path)
+        if hashlib.sha256(data).hexdigest() != facts.sha256:
+            raise _file_changed(path)
         screenshots.keep_bytes(facts.sha256, data)
     for attachment, sha256, _ in checked.attachments.values():
         with tempfile.TemporaryFile(prefix="attachment-") as file:
-            stored = Stored(file)
+            sink = AttachmentSink(file)
             try:
-                _read_attachment(package, checked.record, attachment, stored)
+                _read_attachment(package, checked.record, attachment, sink)
             except FormatError as error:
-                raise _changed(attachment.path) from error
-            if stored.sha256 != sha256:
-                raise _changed(attachment.path)
+                raise _file_changed(attachment.path) from error
+            if sink.sha256 != sha256:
+                raise _file_changed(attachment.path)
             file.seek(0)
             screenshots.keep_file(sha256, file)
 
 
-def _same(data: bytes, sha256: str, path: str) -> None:
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise _changed(path)
-
-
-def _changed(path: str) -> PackageError:
+def _file_changed(path: str) -> PackageError:
     return PackageError(Problem("changed_while_reading", f"{path} changed while it was being imported.", path))
 
 
@@ -436,9 +422,9 @@ def _write_trajectories(submission: Submission, checked: list[Checked]) -> None:
         )
         for position, c in enumerate(checked)
     )
-    images = _screenshot_rows(checked)
+    images = _save_screenshots(checked)
     Step.objects.bulk_create(
-        (_step_row(row, step, c, images) for row, c in zip(rows, checked, strict=True) for step in c.record.steps),
+        (_build_step(row, step, c, images) for row, c in zip(rows, checked, strict=True) for step in c.record.steps),
         batch_size=500,
     )
     Attachment.objects.bulk_create(
@@ -448,8 +434,8 @@ def _write_trajectories(submission: Submission, checked: list[Checked]) -> None:
     )
 
 
-def _screenshot_rows(checked: list[Checked]) -> dict[str, int]:
-    """The primary keys of the screenshots by SHA-256, made where they are new."""
+def _save_screenshots(checked: list[Checked]) -> dict[str, int]:
+    """Create the rows that are missing; return all primary keys by SHA-256."""
     # In one order: two imports that share new screenshots would otherwise wait for each other's rows.
     facts = dict(sorted({image.sha256: image for c in checked for image in c.images.values()}.items()))
     Screenshot.objects.bulk_create(
@@ -468,7 +454,7 @@ def _screenshot_rows(checked: list[Checked]) -> dict[str, int]:
     }
 
 
-def _step_row(trajectory: Trajectory, step: StepRecord, checked: Checked, images: dict[str, int]) -> Step:
+def _build_step(trajectory: Trajectory, step: StepRecord, checked: Checked, images: dict[str, int]) -> Step:
     image = checked.images.get(step.screenshot or "")
     return Step(
         trajectory=trajectory,

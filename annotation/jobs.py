@@ -12,7 +12,7 @@ from django.conf import settings
 
 from annotation import arrivals, chain_checks, changes, ingest, screenshots, sign_ins, store_checks, workflow
 from annotation.models import Screenshot, Submission, Upload
-from annotation.records import ImportReport, Problem
+from annotation.records import PACKAGE, ImportReport, Problem
 
 CHECK_SECONDS = 30.0  # that one job spends on the check of the store
 SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are told by it
@@ -21,19 +21,19 @@ SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are 
 @shared_task
 def import_upload(upload_id: str) -> None:
     """Read an uploaded package; exactly one worker takes it, and a worker that died is followed by another."""
-    taken = arrivals.take(Upload, upload_id)
+    taken = arrivals.claim(Upload, upload_id)
     if taken is not None:
-        with suppress(arrivals.Lost):
+        with suppress(arrivals.ArrivalLost):
             _import(taken)
 
 
 def _import(upload: Upload) -> None:
     try:
-        with arrivals.working(upload):
+        with arrivals.supervise(upload):
             report, made = _read(upload)
-    except arrivals.Ended as ended:
+    except arrivals.ArrivalFailed as ended:
         report, made = ImportReport(), []
-        report.reject(ingest.PACKAGE, Problem(ended.code, str(ended)))
+        report.reject(PACKAGE, Problem(ended.code, str(ended)))
     # Of a worker that is lost by now the submission stays; the next one finds the same bytes, and reports that.
     arrivals.finish(upload, report=report.as_json(), submission=made[0] if made else None)
     arrivals.delete_file(upload.stored_as)
@@ -43,7 +43,7 @@ def _import(upload: Upload) -> None:
 
 def _read(upload: Upload) -> tuple[ImportReport, list[Submission]]:
     suffix = Path(upload.file_name).suffix.lower()
-    with arrivals.as_file(upload, suffix if SUFFIX.fullmatch(suffix) else ".zip") as package:
+    with arrivals.open_as_file(upload, suffix if SUFFIX.fullmatch(suffix) else ".zip") as package:
         return ingest.import_all(
             package,
             benchmark=upload.benchmark,
@@ -51,7 +51,7 @@ def _read(upload: Upload) -> tuple[ImportReport, list[Submission]]:
             maintainer=upload.uploaded_by,
             keep_valid=upload.keep_valid,
             dry_run=upload.dry_run,
-            progress=arrivals.progress(upload),
+            progress=arrivals.make_progress_saver(upload),
         )
 
 
@@ -62,19 +62,18 @@ def prepare_pictures(submission_id: int) -> None:
     for screenshot in shown.order_by("pk").iterator():
         with suppress(screenshots.DamagedFile):  # the trajectory page shows this
             screenshots.prepare(screenshot)
-    changes.make(submission_id)
+    changes.compare_all(submission_id)
 
 
 @shared_task
 def resume_uploads() -> None:
     """Queue again what has no message or has lost its worker: the rows are the truth, not the broker."""
-    for pk in arrivals.waiting(Upload):
+    for pk in arrivals.find_waiting(Upload):
         import_upload.delay(pk)
 
 
 @shared_task
 def return_leases() -> None:
-    """Give expired slots back even when nobody asks for work."""
     for submission in Submission.objects.filter(frozen_at__isnull=True):
         workflow.return_expired_leases(submission)
 
@@ -85,7 +84,7 @@ def prune_images() -> None:
     try:
         screenshots.prune(timedelta(days=1))
     finally:
-        arrivals.forget_files(Upload)
+        arrivals.delete_unneeded_files(Upload)
 
 
 @shared_task
@@ -102,5 +101,4 @@ def check_chains() -> None:
 
 @shared_task
 def forget_sign_ins() -> None:
-    """Once a day, delete what is kept of sign-ins and of no use any more."""
     sign_ins.forget_sign_ins()

@@ -1,8 +1,7 @@
-"""Whether a text tells who somebody is: a name of certain people, an e-mail address, an IP address.
+"""Search texts for names of certain people, e-mail addresses and IP addresses.
 
-Whole words count, in any case, with and without accents. A name that is an ordinary word too (May, Will, Black, a word
-of the tasks or of the protocol) would be found in every second text: alone it is passed over, and counts only
-as part of the full name, after an @, or in an address.
+Whole words count, in any case, with and without accents. A name that is an ordinary word too (May, Will, a word of the
+tasks or of the protocol) counts only as part of the full name, after an @, or in an address.
 """
 
 from __future__ import annotations
@@ -11,141 +10,110 @@ import functools
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import astuple
 
 from annotation import protocol
 from annotation.models import Person, Submission, Trajectory
 
-SHORTEST = 3  # letters of a name that is looked for; shorter ones are parts of too many things
+SHORTEST = 3  # letters; shorter names are parts of too many words
 
-# First and last names, and parts of them, that are words; beside those that the tasks and the protocol use.
-_WORDS = """
-    admin adjudicator agent amber angel annotator april art ash august autumn banks bar basil bay berry bill bird
-    black blue bond bow bridge brook brown bush candy cash cat chance charity chase chip church clay cliff cloud
-    coach cole cook coral corner crane crystal daisy dale dawn day dean den der des drew duke faith farmer fern
-    field fields fisher flora flowers ford forest foster fox frank french ginger glass gold golden grace grant gray
-    green grey guest hall harmony hazel heather hill hills holiday holly home hope hunter iris ivory ivy jade
-    jasmine jewel joy judge june king knight lake lance lane law lily long love maintainer major marble mark marsh
-    mason may melody mercy mile miles mill mini mint moon moss noble north oak olive page pages park parks pat
-    patience peace pearl penny pepper person pierce piper poppy power price prince queen rain ray red reed rice rich
-    river rivers rob robin rock root rose rosemary ruby rush rusty sage sandy scarlet sharp short sierra singer skip
-    sky small snow son south sparrow spring star sterling stone storm sue summer sun sunny swan taylor tester
-    tiffany user van vera violet von walker wall ward waters watt watts weaver wells west white will willow winter
-    wise wolf wood woods worth young the and for are was has had not all any can its one two new see use now say get
-    set top low best test
+# Names that are also words which reasons often use, beside those of the tasks and the protocol.
+ORDINARY_WORDS = """
+    adjudicator admin agent all and annotator any april are art august best bill black blue bond brown can cash chance
+    chip for get gold gray green grey guest had has home hope hunter its june long low maintainer may mark not now one
+    page pages price red rich say see set short small star stone summer sun test tester the top two use user white will
+    winter was young
 """
-_ORDINARY = frozenset(_WORDS.split())
+ORDINARY = frozenset(ORDINARY_WORDS.split())
 
-_EMAIL = re.compile(r"[\w.+-]@(?![0-9]x\.)[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}", re.IGNORECASE)
+EMAIL = re.compile(r"[\w.+-]@(?![0-9]x\.)[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}", re.IGNORECASE)
 # Four numbers behind a letter and a slash, or behind "version", are a version: Chrome/120.0.0.1.
-_IPV4 = re.compile(r"(?<![\w.])(?<!\w/)(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])")
-_IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])", re.IGNORECASE)
-_TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae", "œ": "oe"})
-_LIKE_A_PSEUDONYM = re.compile(r"[aqm][0-9]+")
+IPV4 = re.compile(r"(?<![\w.])(?<!\w/)(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])")
+IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])", re.IGNORECASE)
+TRANSCRIPTION = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae", "œ": "oe"})
+PSEUDONYM = re.compile(r"[aqm][0-9]+")
+
+Names = re.Pattern[str]
 
 
-def names_one(text: str, names: re.Pattern[str] | None) -> bool:
-    """Whether a text has a name; ``names`` as `pattern` made it."""
-    return names is not None and bool(names.search(folded(text)))
+def has_name(text: str, names: Names | None) -> bool:
+    return names is not None and bool(names.search(fold(text)))
 
 
-def identifies(text: str, names: re.Pattern[str] | None) -> bool:
+def has_identity(text: str, names: Names | None) -> bool:
     """Whether a text has a name, or an e-mail or IP address of anybody."""
-    plain = folded(text)
-    if names is not None and names.search(plain):
+    plain = fold(text)
+    if (names and names.search(plain)) or EMAIL.search(plain):
         return True
-    return bool(_EMAIL.search(plain)) or any(_is_address(match[0]) for match in _addresses(plain))
+    return any(_is_address(match[0]) for regex in (IPV4, IPV6) for match in regex.finditer(plain))
 
 
-def _addresses(plain: str) -> Iterator[re.Match[str]]:
-    yield from _IPV4.finditer(plain)
-    yield from _IPV6.finditer(plain)
-
-
-def _is_address(written: str) -> bool:
-    """Whether it is the address of a machine; times (10:30:00) are none, and this very machine's is nobody's."""
+def _is_address(text: str) -> bool:
+    """Whether it is the address of another machine; a time (10:30:00) is not an address."""
     try:
-        address = ipaddress.ip_address(written)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
     return not (address.is_unspecified or address.is_loopback)
 
 
-def folded(text: str) -> str:
-    """Text without case, accents and invisible characters, so that one name has one spelling."""
+def fold(text: str) -> str:
+    """Return a text without case, accents and invisible characters, so that a name has one spelling."""
     if text.isascii():
         return text.lower()
     parts = unicodedata.normalize("NFKD", text.casefold())
     return "".join(sign for sign in parts if unicodedata.category(sign) not in ("Mn", "Cf"))
 
 
-def pattern(people: Iterable[Person], ordinary: frozenset[str]) -> re.Pattern[str] | None:
-    """What finds a name of one of the people in a `folded` text; None when there is no name to look for."""
+def compile_names(people: Iterable[Person], ordinary: frozenset[str]) -> Names | None:
+    """Return a pattern for texts of `fold`, None if there are no names; ``ordinary`` is of `find_ordinary_words`."""
     words: set[str] = set()
-    joined: set[str] = set()
+    phrases: set[str] = set()
     for person in people:
         if not person.erased_at and not person.stand_in:
-            words |= _words(person)
-            joined |= _joined(person)
-    plain = {word for word in words if not _doubtful(word, ordinary)}
-    parts = [re.escape(word) for word in sorted(plain)]
-    parts += [rf"@{re.escape(word)}" for word in sorted(words - plain)]
-    choices = [rf"(?<![^\W_])(?:{'|'.join(parts)})(?![^\W_])"] if parts else []
-    choices += [full if _without_gaps(full) else rf"(?<![^\W_]){full}(?![^\W_])" for full in sorted(joined)]
-    choices += [re.escape(word) for word in sorted(words) if _without_gaps(word)]
-    return re.compile("|".join(choices)) if choices else None
+            first, last = person.first_name.strip(), person.last_name.strip()
+            parts = re.split(r"[^\w']+", f"{first} {last}")
+            for name in (person.username, person.email, person.email.split("@")[0], first, last, *parts):
+                words |= _spell(name.strip())
+            for name in (f"{first} {last}", f"{last} {first}") if first and last else ():
+                phrases |= {r"[\s.,_-]*".join(map(re.escape, each.split())) for each in _spell(name)}
+    spaced = {word for word in words if not _is_unspaced(word) and len(word) >= SHORTEST}
+    doubtful = {word for word in spaced if word in ORDINARY | ordinary or not _is_distinctive(word)}
+    parts = [*map(re.escape, spaced - doubtful), *(f"@{re.escape(word)}" for word in doubtful)]
+    parts += [phrase for phrase in phrases if not _is_unspaced(phrase)]
+    unspaced = {re.escape(word) for word in words if _is_unspaced(word) and len(word) > 1}
+    unspaced |= {phrase for phrase in phrases if _is_unspaced(phrase)}
+    choices = [rf"(?<![^\W_])(?:{'|'.join(sorted(parts))})(?![^\W_])"] if parts else []
+    return re.compile("|".join([*choices, *sorted(unspaced)])) if parts or unspaced else None
 
 
-def _words(person: Person) -> set[str]:
-    """The names that identify a person by themselves, as they may be spelled."""
-    parts = [person.first_name, person.last_name, *re.split(r"[^\w']+", f"{person.first_name} {person.last_name}")]
-    given = [person.username, person.email, person.email.split("@")[0], *parts]
-    spelled = {spelling for name in given for spelling in _spellings(name.strip())}
-    return {word for word in spelled if len(word) >= SHORTEST or (len(word) >= 2 and _without_gaps(word))}
-
-
-def _joined(person: Person) -> set[str]:
-    """Patterns of first and last name beside each other, in either order, with whatever joins them."""
-    first, last = person.first_name.strip(), person.last_name.strip()
-    if not first or not last:
-        return set()
-    between = r"[\s.,_-]*"
-    return {
-        between.join(re.escape(part) for part in spelling.split())
-        for name in (f"{first} {last}", f"{last} {first}")
-        for spelling in _spellings(name)
-    }
-
-
-def _spellings(name: str) -> set[str]:
-    """A name without its accents, and as it is transcribed: muller and mueller for Müller."""
+def _spell(name: str) -> set[str]:
+    """Return a name without accents, and transcribed: muller and mueller for Müller."""
     composed = unicodedata.normalize("NFC", name).casefold()
-    return {folded(composed), folded(composed.translate(_TRANSCRIBED))}
+    return {fold(composed), fold(composed.translate(TRANSCRIPTION))}
 
 
-def _doubtful(word: str, ordinary: frozenset[str]) -> bool:
-    """Whether finding this word says nothing about a person."""
-    no_letters = not any(sign.isalpha() for sign in word)
-    return no_letters or bool(_LIKE_A_PSEUDONYM.fullmatch(word)) or word in _ORDINARY or word in ordinary
+def _is_distinctive(word: str) -> bool:
+    return any(map(str.isalpha, word)) and not PSEUDONYM.fullmatch(word)
 
 
-def _without_gaps(word: str) -> bool:
-    """Whether it is written in a script that puts no blanks between words, so that there are no whole words."""
+def _is_unspaced(word: str) -> bool:
+    """Whether it is in a script without blanks between words."""
     return any(unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI")) for sign in word)
 
 
-def words_of_the_work(submission: Submission) -> frozenset[str]:
-    """The words of the tasks and of the protocol: whoever is called like one of them is not meant by it."""
+def find_ordinary_words(submission: Submission) -> frozenset[str]:
+    """Return the words of the tasks and the protocol."""
     texts = Trajectory.objects.filter(submission=submission).values_list("task_text", flat=True)
-    return _split(" ".join(texts)) | _words_of_the_protocol()
+    return _split(" ".join(texts)) | _split_protocol()
 
 
 @functools.cache
-def _words_of_the_protocol() -> frozenset[str]:
+def _split_protocol() -> frozenset[str]:
     terms = (*protocol.CRITERIA, *protocol.FAILURE_TYPES, *protocol.CAUSES, *protocol.DECIDING, *protocol.PATHS)
     return _split(" ".join(str(value) for term in terms for value in astuple(term)))
 
 
 def _split(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[^\W_]+", folded(text)))
+    return frozenset(re.findall(r"[^\W_]+", fold(text)))

@@ -118,7 +118,6 @@ def _rows(rows: QuerySet, *fields: str) -> list[Entry]:
 
 
 def _of(rows: QuerySet, *fields: str) -> list[Entry]:
-    """Rows that hang on a trajectory."""
     where = {"submission": "trajectory__submission", "task_id": "trajectory__task__external_id"}
     found = rows.order_by("pk").values(*where.values(), *fields)
     return [
@@ -268,7 +267,7 @@ def _acts(person: Person) -> list[Entry]:
 
 
 def _sign_ins(person: Person) -> Entry:
-    rows = sign_ins.sessions_of(person)
+    rows = sign_ins.sessions_of(person.pk)
     held = [row.get_decoded() for row in rows]
     return {
         "signed_in_until": instant(max((row.expire_date for row in rows), default=None)),

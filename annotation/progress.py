@@ -37,7 +37,7 @@ WAITS_FOR = {
 # --- how far ---------------------------------------------------------------------------------------------------------
 
 
-def done(submissions: Iterable[int]) -> dict[int, dict[str, int]]:
+def count_done(submissions: Iterable[int]) -> dict[int, dict[str, int]]:
     """Trajectories and labels that are in, by the submission's primary key."""
     submissions = list(submissions)
     counted = Trajectory.objects.filter(submission__in=submissions).order_by().values("submission")
@@ -67,8 +67,9 @@ class Standing:
         return waiting + ([(OPENED, self.opened, "their adjudicators decide, or leave them")] if self.opened else [])
 
 
-def standing(submission: Submission) -> Standing:
-    states = state_snapshots.load_states(submission)
+def count_states(submission: Submission, size: int | None = None) -> Standing:
+    """Count the states. ``size`` is the number of trajectories, if the caller has counted them."""
+    states = state_snapshots.load_states(submission, size)
     if states is not None:
         opened = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=True).count()
         return Standing([each for each in state_snapshots.count(states).items() if each[1]], opened)
@@ -94,7 +95,7 @@ class _InState:
         return list(self.rows.filter(position__in=self.positions[shown]))
 
 
-def narrowed(
+def filter_matrix(
     submission: Submission, *, state: str = "", slot: str = "", who: int | None = None, q: str = ""
 ) -> QuerySet[Any] | _InState:
     """The trajectories, with state, that fit everything given; ``who`` is a person's key and has, or had, the slot.
@@ -116,13 +117,13 @@ def narrowed(
     if who is not None:
         taken = taken.filter(annotator=who)
     if slot in ("held", "filled", "expired"):
-        rows = rows.filter(Exists(taken.filter(_lease(slot))))
+        rows = rows.filter(Exists(taken.filter(_select_lease(slot))))
     elif who is not None:
         rows = rows.filter(Exists(taken))
     return rows
 
 
-def _lease(slot: str) -> Q:
+def _select_lease(slot: str) -> Q:
     now = clock.now()
     return {
         "held": Q(lease_expires_at__gt=now),
@@ -132,8 +133,6 @@ def _lease(slot: str) -> Q:
 
 
 class _Length(Func):
-    """The length of a JSON array."""
-
     output_field = IntegerField()
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
@@ -143,7 +142,7 @@ class _Length(Func):
         return self.as_sql(compiler, connection, function="json_array_length", **context)
 
 
-def draws(submission: Submission) -> QuerySet[Any]:
+def load_draws(submission: Submission) -> QuerySet[Any]:
     """The draws of spot checks with ``population_count`` and ``drawn_count``, without the lists of all tasks."""
     counted = submission.spot_check_draws.defer("population", "drawn").order_by("number")
     return counted.annotate(population_count=_Length("population"), drawn_count=_Length("drawn"))
@@ -162,7 +161,7 @@ class AtWork:
     last_at: datetime
 
 
-def at_work(submission: Submission, names: dict[int, str]) -> list[AtWork]:
+def find_active_people(submission: Submission, names: dict[int, str]) -> list[AtWork]:
     """Return the people with a sign of work in the last `AT_WORK`, the latest first, each person once.
 
     Labels and decisions are signs of work too: after the last one, a person has no assignment.
@@ -190,7 +189,7 @@ def at_work(submission: Submission, names: dict[int, str]) -> list[AtWork]:
     ]
 
 
-def last_seen(submission: Submission) -> dict[int, datetime]:
+def find_last_signs(submission: Submission) -> dict[int, datetime]:
     """When each person last gave a sign of work on the submission, by the person's key."""
     seen = Activity.objects.filter(trajectory__submission=submission).order_by().values_list("person")
     return dict(seen.annotate(at=Max("last_at")))
@@ -227,7 +226,7 @@ class Pace:
     estimate: str
 
 
-def pace(submission: Submission, names: dict[int, str], remaining: int) -> Pace:
+def measure_pace(submission: Submission, names: dict[int, str], remaining: int) -> Pace:
     """The pace of a submission; ``names`` are pseudonyms by the person's key, ``remaining`` labels."""
     now = timezone.now()
     week = Q(created_at__gte=now - WEEK)
@@ -246,31 +245,31 @@ def pace(submission: Submission, names: dict[int, str], remaining: int) -> Pace:
     )
     began = min((row["began"] for row in rows), default=now)
     total = {key: sum(row[key] or 0 for row in rows) for key in ("labels", "day", "week", "timed", "seconds")}
-    people = [_speed(names[row["assignment__annotator"]], row, row["began"], now) for row in rows]
+    people = [_measure_speed(names[row["assignment__annotator"]], row, row["began"], now) for row in rows]
     people.sort(key=lambda speed: (len(speed.pseudonym), speed.pseudonym))
-    overall = _speed("", total, began, now)
-    return Pace(overall, people, remaining, estimate(remaining, overall.week_rate, now))
+    overall = _measure_speed("", total, began, now)
+    return Pace(overall, people, remaining, estimate_end(remaining, overall.week_rate, now))
 
 
-def _speed(pseudonym: str, row: Mapping[str, Any], began: datetime, now: datetime) -> Speed:
+def _measure_speed(pseudonym: str, row: Mapping[str, Any], began: datetime, now: datetime) -> Speed:
     hours = (row["seconds"] or 0) / 3600
     return Speed(
         pseudonym,
         labels=row["labels"],
         day=row["day"],
         week=row["week"],
-        day_rate=row["day"] / _hours(min(DAY, now - began)),
-        week_rate=row["week"] / _hours(min(WEEK, now - began)),
+        day_rate=row["day"] / _count_hours(min(DAY, now - began)),
+        week_rate=row["week"] / _count_hours(min(WEEK, now - began)),
         active_hours=hours,
         active_rate=row["timed"] / hours if hours >= LEAST_MEASURED else None,
     )
 
 
-def _hours(window: timedelta) -> float:
+def _count_hours(window: timedelta) -> float:
     return max(1.0, window.total_seconds() / 3600)
 
 
-def estimate(remaining: int, per_hour: float, now: datetime) -> str:
+def estimate_end(remaining: int, per_hour: float, now: datetime) -> str:
     """When the labels will be complete at ``per_hour`` labels per hour of wall time, in words."""
     if remaining <= 0:
         return "All labels are in."

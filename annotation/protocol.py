@@ -1,4 +1,4 @@
-"""The rules of the human protocol: criteria, failure types, causes, and what a complete label needs. No Django.
+"""The terms of the human protocol: criteria, failure types, causes. No Django; `completeness` has the rules.
 
 Source: the human evaluation protocol of Online-Mind2Web, version 1 (the one enforced by default) and version 2 (in
 which annotators do the task themselves first); the wording here is our own.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from annotation.records import AttemptContent, Finding, LabelContent, Problem, Verdict
+from annotation.records import Verdict
 
 MINIMUM_LABELS = 3
 REASONING_LIMIT = 10_000  # characters; longer than any honest reasoning, short enough for a page
@@ -260,54 +259,7 @@ PATHS: tuple[Term, ...] = (
 
 NOT_COMPARABLE = "not_comparable"  # one of `PATHS`: the annotator could not do the task, so has no steps
 
-FAILURE_TYPE_CODES = frozenset(term.code for term in FAILURE_TYPES)
-CAUSE_CODES = frozenset(term.code for term in CAUSES)
-DECIDING_CODES = frozenset(term.code for term in DECIDING)
 PATH_CODES = frozenset(term.code for term in PATHS)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a complete decision about one trajectory has to say.
-
-    ``key_points`` are the ids of the task's key points, ``steps`` the number of steps of the trajectory: where there
-    are none, as with an answer, no step can be named and none is asked for. ``attempt``: version 2 of the protocol, in
-    which annotators do the task themselves first. ``criterion``: an adjudication, which names what decided it.
-    ``reason``: a revision, which says why.
-    """
-
-    key_points: tuple[int, ...] = ()
-    steps: int = 0
-    attempt: bool = False
-    criterion: bool = False
-    reason: bool = False
-
-
-def missing(content: LabelContent, asked: Asked) -> list[Problem]:
-    """What ``content`` still lacks to be complete, in the order of the form; empty when nothing is.
-
-    Each problem's ``where`` is the name of the form field that mends it.
-    """
-    problems = _missing_attempt(content) if asked.attempt else []
-    problems += _missing_findings(content, asked.key_points, asked.steps)
-    if content.verdict is None:
-        problems.append(Problem("verdict_missing", "Choose a verdict.", "verdict"))
-    elif content.verdict is Verdict.FAILURE:
-        problems += _missing_failure(content, asked.steps)
-    elif content.verdict is Verdict.NOT_EXECUTABLE and content.cause not in CAUSE_CODES:
-        problems.append(Problem("cause_missing", "Say why nobody could have done the task.", "cause"))
-    elif content.verdict is Verdict.SUCCESS and _has_unmet(content) and is_blank(content.exception_reason):
-        problems.append(
-            Problem(
-                "exception_reason_missing",
-                "A success with an unmet key point needs a written reason.",
-                "exception_reason",
-            )
-        )
-    problems += _unknown_steps(content, asked.steps)
-    if asked.criterion and content.criterion not in DECIDING_CODES:
-        problems.append(Problem("criterion_missing", "Name the criterion that decides.", "criterion"))
-    return problems + _reasoning_problems(content)
 
 
 def is_blank(text: str) -> bool:
@@ -317,77 +269,3 @@ def is_blank(text: str) -> bool:
     verifier has the same rule for what Unicode 3.2 had, the same in every Python, and takes what has come since.
     """
     return not any(unicodedata.category(each)[0] in "LNPS" and each not in BLANK_LETTERS for each in text)
-
-
-def _missing_attempt(content: LabelContent) -> list[Problem]:
-    attempt, problems = content.attempt or AttemptContent(), []
-    could_do_it = content.verdict is not Verdict.NOT_EXECUTABLE and attempt.path != NOT_COMPARABLE
-    if attempt.steps is None and could_do_it:
-        problems.append(Problem("attempt_steps_missing", "Say how many steps you needed yourself.", "attempt_steps"))
-    if is_blank(attempt.notes):
-        problems.append(Problem("attempt_notes_missing", "Note the way you did the task.", "attempt_notes"))
-    if attempt.path not in PATH_CODES:
-        problems.append(Problem("attempt_path_missing", "Compare the agent's way with yours.", "attempt_path"))
-    return problems
-
-
-def _unknown_steps(content: LabelContent, steps: int) -> list[Problem]:
-    unknown = [step for step in content.evidence_missing if not 0 <= step < steps]
-    if not unknown:
-        return []
-    named = ", ".join(map(str, unknown[:5]))
-    return [Problem("evidence_step_unknown", f"Evidence missing: there is no step {named}.", "evidence_missing")]
-
-
-def _missing_findings(content: LabelContent, key_points: Collection[int], steps: int) -> list[Problem]:
-    given = {finding.key_point: finding for finding in content.findings}
-    problems = []
-    for number, key_point in enumerate(key_points, start=1):
-        finding, field = given.get(key_point), f"finding_{key_point}"
-        if finding is None or finding.finding is None:
-            problems.append(
-                Problem("finding_missing", f"Key point {number}: say whether it is met, unmet or unclear.", field)
-            )
-        elif finding.finding is not Finding.UNCLEAR and finding.step is None and steps:
-            problems.append(
-                Problem("finding_step_missing", f"Key point {number}: name the step that proves it.", field)
-            )
-        elif finding.step is not None and not 0 <= finding.step < steps:
-            problems.append(
-                Problem("finding_step_unknown", f"Key point {number}: there is no step {finding.step}.", field)
-            )
-    return problems
-
-
-def _missing_failure(content: LabelContent, steps: int) -> list[Problem]:
-    problems = []
-    if content.failure_step is None:
-        if steps:  # an answer has none; its failure type and the reasoning say what is wrong
-            problems.append(Problem("failure_step_missing", "Name the step where it failed.", "failure_step"))
-    elif not 0 <= content.failure_step < steps:
-        problems.append(Problem("failure_step_unknown", f"There is no step {content.failure_step}.", "failure_step"))
-    if content.failure_type not in FAILURE_TYPE_CODES:
-        problems.append(Problem("failure_type_missing", "Choose the type of the failure.", "failure_type"))
-    if not FAILURE_TYPE_CODES.issuperset(content.further_failure_types):
-        problems.append(
-            Problem("failure_type_unknown", "A further failure type is not of the protocol.", "further_failure_types")
-        )
-    return problems
-
-
-def _has_unmet(content: LabelContent) -> bool:
-    return any(finding.finding is Finding.UNMET for finding in content.findings)
-
-
-def _reasoning_problems(content: LabelContent) -> list[Problem]:
-    if is_blank(content.reasoning):
-        return [Problem("reasoning_missing", "Write the reasoning, referring to the criteria.", "reasoning")]
-    return [
-        Problem("text_too_long", f"Shorten it to {REASONING_LIMIT} characters; it has {len(text)}.", field)
-        for field, text in (
-            ("reasoning", content.reasoning),
-            ("exception_reason", content.exception_reason),
-            ("attempt_notes", content.attempt.notes if content.attempt else ""),
-        )
-        if len(text) > REASONING_LIMIT
-    ]

@@ -43,8 +43,6 @@ class Share:
 
 @dataclass(slots=True)
 class _Share:
-    """A share while its cases are counted."""
-
     whole: int = 0
     part: int = 0
 
@@ -108,7 +106,7 @@ class Hints:
     def __getitem__(self, shown: slice) -> list[Hint]:
         chosen = self._labels[shown]
         names = dict(self._submission.memberships.values_list("person_id", "pseudonym"))
-        labels = {row.pk: row for row in _rows(Label.objects.filter(pk__in=chosen))}
+        labels = {row.pk: row for row in _read_labels(Label.objects.filter(pk__in=chosen))}
         within = Step.objects.filter(trajectory__in={row.trajectory for row in labels.values()})
         steps = dict(within.order_by().values_list("trajectory").annotate(n=Count("pk")))
         found = ((label, steps.get(label.trajectory, 0)) for label in (labels[pk] for pk in chosen))
@@ -139,12 +137,12 @@ class Report:
 
 def report(submission: Submission) -> Report:
     """The quality of every annotator's labels, former annotators included, in the order of joining."""
-    limit = _limit(submission)
+    limit = _find_limit(submission)
     known = dict(KnownAnswer.objects.filter(trajectory__submission=submission).values_list("trajectory", "verdict"))
     tallies: dict[int, _Tally] = defaultdict(_Tally)
-    for label, final, adjudicated, steps in _first_labels(submission):
+    for label, final, adjudicated, steps in _read_first_labels(submission):
         tallies[label.person].add(label, final, adjudicated, steps, known.get(label.trajectory), limit)
-    flags, released = _counts(Flag, submission), _counts(Release, submission)
+    flags, released = _count_by_annotator(Flag, submission), _count_by_annotator(Release, submission)
     members = submission.memberships.filter(role=Membership.Role.ANNOTATOR).order_by("joined_at", "pk")
     rows, hints = [], array("q")
     for member in members:
@@ -154,9 +152,9 @@ def report(submission: Submission) -> Report:
     return Report(rows, Hints(submission, hints, limit), limit, len(known))
 
 
-def _limit(submission: Submission) -> float | None:
+def _find_limit(submission: Submission) -> float | None:
     """Return the median of all times, divided by `FAST`."""
-    timed = _of(submission).filter(active_seconds__gt=0).order_by("active_seconds")
+    timed = _select_first_labels(submission).filter(active_seconds__gt=0).order_by("active_seconds")
     times = timed.values_list("active_seconds", flat=True)
     count = times.count()
     if count < ENOUGH:
@@ -175,18 +173,18 @@ class _Label(NamedTuple):
     seen: list[int] | None
 
 
-def _of(submission: Submission) -> QuerySet[Label]:
+def _select_first_labels(submission: Submission) -> QuerySet[Label]:
     return Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
 
 
-def _rows(labels: QuerySet[Label]) -> Iterator[_Label]:
+def _read_labels(labels: QuerySet[Label]) -> Iterator[_Label]:
     of_trajectory = ("position", "pk", "task__external_id")
     columns = ("pk", *(f"assignment__trajectory__{name}" for name in of_trajectory), "assignment__annotator")
     rows = labels.values_list(*columns, "verdict", "active_seconds", "steps_seen")
     return map(_Label._make, rows.iterator(chunk_size=AT_ONCE))
 
 
-def _first_labels(submission: Submission) -> Iterator[tuple[_Label, int | None, bool, int]]:
+def _read_first_labels(submission: Submission) -> Iterator[tuple[_Label, int | None, bool, int]]:
     """Yield every first revision with the final verdict, whether it was adjudicated, and the steps of its trajectory.
 
     Three streams in the order of the submission, so that memory does not grow with it.
@@ -196,7 +194,7 @@ def _first_labels(submission: Submission) -> Iterator[tuple[_Label, int | None, 
     counted = Step.objects.filter(trajectory__submission=submission).values_list("trajectory__position")
     counts = counted.annotate(n=Count("pk")).order_by("trajectory__position")
     steps = _InOrder(counts.iterator(chunk_size=AT_ONCE))
-    for label in _rows(_of(submission).order_by("assignment__trajectory__position", "pk")):
+    for label in _read_labels(_select_first_labels(submission).order_by("assignment__trajectory__position", "pk")):
         state, count = states.at(label.position), steps.at(label.position)
         adjudicated = state.state == State.ADJUDICATED
         yield label, final_verdict(state), adjudicated, 0 if count is None else count[1]
@@ -219,7 +217,7 @@ class _InOrder:
 _FINAL = ("state", "decided", "lowest")
 
 
-def _counts(model: type[Flag] | type[Release], submission: Submission) -> dict[int, int]:
+def _count_by_annotator(model: type[Flag] | type[Release], submission: Submission) -> dict[int, int]:
     rows = model.objects.filter(trajectory__submission=submission).order_by().values_list("annotator")
     return dict(rows.annotate(n=Count("trajectory", distinct=True)))
 

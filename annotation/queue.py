@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, QuerySet, TextChoices
 from django.utils import timezone
 
 from annotation import clock
-from annotation.models import Assignment, Label, Release, Submission, Trajectory
+from annotation.models import Assignment, Label, Person, Release, Submission, Trajectory
 from annotation.models.states import TO_ADJUDICATE, State, with_waiting
 from annotation.records import Verdict
 
@@ -26,7 +26,7 @@ MOST_POSITIONS = 2**32 - 1
 MOST_CHOICES = 50  # as many people may open trajectories at the same moment
 
 
-def candidates(person: Any, submission: Submission) -> QuerySet[Trajectory]:
+def find_candidates(person: Person, submission: Submission) -> QuerySet[Trajectory]:
     """Trajectories with an open slot that the person neither holds nor has labelled nor gave back, best first.
 
     Started trajectories come first (fewest open slots), then the order of the submission.
@@ -40,13 +40,13 @@ def candidates(person: Any, submission: Submission) -> QuerySet[Trajectory]:
     )
 
 
-def lock_next(person: Any, submission: Submission) -> Trajectory | None:
+def lock_next(person: Person, submission: Submission) -> Trajectory | None:
     """Choose the next trajectory and lock its row, inside the caller's transaction; None when nothing is left.
 
     Rows that others are claiming at this instant are passed over. When only such rows are left it waits for them,
     because a row may still have a slot once the other one is done: nobody is told "no work" while there is some.
     """
-    open_to_me = candidates(person, submission).select_related("task")
+    open_to_me = find_candidates(person, submission).select_related("task")
     if not connection.features.has_select_for_update_skip_locked:
         return open_to_me.select_for_update().first()
     chosen = open_to_me.select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
@@ -58,12 +58,12 @@ def lock_next(person: Any, submission: Submission) -> Trajectory | None:
     return chosen
 
 
-def held_by(person: Any, submission: Submission) -> Assignment | None:
+def find_held(person: Person, submission: Submission) -> Assignment | None:
     """The trajectory that the person is working on: an assignment with a lease and no label, the oldest first."""
-    return all_held_by(person, submission).first()
+    return find_all_held(person, submission).first()
 
 
-def all_held_by(person: Any, submission: Submission) -> QuerySet[Assignment]:
+def find_all_held(person: Person, submission: Submission) -> QuerySet[Assignment]:
     """Assignments of the person with a running lease and no label, the oldest first."""
     held = Assignment.objects.filter(
         annotator=person, trajectory__submission=submission, lease_expires_at__gt=clock.now()
@@ -71,7 +71,7 @@ def all_held_by(person: Any, submission: Submission) -> QuerySet[Assignment]:
     return held.select_related("trajectory").order_by("claimed_at", "pk")
 
 
-def own_progress(person: Any, submission: Submission) -> tuple[int, int]:
+def count_own(person: Person, submission: Submission) -> tuple[int, int]:
     """How many trajectories the person has labelled, and how many the submission has; nothing about others."""
     done = Label.objects.filter(
         assignment__annotator=person, assignment__trajectory__submission=submission, revision=1
@@ -97,7 +97,7 @@ HARDEST_FIRST = list(Kind)
 _OF_STATE = {State.REOPENED: Kind.REOPENED, State.FLAGGED: Kind.FLAGGED, State.SPOT_CHECK: Kind.SPOT_CHECK}
 
 
-def kind_of(waiting: Any) -> Kind | None:
+def find_kind(waiting: Any) -> Kind | None:
     """The kind of a trajectory from `with_waiting`; None when it does not wait."""
     state = State(waiting.state)
     if state is not State.DISPUTE:
@@ -107,7 +107,7 @@ def kind_of(waiting: Any) -> Kind | None:
     return Kind.NOT_EXECUTABLE if waiting.highest == Verdict.NOT_EXECUTABLE else Kind.OPPOSED
 
 
-def since(waiting: Any) -> datetime:
+def find_waiting_since(waiting: Any) -> datetime:
     """From when a trajectory of `with_waiting` has been waiting."""
     last_label: datetime = waiting.labelled_at
     match State(waiting.state):
@@ -126,7 +126,7 @@ def adjudications_expire_before() -> datetime:
 
 
 class _Waiting(NamedTuple):
-    """The columns of `with_waiting` that decide the order, with the names that `kind_of` and `since` expect."""
+    """The columns of `with_waiting` that decide the order, with the names that `find_kind` expects."""
 
     pk: int
     position: int
@@ -162,7 +162,7 @@ class Waiting:
             loaded = {row.position: row for row in with_waiting(self._trajectories.filter(position__in=some))}
             found += [loaded[position] for position in some]
         for row in found:
-            row.kind, row.since = kind_of(row), since(row)
+            row.kind, row.since = find_kind(row), find_waiting_since(row)
         return [row for row in found if row.kind is not None]
 
 
@@ -175,12 +175,12 @@ class Queue:
     kinds: Counter[Kind]
 
 
-def to_adjudicate(submission: Submission) -> list[Any]:
+def load_queue(submission: Submission) -> list[Any]:
     """Load the whole queue. Opened trajectories are in it until they are decided."""
     return Waiting(submission, [_key(row, kind) for row, kind in _stream(submission)])[:]
 
 
-def queue_of(person: Any, submission: Submission, kind: Kind | None = None) -> Queue:
+def load_queue_of(person: Person, submission: Submission, kind: Kind | None = None) -> Queue:
     """The queue as ``person`` sees it. ``others`` are only those of ``kind`` if that is given, ``kinds`` count all."""
     mine, others, kinds = [], [], Counter[Kind]()
     for row, found in _stream(submission):
@@ -195,19 +195,19 @@ def queue_of(person: Any, submission: Submission, kind: Kind | None = None) -> Q
 
 def _key(row: _Waiting, kind: Kind) -> int:
     """One number that sorts by kind, age and position."""
-    age = (since(row) - BEGIN) // timedelta(microseconds=1)
+    age = (find_waiting_since(row) - BEGIN) // timedelta(microseconds=1)
     return (HARDEST_FIRST.index(kind) << 64 | age) << 32 | row.position
 
 
 def _stream(submission: Submission) -> Iterator[tuple[_Waiting, Kind]]:
     rows = _waiting(submission.trajectories.order_by()).values_list(*_Waiting._fields).iterator(chunk_size=AT_ONCE)
     for row in map(_Waiting._make, rows):
-        found = kind_of(row)
+        found = find_kind(row)
         if found is not None:
             yield row, found
 
 
-def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> list[Trajectory]:
+def next_to_adjudicate(person: Person, submission: Submission, kind: str = "") -> list[Trajectory]:
     """What an adjudicator may be given next, best first, of ``kind`` if that is given; somebody may open it by then.
 
     At most `MOST_CHOICES`. Narrow rows of the whole queue are streamed, and only the chosen trajectories are loaded.
@@ -222,8 +222,8 @@ def next_to_adjudicate(person: Any, submission: Submission, kind: str = "") -> l
         return 1 if row.opened_by is None else 3
 
     def place(row: _Waiting) -> tuple[Any, ...]:
-        found = kind_of(row)
-        return turn(row), HARDEST_FIRST.index(found) if found else 0, since(row), row.position
+        found = find_kind(row)
+        return turn(row), HARDEST_FIRST.index(found) if found else 0, find_waiting_since(row), row.position
 
     waiting = (row for row, found in _stream(submission) if not kind or found == kind or turn(row) == 0)
     waiting = (row for row in waiting if turn(row) < 3 or row.opened_at <= long_ago)

@@ -15,25 +15,12 @@ class Verdict(IntEnum):
 
 
 class Finding(StrEnum):
-    """Whether a key point of the task was satisfied by the trajectory."""
-
     MET = "met"
     UNMET = "unmet"
     UNCLEAR = "unclear"
 
 
-class SourceFormat(StrEnum):
-    """The outside format that a trajectory was read from."""
-
-    ONLINE_MIND2WEB_V1 = "online-mind2web-v1"
-    ONLINE_MIND2WEB_V2 = "online-mind2web-v2"
-    MULTIMODAL_MIND2WEB = "multimodal-mind2web"
-    MIND2WEB_2 = "mind2web-2"
-
-
 class ActionStatus(StrEnum):
-    """What the agent's harness reported about an action."""
-
     SUCCESS = "SUCCESS"
     FAILED = "FAILED"
 
@@ -112,13 +99,16 @@ class AttachmentRecord:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryRecord:
-    """One agent's attempt at one task, as it was written in ``folder`` (relative to the package)."""
+    """One agent's attempt at one task, as it was written in ``folder`` (relative to the package).
+
+    ``source_format`` is the name of a format of `annotation.formats.registry`.
+    """
 
     folder: str
     task_id: str
     task_text: str
     final_answer: str | None
-    source_format: SourceFormat
+    source_format: str
     steps: tuple[StepRecord, ...]
     reference_length: int | None = None
     attachments: tuple[AttachmentRecord, ...] = ()
@@ -161,26 +151,7 @@ class AttemptContent:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelContent:
-    """Everything that a person enters for a verdict, complete or not; `protocol.missing` tells which it is.
-
-    ``failure_type`` is the main one, ``further_failure_types`` are the others. ``evidence_missing`` are the steps
-    whose screenshot does not show what is needed. ``criterion`` decides an adjudication, ``attempt`` belongs to
-    labels under version 2 of the protocol; both are empty elsewhere.
-    """
-
-    verdict: Verdict | None = None
-    reasoning: str = ""
-    failure_step: int | None = None
-    failure_type: str = ""
-    further_failure_types: tuple[str, ...] = ()
-    cause: str = ""
-    exception_reason: str = ""
-    findings: tuple[FindingContent, ...] = ()
-    evidence_missing: tuple[int, ...] = ()
-    criterion: str = ""
-    attempt: AttemptContent | None = None
+PACKAGE = ""  # the task id under which a report lists what concerns the package as a whole
 
 
 @dataclass(slots=True)

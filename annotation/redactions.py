@@ -23,7 +23,6 @@ def with_replaced(found: QuerySet[Redaction]) -> QuerySet[Any]:
 
 
 def of_picture(submission: Submission, screenshot: Screenshot) -> list[Redaction]:
-    """Every revision of the redaction of one picture, newest first."""
     return list(history(submission).filter(original=screenshot.sha256).order_by("-revision"))
 
 

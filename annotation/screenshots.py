@@ -253,9 +253,9 @@ def rendition(screenshot: Screenshot, kind: Rendition, decode: Decode | None = N
     decode = decode or (lambda: decoded(screenshot.sha256))
     if kind is Rendition.FULL:
         return _encode(decode(), "PNG"), "image/png"
-    media_type = "image/webp" if _fits_webp(screenshot, kind) else "image/jpeg"
+    media_type = "image/webp" if _fits_in_webp(screenshot, kind) else "image/jpeg"
     name = f"renditions/{kind}/{screenshot.sha256[:2]}/{screenshot.sha256}"
-    return _kept(name, lambda: _encode(_resize(decode(), kind), media_type.split("/")[1].upper())), media_type
+    return _load_or_render(name, lambda: _encode(_resize(decode(), kind), media_type.split("/")[1].upper())), media_type
 
 
 def judge_ready(sha256: str, decode: Decode | None = None) -> bytes:
@@ -264,10 +264,10 @@ def judge_ready(sha256: str, decode: Decode | None = None) -> bytes:
     Made here where that has not happened yet. Never served to a browser.
     """
     decode = decode or (lambda: decoded(sha256))
-    return _kept(f"renditions/judge/{sha256[:2]}/{sha256}", lambda: _for_judges(decode()))
+    return _load_or_render(f"renditions/judge/{sha256[:2]}/{sha256}", lambda: _encode_for_judges(decode()))
 
 
-def _for_judges(image: Image.Image) -> bytes:
+def _encode_for_judges(image: Image.Image) -> bytes:
     fitting = image.copy() if image.width > JUDGE_BOX[0] or image.height > JUDGE_BOX[1] else image
     fitting.thumbnail(JUDGE_BOX, Image.Resampling.LANCZOS, reducing_gap=2.0)
     made = io.BytesIO()
@@ -283,7 +283,7 @@ def prepare(screenshot: Screenshot) -> None:
     judge_ready(screenshot.sha256, decode)
 
 
-def _kept(name: str, make: Callable[[], bytes]) -> bytes:
+def _load_or_render(name: str, make: Callable[[], bytes]) -> bytes:
     """Return the cached rendition of this name. A missing or damaged one is rendered and stored.
 
     Renditions of earlier versions have no digest, so damage could not be detected: they are rendered again.
@@ -303,7 +303,7 @@ def _kept(name: str, make: Callable[[], bytes]) -> bytes:
 
 def decoded(sha256: str) -> Image.Image:
     """Return the pixels of the original, as RGB; raises one of `STORE_ERRORS` for a missing or damaged file."""
-    return _as_rgb(_decode(original(sha256)))
+    return _convert_to_rgb(_decode(original(sha256)))
 
 
 def sheet(shown: Sequence[Screenshot | None]) -> tuple[bytes, list[str]]:
@@ -315,14 +315,13 @@ def sheet(shown: Sequence[Screenshot | None]) -> tuple[bytes, list[str]]:
     """
     key = hashlib.sha256(" ".join(s.sha256 if s else "-" for s in shown).encode()).hexdigest()
     try:
-        return _kept(f"renditions/sheet/{key[:2]}/{key}", lambda: _sheet(shown, _tile)), []
+        return _load_or_render(f"renditions/sheet/{key[:2]}/{key}", lambda: _sheet(shown, _tile)), []
     except DamagedFile:
         damaged: list[str] = []
         return _sheet(shown, functools.partial(_tile_if_intact, damaged)), damaged
 
 
 def placeholder(text: str, size: tuple[int, int] = PLACEHOLDER) -> Image.Image:
-    """Return an image with ``text`` in place of a screenshot."""
     image = Image.new("RGB", size, "#e4e4e4")
     draw = ImageDraw.Draw(image)
     draw.rectangle((0, 0, size[0] - 1, size[1] - 1), outline="#8b0000", width=max(2, size[0] // 100))
@@ -362,8 +361,7 @@ def _sheet(shown: Sequence[Screenshot | None], tile: Callable[[Screenshot], Imag
 
 
 def _tile(screenshot: Screenshot) -> Image.Image:
-    """The top of a thumbnail, as wide as a tile."""
-    image = _as_rgb(_decode(rendition(screenshot, Rendition.THUMBNAIL)[0]))
+    image = _convert_to_rgb(_decode(rendition(screenshot, Rendition.THUMBNAIL)[0]))
     whole = image.resize((TILE[0], max(1, round(image.height * TILE[0] / image.width))), Image.Resampling.LANCZOS)
     return whole.crop((0, 0, TILE[0], TILE[1])) if whole.height > TILE[1] else whole
 
@@ -384,10 +382,10 @@ def prune(older_than: timedelta) -> int:
     """
     deleted, before = 0, timezone.now() - older_than
     _forget_unfinished(before)
-    for folder in _listed("originals")[0]:
-        for sha256 in _listed(f"originals/{folder}")[1]:
+    for folder in _list_folder("originals")[0]:
+        for sha256 in _list_folder(f"originals/{folder}")[1]:
             name = f"originals/{folder}/{sha256}"  # as it was listed: not every file there is an original
-            if not _named(sha256) and stored_at(name) < before:
+            if not _is_named(sha256) and stored_at(name) < before:
                 default_storage.delete(name)
                 deleted += 1
     return deleted
@@ -396,7 +394,7 @@ def prune(older_than: timedelta) -> int:
 def delete_unnamed(digests: Iterable[str]) -> None:
     """Delete originals that no row names, of any age. Only safe under the exclusive lock of `file_cleanup`."""
     for sha256 in digests:
-        if not _named(sha256):
+        if not _is_named(sha256):
             default_storage.delete(_original_name(sha256))
 
 
@@ -419,8 +417,7 @@ def stored_at(name: str) -> datetime:
         return timezone.now()
 
 
-def _named(sha256: str) -> bool:
-    """Whether any row names these bytes."""
+def _is_named(sha256: str) -> bool:
     rows = (
         Screenshot.objects.filter(sha256=sha256),
         Attachment.objects.filter(sha256=sha256),
@@ -429,7 +426,7 @@ def _named(sha256: str) -> bool:
     return any(found.exists() for found in rows)
 
 
-def _listed(folder: str) -> tuple[list[str], list[str]]:
+def _list_folder(folder: str) -> tuple[list[str], list[str]]:
     """Folders and files in a folder of the store; a local store has none before its first image."""
     try:
         return default_storage.listdir(folder)
@@ -441,7 +438,7 @@ def _original_name(sha256: str) -> str:
     return f"originals/{sha256[:2]}/{sha256}"
 
 
-def _fits_webp(screenshot: Screenshot, kind: Rendition) -> bool:
+def _fits_in_webp(screenshot: Screenshot, kind: Rendition) -> bool:
     if kind is Rendition.THUMBNAIL:
         return True
     return screenshot.height * min(1, WIDTHS[kind] / screenshot.width) <= WEBP_MAX_SIDE
@@ -458,7 +455,7 @@ def _resize(image: Image.Image, kind: Rendition) -> Image.Image:
     return image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 
-def _as_rgb(image: Image.Image) -> Image.Image:
+def _convert_to_rgb(image: Image.Image) -> Image.Image:
     """Every mode that a PNG, JPEG or WebP may have, as RGB; transparency on white, 16 bits scaled to 8."""
     if image.mode.startswith("I"):
         return image.convert("I").point(lambda value: value / 256).convert("L").convert("RGB")

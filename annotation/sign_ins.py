@@ -59,7 +59,6 @@ class SessionUseMiddleware:
 
 
 def describe_session(request: HttpRequest) -> None:
-    """Record device and start time in a new session."""
     request.session["device"] = device_of(request.META.get("HTTP_USER_AGENT", ""))
     request.session["signed_in_at"] = request.session["used_at"] = timezone.now().isoformat()
 
@@ -74,7 +73,7 @@ def device_of(user_agent: str) -> str:
 def list_sessions(request: HttpRequest) -> list[ListedSession]:
     """Return the current sessions of the signed-in person, the one used last first."""
     listed = []
-    for row in sessions_of(request.user):
+    for row in sessions_of(request.user.pk):
         if row.expire_date > timezone.now():
             held = row.get_decoded()
             times = _time(held.get("signed_in_at")), _time(held.get("used_at"))
@@ -87,14 +86,14 @@ def _time(value: str | None) -> datetime | None:
     return datetime.fromisoformat(value) if value else None
 
 
-def sessions_of(person: Any) -> list[Session]:
-    """Their sessions; who signed in is inside of what a session holds, so all are read."""
-    key = str(person.pk)
+def sessions_of(person_pk: int | None) -> list[Session]:
+    """Return the sessions of a person. All are read: the person is encoded in the data of a session."""
+    key = str(person_pk)
     return [row for row in Session.objects.iterator() if row.get_decoded().get("_auth_user_id") == key]
 
 
-def end_sessions(person: Any) -> None:
-    for session in sessions_of(person):
+def end_sessions(person: Person) -> None:
+    for session in sessions_of(person.pk):
         session.delete()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotation.models import Event, StateSnapshot, Submission, Trajectory
@@ -27,13 +27,17 @@ _STATES = list(State)
 _CODES = {state.value: code for code, state in enumerate(_STATES, 1)}  # 0: no trajectory has this position
 
 
-def load_states(submission: Submission) -> bytes | None:
+def load_states(submission: Submission, size: int | None = None) -> bytes | None:
     """Return the code of the state at each position.
 
     None for a submission that is not `LARGE`, has no events, or has positions far apart, as an audited one may.
+    ``size`` is the number of its trajectories, if the caller has counted them.
     """
-    found = submission.trajectories.aggregate(size=Count("pk"), last=Max("position"))
-    if found["size"] < LARGE or found["last"] >= SPARSE * found["size"]:
+    size = submission.trajectories.count() if size is None else size
+    if size < LARGE:
+        return None
+    last = submission.trajectories.order_by("-position").values_list("position", flat=True)[0]
+    if last >= SPARSE * size:
         return None
     head = Event.objects.filter(submission=submission).order_by("-sequence").values("sequence", "hash").first()
     if head is None:
@@ -41,7 +45,7 @@ def load_states(submission: Submission) -> bytes | None:
     snapshot = StateSnapshot.objects.filter(submission=submission).first()
     touched = None if snapshot is None or not _is_usable(snapshot) else _find_touched(snapshot)
     if snapshot is None or touched is None:
-        states = _derive(submission.trajectories.all(), bytearray(found["last"] + 1))
+        states = _derive(submission.trajectories.all(), bytearray(last + 1))
         defaults = head | {"states": bytes(states), "computed_at": timezone.now()}
         StateSnapshot.objects.update_or_create(submission=submission, defaults=defaults)
         return bytes(states)

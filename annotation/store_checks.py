@@ -150,7 +150,6 @@ def start() -> StoreCheck:
 
 
 def unfinished() -> StoreCheck | None:
-    """Return the newest pass if it is not finished."""
     newest = StoreCheck.objects.first()
     return newest if newest is not None and newest.finished_at is None else None
 

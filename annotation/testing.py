@@ -12,11 +12,12 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from annotation import ingest, queue, workflow
+from annotation import arrivals, ingest, jobs, queue, workflow
 from annotation.catalogue import import_tasks
 from annotation.formats import cached_pages
-from annotation.models import Agent, Benchmark, Membership, Person, Step, Submission, Trajectory
-from annotation.records import Finding, FindingContent, LabelContent, SourceFormat, Verdict
+from annotation.label_fields import LabelContent
+from annotation.models import Agent, Benchmark, Membership, Person, Step, Submission, Trajectory, Upload
+from annotation.records import Finding, FindingContent, Verdict
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of the cast in tests
 ROLES = {
@@ -189,7 +190,7 @@ def cast(submission: Submission) -> dict[str, Person]:
     """Everybody with their role in ``submission``; dave has none."""
     people = {"mira": person("mira", is_staff=True), "dave": person("dave")}
     if not submission.memberships.filter(person=people["mira"]).exists():
-        workflow.found(submission, people["mira"])
+        workflow.join_as_maintainer(submission, people["mira"])
     for name, role in ROLES.items():
         people[name] = person(name, is_staff=name == "mira")
         workflow.add_member(people["mira"], submission, people[name], role)
@@ -203,6 +204,13 @@ def submission(folder: Path, trajectories: int = 2, steps: int = 3, agent: str =
     )
     assert made is not None, report.as_json()  # noqa: S101
     return made
+
+
+def receive_upload(person: Person, *, benchmark: Benchmark, agent: str, file: Any) -> Upload:
+    """An upload that a worker has yet to take."""
+    upload = Upload(uploaded_by=person, benchmark=benchmark, agent_name=agent)
+    arrivals.receive(upload, file, jobs.import_upload.delay)
+    return upload
 
 
 def content(trajectory: Trajectory, verdict: int = Verdict.SUCCESS, **fields: Any) -> LabelContent:
@@ -245,7 +253,7 @@ def label_all(people: dict[str, Person], submission: Submission, verdicts: dict[
 
 def adjudicate_all(carol: Person, submission: Submission, verdict: int = Verdict.SUCCESS) -> None:
     """Decide whatever waits for an adjudicator."""
-    for trajectory in queue.to_adjudicate(submission):
+    for trajectory in queue.load_queue(submission):
         workflow.open_adjudication(carol, trajectory)
         workflow.decide(carol, trajectory, content(trajectory, verdict))
 
@@ -289,7 +297,7 @@ def bare_submission(trajectories: int, steps: int = 1, agent: str = "Bare Agent"
                 task=found,
                 position=position,
                 task_text=found.text,
-                source_format=SourceFormat.ONLINE_MIND2WEB_V2,
+                source_format="online-mind2web-v2",
                 digest=f"{position}",
                 open_slots=made.required_labels,
             )

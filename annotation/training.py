@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet
 
-from annotation.models import Event, KnownAnswer, Label, Membership, PracticeAnswer, Submission, Trajectory
+from annotation.models import Event, KnownAnswer, Label, Membership, Person, PracticeAnswer, Submission, Trajectory
 
 PASSED = "practice_passed"  # the kind of the event
 ROUNDING = 1e-9  # 3 of 5 is 60 percent, whatever the floats say
@@ -30,12 +29,10 @@ class Practice:
 
     @property
     def number(self) -> int:
-        """The round that was begun last; 1 before the first answer."""
         return max(self.rounds, default=1)
 
     @property
     def current(self) -> dict[int, PracticeAnswer]:
-        """The answers of that round."""
         return self.rounds.get(self.number, {})
 
     @property
@@ -44,7 +41,6 @@ class Practice:
 
     @property
     def right(self) -> int:
-        """How many verdicts of that round were right."""
         return self.right_in(self.number)
 
     @property
@@ -90,16 +86,16 @@ class Practice:
         return self.needed is not None and self._over(self.rounds[number]) and self.right_in(number) >= self.needed
 
 
-def items_of(practice_set: int | None) -> QuerySet[Trajectory]:
+def load_items(practice_set: int | None) -> QuerySet[Trajectory]:
     """The items of a practice set (its primary key), by position: never the gold items of a submission under review."""
     return Trajectory.objects.filter(
         submission=practice_set, submission__practice=True, known_answer__isnull=False
     ).order_by("position")
 
 
-def practice(person: Any, submission: Submission) -> Practice:
+def load_practice(person: Person, submission: Submission) -> Practice:
     """Where the person stands in the practice set of ``submission``; without items where it has none."""
-    items = list(items_of(submission.practice_set_id).select_related("task", "known_answer"))
+    items = list(load_items(submission.practice_set_id).select_related("task", "known_answer"))
     rounds: dict[int, dict[int, PracticeAnswer]] = {}
     for answer in PracticeAnswer.objects.filter(person=person, trajectory__in=items):
         rounds.setdefault(answer.round, {})[answer.trajectory_id] = answer
@@ -107,7 +103,7 @@ def practice(person: Any, submission: Submission) -> Practice:
     return Practice(items, rounds, submission.pass_mark, recorded)
 
 
-def admitted(person: Any, submission: Submission) -> bool:
+def is_admitted(person: Person, submission: Submission) -> bool:
     """Whether the person may be given real work there, as far as practice goes.
 
     Whoever has a label in the submission may: they had begun before practice was switched on, and locking them out in
@@ -116,7 +112,7 @@ def admitted(person: Any, submission: Submission) -> bool:
     if submission.practice_set_id is None or submission.pass_mark is None:
         return True
     own = Label.objects.filter(assignment__annotator=person, assignment__trajectory__submission=submission)
-    return own.exists() or practice(person, submission).passed
+    return own.exists() or load_practice(person, submission).passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,7 @@ class Gold:
     results: dict[str, bool]
 
 
-def gold(submission: Submission) -> list[Gold]:
+def load_gold(submission: Submission) -> list[Gold]:
     """The results of all gold items, by position. Only first revisions count: they were made blind."""
     answers = KnownAnswer.objects.filter(trajectory__submission=submission).order_by("trajectory__position")
     names = dict(Membership.objects.filter(submission=submission).values_list("person", "pseudonym"))

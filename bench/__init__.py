@@ -1,8 +1,1 @@
-"""Measurements that take minutes. Run one with `python -m bench.<module>`."""
-
-import os
-
-import django
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django.setup()
+"""Measurements that take minutes. Run one with `python -m bench.<module>`. Not part of the image."""

@@ -30,13 +30,16 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import django
 import httpx2
 
-from annotation import testing
-from config.tests.instance import Instance
-from config.tests.people_by_http import label
-from config.tests.servers import OwnPostgres, free_port, own_postgres, own_redis
-from config.tests.waiting import wait_until
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+from annotation import testing  # noqa: E402 - models can be imported only now
+from config.tests.instance import Instance  # noqa: E402
+from config.tests.people_by_http import label  # noqa: E402
+from config.tests.servers import OwnPostgres, free_port, own_postgres, own_redis  # noqa: E402
+from config.tests.waiting import wait_until  # noqa: E402
 
 UNFINISHED = """SELECT count(*) FROM annotation_upload
     WHERE finished_at IS NULL AND created_at < now() - interval '20 seconds'"""

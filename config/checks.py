@@ -1,10 +1,13 @@
-"""`make test`: every check and every test, one after the other, with times and one closing line.
+"""Run checks and tests: `make check` (``--quick``), `make test` and `make test-long` (``--long``).
 
-Nothing is stopped by a failure: all that is wrong is shown in one go. The exit code is 1 when anything failed.
+`make check` leaves out tests that need a database or a browser or take seconds. `make test-long` tries all examples of
+the property tests; `make test` tries at most 200. A failed step does not stop the others. The exit code is 1 when
+anything failed.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -13,8 +16,8 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -47,6 +50,7 @@ class Step:
     needs_servers: bool = False
     python: Path | None = None
     of_machine: bool = False
+    quick: bool = True  # also in `make check`
 
 
 @dataclass
@@ -66,6 +70,7 @@ STEPS = [
         "production settings",
         ["manage.py", "check", "--deploy", "--fail-level", "WARNING"],
         {**PRODUCTION, **SERVERS, "BEHIND_PROXY": "1"},
+        quick=False,
     ),
     Step("Dockerfile", ["hadolint", "Dockerfile"]),
     Step("compose file", ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml"]),
@@ -74,7 +79,7 @@ STEPS = [
         ["node", "--test", *sorted(str(file) for file in BASE_DIR.glob("*/tests/javascript/*.test.mjs"))],
         of_machine=True,
     ),
-    Step("tests on SQLite", TESTS),
+    Step("tests on SQLite", TESTS, quick=False),
     Step(
         "tests on PostgreSQL",
         # What the database or the broker has no part in ran already, and so did everything in a browser.
@@ -89,16 +94,25 @@ STEPS = [
         ],
         {**PRODUCTION, **SERVERS, "INSECURE_HTTP": "1"},
         needs_servers=True,
+        quick=False,
     ),
     # The optional extra, in an environment of its own; elsewhere these tests are left out.
-    Step("parity with webarena-verified", ["-m", "pytest", "judges/tests/parity"], python=WEBARENA),
+    Step("parity with webarena-verified", ["-m", "pytest", "judges/tests/parity"], python=WEBARENA, quick=False),
 ]
+PURE = Step("tests without a database", [*TESTS, "-m", "not servers and not once and not browser and not slow"])
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(prog="python -m config.checks", description="Run checks and tests.")
+    parser.add_argument("--quick", action="store_true", help="leave out what needs a database or a browser")
+    parser.add_argument("--long", action="store_true", help="try as many examples in property tests as they state")
+    options = parser.parse_args(arguments)
     started = time.monotonic()
+    steps = [*(step for step in STEPS if step.quick), PURE] if options.quick else STEPS
+    if options.long:
+        steps = [replace(step, environment=step.environment | {"LONG_TESTS": "1"}) for step in steps]
     with tempfile.TemporaryDirectory(prefix="webverdict-checks-") as data:
-        outcomes = {step.name: _timed(step, Path(data)) for step in STEPS}
+        outcomes = {step.name: _timed(step, Path(data)) for step in steps}
     passed = sum(outcome.passed for outcome in outcomes.values())
     failed = sum(outcome.failed for outcome in outcomes.values())
     _say(f"\nAll checks took {time.monotonic() - started:.0f} s.")
@@ -190,4 +204,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -67,6 +67,8 @@ INSTALLED_APPS = [
     "judges",
     "evaluations",
 ]
+if (BASE_DIR / "bench").is_dir():  # only in a checkout: the image does not contain it
+    INSTALLED_APPS += ["bench"]  # for `manage.py bench`
 
 MIDDLEWARE = [
     "config.access_log.AccessLog",

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from evaluations.api import Nowhere
+from evaluations.api.exporting import Nowhere
 
 urlpatterns = [
     path("", include("annotation.urls")),

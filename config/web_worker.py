@@ -18,7 +18,7 @@ from typing import Any
 from gunicorn.workers.gthread import ThreadWorker
 
 GRACE = 10.0  # seconds of waiting for a request, with its body
-REST = 1.0  # seconds of waiting for the rest of a body that is not wanted, and for its sender to close the connection
+REST = 2.0  # seconds of waiting for the rest of a body that is not wanted, and for its sender to close the connection
 MOST_REST = 1024 * 1024  # bytes; a client that sends more may lose the response with the connection
 LEAST_RATE = 16 * 1024  # bytes per second in the long run; a package of 4 GiB may take three days
 PROBE = b"GET /healthz "

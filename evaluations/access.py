@@ -19,9 +19,9 @@ from annotation import access
 from annotation.models import Benchmark, Submission
 from evaluations import cases
 from evaluations.cases import Case, Rules
-from evaluations.comparison import on_trajectories
+from evaluations.comparison import link_trajectories
 from evaluations.models import Audit, AuditCheck, BundleUpload
-from judges.access import judged_benchmark_for
+from judges.access import find_benchmark
 from judges.models import Judge, Judgment
 
 
@@ -44,18 +44,18 @@ def benchmark_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tup
     their trajectory where the person maintains it. Unknown (404) to people who do not keep the benchmark's catalogue,
     refused (403) to those who review an open submission of it.
     """
-    benchmark = judged_benchmark_for(person, slug)
+    benchmark = find_benchmark(person, slug)
     maintained = list(access.submissions_maintained_by(person).filter(benchmark=benchmark))
     reported = cases.reported_submissions(benchmark).filter(pk__in=[each.pk for each in maintained])
     found = cases.of_benchmark(benchmark, reported.order_by("pk"), rules=rules)
-    return benchmark, on_trajectories(found, maintained)
+    return benchmark, link_trajectories(found, maintained)
 
 
 def imported_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
     """The labels made elsewhere alone, for whom `benchmark_cases` are, whatever was reviewed here."""
-    benchmark = judged_benchmark_for(person, slug)
+    benchmark = find_benchmark(person, slug)
     maintained = access.submissions_maintained_by(person).filter(benchmark=benchmark)
-    return benchmark, on_trajectories(cases.of_imported(benchmark, rules), maintained)
+    return benchmark, link_trajectories(cases.of_imported(benchmark, rules), maintained)
 
 
 def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
@@ -120,7 +120,6 @@ def audit_for(person: Any, pk: int) -> Audit:
 
 
 def bundle_uploads_for(person: Any) -> QuerySet[BundleUpload]:
-    """The bundles that the person has uploaded, newest first, and nobody else's."""
     return BundleUpload.objects.filter(uploaded_by=person).defer("given").select_related("audit__submission__agent")
 
 

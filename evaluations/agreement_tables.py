@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import permutations
 from math import ceil, floor
 
 from annotation.forms import VERDICT_NAMES
+from evaluations import measures
 from evaluations.agreement import (
     CHOSEN_BY_LABELS,
     GROUPS,
@@ -22,6 +22,7 @@ from evaluations.agreement import (
     people,
 )
 from evaluations.cases import Rules
+from evaluations.measures import RAW_AGREEMENT, under_rules
 from evaluations.naming import failure_type_name
 from evaluations.tables import Cell, Column, Table, Value
 
@@ -32,34 +33,7 @@ COUNTS = (
     Column("Complete", "count", "Those with every label that is asked for."),
     Column("Pairable", "count", "Those with two labels or more: the coefficients rest on them."),
 )
-COEFFICIENTS = (
-    Column(
-        "Raw agreement",
-        "rate",
-        "How often two labels of one trajectory say the same. It does not correct for chance: where nearly all "
-        "trajectories get one verdict, it is high even for guesses.",
-    ),
-    Column(
-        "Krippendorff alpha",
-        "coefficient",
-        "One minus observed by expected disagreement, for verdicts without order; labels may be missing. 1 is perfect, "
-        "0 is what chance gives, below 0 is worse. Krippendorff relies on .800 and more and draws tentative "
-        "conclusions from .667 on: his convention, not a law.",
-    ),
-    Column(
-        "Gwet AC1",
-        "coefficient",
-        "Corrects for chance in a way that one dominating verdict moves little. Far above alpha it means that the "
-        "verdicts are uneven, not that people agree better. Chance has three verdicts to choose from (k = 3), also "
-        "where labels made elsewhere name two only.",
-    ),
-    Column(
-        "Fleiss kappa",
-        "coefficient",
-        "The older coefficient of the same kind, to compare with older work. With many trajectories it is close to "
-        "alpha and read like it.",
-    ),
-)
+COEFFICIENTS = tuple(each.column for each in (RAW_AGREEMENT, *measures.COEFFICIENTS.values()))
 LABEL_ALPHAS = tuple(
     Column(
         f"Alpha of {name.lower()}",
@@ -78,7 +52,6 @@ PUBLISHED = "As in published tables: figures rounded to four digits, without int
 
 
 def tables(agreement: Agreement) -> list[Table]:
-    """Every table of an agreement, by its stable name and in the order of the page; empty ones too."""
     found = [overall(agreement), first_against_second(agreement), outcomes(agreement)]
     found += [by_group(kind, agreement.groups.get(kind, []), agreement.rules) for kind in GROUPS]
     found += [pairs(agreement), annotators(agreement.annotators, reviewed=agreement.adjudications is not None)]
@@ -91,22 +64,15 @@ def figures(table: Table) -> list[tuple[Column, Cell]]:
     return list(zip(table.columns, table.body[0], strict=True)) if table.rows else []
 
 
-def _as_ruled(columns: Iterable[Column], rules: Rules) -> list[Column]:
-    """Published tables give coefficients with four digits."""
-    fine = rules is Rules.PUBLISHED
-    return [replace(each, kind="coefficient4") if fine and each.kind == "coefficient" else each for each in columns]
-
-
 # --- how much people agree -------------------------------------------------------------------------------------------
 
 
 def overall(agreement: Agreement) -> Table:
-    """One row: the counts and coefficients of all cases."""
     columns = (*GROUP_COLUMNS, Column("Undecided", "count", "With labels and without a final verdict."))
     rows = [[*_of_group(agreement.overall), agreement.undecided]]
     note = PUBLISHED if agreement.rules is Rules.PUBLISHED else INTERVALS
     return Table(
-        "overall", "Agreement on blind labels, before QA", _as_ruled(columns, agreement.rules), rows, note=note
+        "overall", "Agreement on blind labels, before QA", under_rules(columns, agreement.rules), rows, note=note
     )
 
 
@@ -120,13 +86,13 @@ def outcomes(agreement: Agreement) -> Table:
         Column("No majority", "rate", "No verdict has more than half of the labels."),
     )
     rows: list[list[Value]] = [
-        [name, group.complete, group.unanimous, group.majority, group.split] for name, group in outcome_rows(agreement)
+        [name, group.n_complete, group.outcomes.unanimous, group.outcomes.majority, group.outcomes.split]
+        for name, group in outcome_rows(agreement)
     ]
     return Table("outcomes", "How the labels of a trajectory fall", columns, rows)
 
 
 def outcome_rows(agreement: Agreement) -> Iterator[tuple[str, Group]]:
-    """All cases, then every level and every agent where there are several."""
     yield "all", agreement.overall
     for kind in ("level", "agent"):
         found = agreement.groups.get(kind, [])
@@ -135,7 +101,6 @@ def outcome_rows(agreement: Agreement) -> Iterator[tuple[str, Group]]:
 
 
 def by_group(kind: str, found: Sequence[Group], rules: Rules = Rules.DEFAULT) -> Table:
-    """One row a group; ``kind`` is one of `agreement.GROUPS`."""
     chosen = kind in CHOSEN_BY_LABELS
     columns = (Column(kind.capitalize()), *COUNTS, *(COEFFICIENTS[:1] if chosen else (*COEFFICIENTS, *LABEL_ALPHAS)))
     rows: list[list[Value]] = [[group_name(kind, group.name), *_of_group(group)[: len(columns) - 1]] for group in found]
@@ -150,7 +115,7 @@ def by_group(kind: str, found: Sequence[Group], rules: Rules = Rules.DEFAULT) ->
     if len(found) > groups.MOST_INTERVALS and rules is Rules.DEFAULT:
         notes.append(f"The {groups.MOST_INTERVALS} with the most trajectories have intervals.")
     title = f"Agreement by {kind}"
-    return Table(f"by-{kind.replace(' ', '-')}", title, _as_ruled(columns, rules), rows, note=" ".join(notes))
+    return Table(f"by-{kind.replace(' ', '-')}", title, under_rules(columns, rules), rows, note=" ".join(notes))
 
 
 def group_name(kind: str, name: str) -> str:
@@ -160,14 +125,12 @@ def group_name(kind: str, name: str) -> str:
 
 def _of_group(group: Group) -> list[Value]:
     return [
-        group.items,
-        group.complete,
-        group.pairable,
+        group.n_items,
+        group.n_complete,
+        group.n_pairable,
         group.raw_agreement,
-        group.alpha,
-        group.ac1,
-        group.fleiss_kappa,
-        *(group.label_alpha[verdict] for verdict in VERDICT_NAMES),
+        *(group.coefficients[name] for name in measures.COEFFICIENTS),
+        *(group.per_label[verdict] for verdict in VERDICT_NAMES),
     ]
 
 
@@ -184,13 +147,13 @@ OF_TWO = (
 def first_against_second(agreement: Agreement) -> Table:
     """One row; none where no labels were made elsewhere, or no case has two of them."""
     columns = (Column("Trajectories", "count", "With two labels or more that were made elsewhere."), *OF_TWO)
-    rows = [] if agreement.listed_pair is None else [_of_two(agreement.listed_pair)]
+    rows = [] if agreement.first_against_second is None else [_of_two(agreement.first_against_second)]
     note = (
         "Of labels made elsewhere, the first that the file lists for a trajectory against the second, whoever gave "
         "them, as published tables have it. Kappa depends on the order of the file, alpha does not."
     )
     title = "First against second listed"
-    return Table("first-against-second", title, _as_ruled(columns, agreement.rules), rows, note=note)
+    return Table("first-against-second", title, under_rules(columns, agreement.rules), rows, note=note)
 
 
 def pairs(agreement: Agreement) -> Table:
@@ -207,11 +170,11 @@ def pairs(agreement: Agreement) -> Table:
         note += f" The {people.MOST_INTERVALS} who share most have intervals."
     if agreement.pairs_left_out:
         note += f" {agreement.pairs_left_out} pairs that share less are left out."
-    return Table("pairs", "Two annotators at a time", _as_ruled(columns, agreement.rules), rows, note=note)
+    return Table("pairs", "Two annotators at a time", under_rules(columns, agreement.rules), rows, note=note)
 
 
 def _of_two(pair: Pair) -> list[Value]:
-    return [pair.raw_agreement.n, pair.raw_agreement, pair.kappa, pair.alpha]
+    return [pair.n, pair.raw_agreement, pair.kappa, pair.alpha]
 
 
 def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Table:
@@ -272,7 +235,6 @@ CHANGED = {
 
 
 def adjudications(found: Adjudications | None) -> Table:
-    """One row; none for labels that were made elsewhere."""
     columns = (
         Column("Adjudicated", "count", "Trajectories that an adjudicator decided, for whatever reason."),
         Column("Disputes", "count", "Trajectories with every label, and not all the same."),
@@ -301,7 +263,7 @@ def _adjudicated(found: Adjudications) -> list[Value]:
         found.adjudicated,
         found.disputes,
         found.changed,
-        *(found.changed_of[reason] for reason in REASONS),
+        *(getattr(found.changed_of, reason) for reason in REASONS),
         found.drawn,
         found.missed,
         found.unchecked,
@@ -354,7 +316,6 @@ JUDGES = {
 
 
 def informed(found: Informed | None) -> Table:
-    """Build the table of informed opinions: a row for all labels, then one for each relation to the judgments."""
     moves = list(permutations(VERDICT_NAMES, 2))
     columns = (
         Column("Judges"),
@@ -375,7 +336,6 @@ def informed(found: Informed | None) -> Table:
 
 
 def informed_reasons(found: Informed | None) -> Table:
-    """Build a table with a row for each changed opinion, and for each kept one with a reason."""
     columns = tuple(
         map(Column, ("Task", "Agent", "Annotator", "Blind label", "Judges", "Opinion", "Reason", "Task version"))
     )

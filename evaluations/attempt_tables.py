@@ -41,8 +41,8 @@ def _rows(each: Attempts) -> list[list[Value]]:
     left: list[Value] = [each.not_in_all, each.without_verdict]
     single: list[list[Value]] = [
         [*who, str(number), *counted, success, NOTHING, score, NOTHING, NOTHING, *left]
-        for number, success, score in zip(each.numbers, each.success.each, each.score.each, strict=True)
+        for number, success, score in zip(each.numbers, each.success.each, each.mean_score.each, strict=True)
     ]
-    success, score = each.success, each.score
+    success, score = each.success, each.mean_score
     figures: list[Value] = [success.mean, success.deviation, score.mean, score.deviation, each.pass_at_k]
     return [*single, [*who, "all", *counted, *figures, *left]]

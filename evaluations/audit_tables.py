@@ -24,12 +24,10 @@ def figures(found: Result) -> list[tuple[Column, Cell]]:
 
 
 def as_row(found: Result) -> tuple[list[Column], list[list[Value]]]:
-    """The same figures as the columns and the one row of a table."""
     return list(FIGURES.values()), [[getattr(found, name) for name in FIGURES]]
 
 
 def verdicts(found: Result) -> Table:
-    """How often which verdict met which."""
     names = [VERDICT_NAMES[verdict].lower() for verdict in Verdict]
     columns = [Column("Submitted"), *(Column(f"Audit: {name}", "count") for name in names)]
     rows: list[list[Value]] = [[name, *counts] for name, counts in zip(names, found.table, strict=True)]
@@ -37,7 +35,6 @@ def verdicts(found: Result) -> Table:
 
 
 def differing(found: Result, links: Mapping[int, str]) -> Table:
-    """The trajectories that were judged otherwise; ``links`` leads to the audited trajectories by primary key."""
     columns = [Column("Task"), Column("Submitted"), Column("Audit")]
     rows: list[list[Value]] = [
         [each.task_id, VERDICT_NAMES[each.submitted].lower(), VERDICT_NAMES[each.audit].lower()]

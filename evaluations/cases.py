@@ -61,7 +61,7 @@ class InformedOpinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class BlindLabel:
     """One annotator's blind label. ``annotator`` is a pseudonym, or the name in the file of an imported label.
 
     ``seconds`` of activity are None where nothing was measured. ``failure_types`` are codes, the main one first.
@@ -89,7 +89,7 @@ class Case:
     task_id: str
     level: str
     website: str
-    labels: tuple[Said, ...]
+    labels: tuple[BlindLabel, ...]
     final: Verdict | None
     expected: int
     trajectory: int | None = None
@@ -125,8 +125,7 @@ class Case:
 
 
 def of_submission(submission: Submission) -> list[Case]:
-    """The trajectories of one submission, in its order."""
-    return _reviewed([submission], name_submissions=False)
+    return _load_reviewed([submission], name_submissions=False)
 
 
 def of_benchmark(
@@ -136,14 +135,13 @@ def of_benchmark(
 
     Annotators are named with their submission, because A1 of one is not A1 of another.
     """
-    cases = _reviewed(list(submissions), name_submissions=True)
+    cases = _load_reviewed(list(submissions), name_submissions=True)
     if imported:
         cases += _imported(benchmark, {(case.task_id, case.agent) for case in cases}, rules)
     return cases
 
 
 def of_imported(benchmark: Benchmark, rules: Rules = Rules.DEFAULT) -> list[Case]:
-    """The imported labels alone, without any review."""
     return _imported(benchmark, set(), rules)
 
 
@@ -192,13 +190,13 @@ class _Shared(dict[Any, Any]):
 class _Rows:
     """What there is besides the trajectories, by their primary keys."""
 
-    labels: dict[int, tuple[Said, ...]]
+    labels: dict[int, tuple[BlindLabel, ...]]
     decisions: dict[int, list[Any]]  # in the order of their revisions
     reopened: dict[int, int]  # the number of the last decision that was asked for
     flagged: set[int]
 
 
-def _reviewed(submissions: list[Submission], name_submissions: bool) -> list[Case]:
+def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> list[Case]:
     if not submissions:
         return []
     here = {"trajectory__submission__in": submissions}
@@ -280,7 +278,7 @@ def _standing(rows: _Rows, pk: int, required: int, drawn: bool | None) -> _Stand
     return _Standing(state, decided, lowest)
 
 
-def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[int, tuple[Said, ...]]:
+def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[int, tuple[BlindLabel, ...]]:
     """The latest revision of every label: labels stand fast before anybody could have seen another one."""
     members = Membership.objects.filter(submission__in=submissions)
     people = {
@@ -297,9 +295,11 @@ def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[in
     )
     opinions, share = _load_opinions(submissions), _Shared()
 
-    def said(submission: int, person: int, verdict: int, main: str, further: str, seconds: int | None, pk: int) -> Said:
+    def said(
+        submission: int, person: int, verdict: int, main: str, further: str, seconds: int | None, pk: int
+    ) -> BlindLabel:
         types = (main, *(() if further == _NOTHING else json.loads(further))) if main else ()
-        label = Said(people[submission, person], _VERDICTS[verdict], share[types], seconds, opinions.get(pk))
+        label = BlindLabel(people[submission, person], _VERDICTS[verdict], share[types], seconds, opinions.get(pk))
         return share[label]
 
     by_trajectory = groupby(rows.iterator(chunk_size=AT_ONCE), key=itemgetter(0))
@@ -329,7 +329,7 @@ def _decisions(adjudications: QuerySet[Adjudication]) -> dict[int, list[Any]]:
     return found
 
 
-def _failure_type(final: Verdict | None, labels: tuple[Said, ...]) -> str:
+def _failure_type(final: Verdict | None, labels: tuple[BlindLabel, ...]) -> str:
     """What most labels of a final failure name as the main type; of equally many the first by name."""
     if final is not Verdict.FAILURE:
         return ""
@@ -351,7 +351,7 @@ def _imported(benchmark: Benchmark, covered: set[tuple[str, str]], rules: Rules)
 
 def _imported_case(rows: list[Any], rules: Rules) -> Case:
     labels = tuple(
-        Said(row.annotator, Verdict(row.verdict), (row.failure_type,) if row.failure_type else ()) for row in rows
+        BlindLabel(row.annotator, Verdict(row.verdict), (row.failure_type,) if row.failure_type else ()) for row in rows
     )
     agreed = len({label.verdict for label in labels}) == 1
     final = labels[0].verdict if agreed or rules is Rules.PUBLISHED else None

@@ -11,9 +11,11 @@ from annotation.forms import VERDICT_NAMES
 from annotation.records import Verdict
 from evaluations.cases import Rules
 from evaluations.comparison import Average, Comparison, Costs, Difference, Label2, Row, Standing, Versus
-from evaluations.comparison.judging import Judging
+from evaluations.comparison.judges import Judging
+from evaluations.comparison.results import STATUS_NOT_STATED, Rates
 from evaluations.comparison.rows import ALL_AGENTS
 from evaluations.comparison.standings import MOST_JUDGES
+from evaluations.measures import JUDGE_MEASURES, under_rules
 from evaluations.naming import failure_type_name, level_order, natural
 from evaluations.statistics import Measure
 from evaluations.tables import Column, Table, Value
@@ -24,20 +26,8 @@ OVERALL, AVERAGE, CEILING = ALL_AGENTS, "average over agents", "people (ceiling)
 OVER_TASKS = "Intervals of several agents together are drawn by task, since what is hard for one is hard for others."
 IS_NO_SUCCESS = "People's label 2 counts as not a success here."
 
+AGREEMENT = JUDGE_MEASURES["agreement"].column
 RULE = Column("Label 2", explanation="What becomes of cases that people call not executable (2).")
-MEASURES = {
-    "agreement": Column("Agreement", "rate", "Accuracy: how often the judge says what people decided."),
-    "success_rate_gap": Column("Gap", "points", "Success rate by the judge minus by people: above 0 it is too kind."),
-    "precision": Column("Precision", "rate", "Of what the judge calls a success, how much people do too."),
-    "recall": Column("Recall", "rate", "Of what people call a success, how much the judge does too (sensitivity)."),
-    "f1": Column("F1", "rate", "Harmonic mean of precision and recall."),
-    "false_positive_rate": Column("FPR", "rate", "Of what people call no success, how much the judge calls one."),
-    "specificity": Column("Specificity", "rate", "Of what people call no success, how much the judge does too (TNR)."),
-    "npv": Column("NPV", "rate", "Of what the judge calls no success, how much people do too."),
-    "kappa": Column("Kappa", "coefficient", "Cohen's kappa of judge and people: agreement beyond chance."),
-    "success_rate_human": Column("Success, people", "rate", "Success rate by people on the compared cases."),
-    "success_rate_judge": Column("Success, judge", "rate", "Success rate by the judge on the same cases."),
-}
 COUNTS = {
     "n": Column("Compared", "count", "Cases with a verdict of the judge and of people."),
     "excluded": Column("Label 2 left out", "count", "Cases that people call not executable, under that rule."),
@@ -54,7 +44,6 @@ CELLS = {
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    """Every table of one judge's comparison, in the order of the page."""
     return [
         agents(comparison),
         overall(comparison),
@@ -74,7 +63,6 @@ def tables(comparison: Comparison) -> list[Table]:
 
 
 def agents(comparison: Comparison) -> Table:
-    """Every agent under both rules for label 2, then all of them together."""
     rows = [*map(_row, comparison.rows), *(_row(row, OVERALL) for row in comparison.overall)]
     note = f"All agents together count every case once; their average, below, counts every agent once. {OVER_TASKS}"
     return Table("agents", "By agent", _columns("Agent", comparison.rules), rows, note)
@@ -88,7 +76,7 @@ def overall(comparison: Comparison) -> Table:
 
 def looked(comparison: Comparison) -> str:
     """What to say where people had seen what the judge goes by before they decided; "" where nobody had."""
-    if not (number := comparison.after_evidence):
+    if not (number := comparison.decided_after_network_evidence):
         return ""
     were = "case was" if number == 1 else "cases were"
     return (
@@ -109,7 +97,7 @@ def _resting_on(averages: Sequence[Average]) -> str:
     """What an average is of, and where it is one of fewer agents than there are."""
     said = "A value is the mean over the agents for which it is defined; n counts them."
     for mean in averages:
-        few = ", ".join(f"{MEASURES[name].name} of {number}" for name, number in mean.fewer.items())
+        few = ", ".join(f"{JUDGE_MEASURES[name].column.name} of {number}" for name, number in mean.fewer.items())
         if few:
             said += f" Label 2 {LABEL_2[mean.human_label_2]}, fewer than {mean.agents} agents: {few}."
     return said
@@ -167,7 +155,7 @@ def key_points(comparison: Comparison) -> Table:
     columns = [
         Column("Judge"),
         Column("Agreement", "rate", "How often judge and people decide a key point the same."),
-        under_rules(Column("Kappa", "coefficient"), comparison.rules),
+        *under_rules([Column("Kappa", "coefficient")], comparison.rules),
         Column("Both met", "count"),
         Column("Judge alone met", "count"),
         Column("People alone met", "count"),
@@ -223,7 +211,7 @@ def not_stated(comparison: Comparison) -> Table:
     return Table("status-not-stated", "Status not stated", [Column("Judge"), NOT_STATED], [row], note)
 
 
-NOT_STATED = Column("Status not stated", "count", "Decided cases with a verdict that the judge's reply does not state.")
+NOT_STATED = Column("Status not stated", "count", STATUS_NOT_STATED)
 FLIPS = Column("Flips", "rate", "How often two repetitions on the same case give different verdicts.")
 
 
@@ -260,7 +248,6 @@ def trajectory_at(difference: Difference) -> str | None:
 
 
 def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
-    """Annotators against the final verdicts, as `comparison.ceiling` gives them."""
     note = (
         "What an annotator said before QA against the final verdict, measured as a judge is; reviewed cases only. Each "
         "label is part of what its final verdict was made of, which flatters people. It bounds nothing: a judge may "
@@ -294,7 +281,6 @@ def versus(found: Sequence[Versus]) -> Table:
 
 
 def standings(found: Sequence[Standing]) -> Table:
-    """Every agent's success rate, over all and without label 2, then by level."""
     levels = sorted({level for each in found for level in each.levels}, key=level_order)
     columns = [
         Column("Agent"),
@@ -318,13 +304,13 @@ def judges(found: Sequence[Judging], people: Sequence[Row] = ()) -> Table:
     columns = [
         Column("Judge"),
         RULE,
-        MEASURES["agreement"],
+        AGREEMENT,
         Column("Average", "rate", "Plain mean over agents of the agreement."),
-        *(column for column in _measures(rules) if column.name != MEASURES["agreement"].name),
+        *(column for column in _measures(rules) if column != AGREEMENT),
         *COUNTS.values(),
         Column("Coverage", "rate", "Decided cases that it has scored."),
         FLIPS,
-        under_rules(TAU, rules),
+        *under_rules([TAU], rules),
         *COSTS,
         NOT_STATED,
     ]
@@ -362,15 +348,17 @@ def judges_by_agent_listed(found: Sequence[Judging]) -> Table:
         RULE,
         Column("Agent"),
         Column("Compared", "count"),
-        MEASURES["agreement"],
-        MEASURES["success_rate_gap"],
+        AGREEMENT,
+        JUDGE_MEASURES["success_rate_gap"].column,
         Column("Size of the gap", "size", "Of the average: mean over agents without the sign."),
     ]
     rows: list[list[Value]] = []
     for each in found:
         for row in each.comparison.rows:
             rule = LABEL_2[row.human_label_2]
-            rows.append([each.name, rule, row.name, row.n, row.agreement, row.success_rate_gap, NOTHING])
+            rows.append(
+                [each.name, rule, row.name, row.n, row.measures["agreement"], row.measures["success_rate_gap"], NOTHING]
+            )
         for mean in each.comparison.averages:
             values: list[Value] = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
             rows.append([each.name, LABEL_2[mean.human_label_2], AVERAGE, NOTHING, *values])
@@ -385,23 +373,17 @@ def _columns(first: str, rules: Rules) -> list[Column]:
 
 
 def _measures(rules: Rules) -> list[Column]:
-    return [under_rules(column, rules) for column in MEASURES.values()]
-
-
-def under_rules(column: Column, rules: Rules) -> Column:
-    """Published tables have four digits of a coefficient."""
-    fine = rules is Rules.PUBLISHED and column.kind == "coefficient"
-    return replace(column, kind="coefficient4") if fine else column
+    return under_rules([each.column for each in JUDGE_MEASURES.values()], rules)
 
 
 def _row(row: Row, name: str = "") -> list[Value]:
-    measures = [getattr(row, measure) for measure in MEASURES]
+    measures = [row.measures[name] for name in JUDGE_MEASURES]
     counts = [getattr(row, count) for count in COUNTS]
     return [name or row.name, LABEL_2[row.human_label_2], *measures, *counts]
 
 
 def _average(mean: Average) -> list[Value]:
-    values = [mean.values[measure] for measure in MEASURES]
+    values = [mean.values[name] for name in JUDGE_MEASURES]
     return [AVERAGE, LABEL_2[mean.human_label_2], mean.agents, *values, mean.gap_size]
 
 
@@ -449,7 +431,12 @@ def _test(each: Versus) -> str:
 
 def _standing(each: Standing, levels: Sequence[str]) -> list[Value]:
     none = Measure.missing("no cases")
-    by_level = [rate for level in levels for rate in each.levels.get(level, (none, none))]
+    by_level = [
+        rate
+        for level in levels
+        for rates in [each.levels.get(level, Rates(none, none))]
+        for rate in (rates.over_all, rates.without_2)
+    ]
     judged = "judged" if each.judged else NOTHING
     counts: list[Value] = [each.n, each.undecided, each.not_executable]
     return [each.agent, judged, each.by, *counts, each.over_all, each.without_2, *by_level]
@@ -475,6 +462,6 @@ def _people(row: Row) -> list[Value]:
 
 def _by_agent(each: Judging, mean: Average, agents: Sequence[str]) -> list[Value]:
     rows = {row.name: row for row in each.comparison.rows if row.human_label_2 is mean.human_label_2}
-    rates: list[Value] = [rows[agent].agreement if agent in rows else NOTHING for agent in agents]
+    rates: list[Value] = [rows[agent].measures["agreement"] if agent in rows else NOTHING for agent in agents]
     values = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
     return [each.name, LABEL_2[mean.human_label_2], *rates, *values]

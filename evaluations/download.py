@@ -47,7 +47,6 @@ def download_evidence(evidence: Evidence) -> StreamingHttpResponse:
 
 
 def download(export: Export) -> StreamingHttpResponse:
-    """The file as an attachment, piece by piece."""
     return _attachment(export.chunks(), export.media_type, export.file_name)
 
 

@@ -29,8 +29,6 @@ from evaluations.zipping import Entry, zipped
 
 
 class ExportFormat(StrEnum):
-    """What a submission can be exported as."""
-
     HUMAN_LABEL = "human-label"
     LABELS = "labels"
     TRAJECTORIES_V2 = "trajectories-v2"

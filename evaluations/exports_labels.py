@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from annotation.label_fields import ATTEMPT_FIELDS, CONTENT_ORDER, LABEL_FIELDS
 from annotation.models import (
     Adjudication,
     AdjudicationFinding,
@@ -35,14 +36,7 @@ DECISION_COLUMNS = (
     "pk",
     "revision",
     "revision_reason",
-    "verdict",
-    "failure_step",
-    "failure_type",
-    "further_failure_types",
-    "cause",
-    "reasoning",
-    "exception_reason",
-    "evidence_missing",
+    *LABEL_FIELDS,
     "active_seconds",
     "steps_seen",
 )
@@ -51,7 +45,7 @@ LABEL_COLUMNS = (
     "created_at",
     "assignment__annotator",
     "assignment__slot",
-    *(f"attempt__{name}" for name in ("pk", "steps", "notes", "link", "path")),
+    *(f"attempt__{name}" for name in ("pk", *ATTEMPT_FIELDS)),
     *(f"informed__{name}" for name in ("judgments", "shown_at", "verdict", "reason", "decided_at")),
 )
 ADJUDICATION_COLUMNS = (*DECISION_COLUMNS, "adjudicator", "blind", "criterion", "opened_at", "decided_at")
@@ -251,21 +245,16 @@ def _attempt(label: Any) -> dict[str, Any] | None:
 
 def _decision(decision: Any, findings: Sequence[Any]) -> dict[str, Any]:
     """What both have in common; null is "does not apply", and "not measured" for active_seconds and steps_seen."""
-    return {
-        "revision": decision.revision,
-        "revision_reason": decision.revision_reason or None,
-        "verdict": decision.verdict,
-        "failure_step": decision.failure_step,
-        "failure_type": decision.failure_type or None,
-        "further_failure_types": decision.further_failure_types,
-        "cause": decision.cause or None,
-        "reasoning": decision.reasoning,
-        "exception_reason": decision.exception_reason or None,
+    fields = {name: getattr(decision, name) for name in LABEL_FIELDS} | {
         "findings": [
             {"key_point": finding.key_point__text, "finding": finding.finding, "step": finding.step}
             for finding in findings
-        ],
-        "evidence_missing": decision.evidence_missing,
+        ]
+    }
+    return {
+        "revision": decision.revision,
+        "revision_reason": decision.revision_reason or None,
+        **{name: None if fields[name] == "" else fields[name] for name in CONTENT_ORDER if name in fields},
         "active_seconds": decision.active_seconds,
         "steps_seen": decision.steps_seen,
     }

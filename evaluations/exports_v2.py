@@ -28,13 +28,13 @@ from django.db.models import QuerySet
 
 from annotation import redactions, screenshots, store_checks
 from annotation.formats.actions import is_completion
-from annotation.formats.online_mind2web_v2 import read_v2
+from annotation.formats.external.online_mind2web_v2 import FORMAT as V2
+from annotation.formats.external.online_mind2web_v2 import read_v2
 from annotation.formats.printable import printable
 from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, TrajectoryFolder
 from annotation.models import Screenshot, Step, Submission, Trajectory
-from annotation.records import Problem, SourceFormat
+from annotation.records import Problem
 
-V2 = SourceFormat.ONLINE_MIND2WEB_V2
 EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 LAST_WORDS = re.compile(
     r"\s*(?:stop|finish(?:ed)?|done|answer|final_answer|terminate|respond|send_msg_to_user|report_infeasible)\b",
@@ -101,7 +101,7 @@ def convert(trajectory: Trajectory, covered: Collection[str] = ()) -> Conversion
     problems = [_problem("screenshot_missing", task_id, s, "has no screenshot") for s in steps if not s.screenshot]
     warnings: list[Problem] = []
     actions = [step.action for step in steps]
-    if trajectory.source_format != V2:
+    if trajectory.source_format != V2.name:
         actions[-1] = _last_action(trajectory, steps[-1], problems, warnings)
         problems += [
             _problem("action_missing", task_id, step, "has no action") for step in steps[:-1] if not step.action.strip()
@@ -114,7 +114,7 @@ def convert(trajectory: Trajectory, covered: Collection[str] = ()) -> Conversion
         problems.append(Problem("reference_length_missing", says, task_id))
     names = screenshot_names(steps, covered)
     document = {
-        "schema_version": V2.value,
+        "schema_version": V2.name,
         "task": trajectory.task_text,
         "task_id": task_id,
         "agent_final_answer": trajectory.final_answer,

@@ -12,23 +12,9 @@ from django.http import Http404, QueryDict
 
 from annotation.models import Person
 from annotation.workflow import Incomplete
-from annotation.workflow.ground import LONGEST_NOTE, REASON_TOO_LONG
+from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations.access import judge_named, name_of
-from evaluations.auditing import sampling
-from evaluations.auditing.knowing import (
-    ANCHORS_HELP,
-    CHAIN_HELP,
-    HEADS_HELP,
-    HEADS_TOO_LONG,
-    KEYS_TOO_LONG,
-    LONGEST_CHAIN,
-    LONGEST_HEADS,
-    LONGEST_KEYS,
-    NAMES,
-    TASKS_HELP,
-    bundle_too_large,
-    known,
-)
+from evaluations.auditing import reference_data, sampling
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Label2
 from evaluations.naming import level_order, natural
@@ -82,7 +68,6 @@ class Filters:
         return ", ".join(f"{name} {value}" for name, value in given if value)
 
     def applied(self, cases: Iterable[Case]) -> list[Case]:
-        """The cases of that agent (as rows name it), level and website."""
         return [
             case
             for case in cases
@@ -177,50 +162,47 @@ class FiltersForm(forms.Form):
 
 
 class BundleForm(forms.Form):
-    """Somebody's evidence bundle, and what is known from elsewhere: their keys, heads of chains, the task list."""
-
-    bundle = forms.FileField(label="Evidence bundle (zip)")
+    bundle = forms.FileField(label="Evidence bundle (zip)", validators=[reference_data.check_bundle_size])
     keys = forms.CharField(
         label="Published keys of the submitter",
         required=False,
-        max_length=LONGEST_KEYS,
-        error_messages={"max_length": KEYS_TOO_LONG},
+        max_length=reference_data.LONGEST_KEYS,
+        error_messages={"max_length": reference_data.KEYS_TOO_LONG},
         widget=forms.Textarea(attrs={"rows": 4}),
         help_text="What /.well-known/webverdict-keys.json of their instance says, or a public key in hex. Without "
         "them only a key of this instance is known.",
     )
-    anchors = forms.FileField(label="Published heads of chains", required=False, help_text=ANCHORS_HELP)
-    chain = forms.CharField(label="Id of the chain", required=False, max_length=LONGEST_CHAIN, help_text=CHAIN_HELP)
+    anchors = forms.FileField(label="Published heads of chains", required=False, help_text=reference_data.ANCHORS_HELP)
+    chain = forms.CharField(
+        label="Id of the chain",
+        required=False,
+        max_length=reference_data.LONGEST_CHAIN,
+        help_text=reference_data.CHAIN_HELP,
+    )
     heads = forms.CharField(
         label="Heads of the chain that you kept",
         required=False,
-        max_length=LONGEST_HEADS,
-        error_messages={"max_length": HEADS_TOO_LONG},
+        max_length=reference_data.LONGEST_HEADS,
+        error_messages={"max_length": reference_data.HEADS_TOO_LONG},
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text=HEADS_HELP,
+        help_text=reference_data.HEADS_HELP,
     )
-    tasks = forms.FileField(label="Task list of the benchmark", required=False, help_text=TASKS_HELP)
+    tasks = forms.FileField(label="Task list of the benchmark", required=False, help_text=reference_data.TASKS_HELP)
 
     def clean(self) -> dict[str, Any]:
         """With ``given``: what keys, heads, chain and task list say, as checks take it."""
         data: dict[str, Any] = super().clean() or {}
         try:
-            data["given"] = known(**{name: data[name] for name in NAMES if data.get(name)})
+            data["given"] = reference_data.parse_reference_data(
+                **{name: data[name] for name in reference_data.NAMES if data.get(name)}
+            )
         except Incomplete as incomplete:
             for problem in incomplete.problems:
                 self.add_error(problem.where, problem.message)
         return data
 
-    def clean_bundle(self) -> Any:
-        file = self.cleaned_data["bundle"]
-        if says := bundle_too_large(file):
-            raise forms.ValidationError(says)
-        return file
-
 
 class SampleForm(forms.Form):
-    """How many trajectories are labelled again."""
-
     size = forms.IntegerField(label="Trajectories", min_value=1, max_value=1_000_000)
     seed = forms.CharField(
         required=False,
@@ -231,8 +213,6 @@ class SampleForm(forms.Form):
 
 
 class AuditDecisionForm(forms.Form):
-    """What the auditor says in the end."""
-
     outcome = forms.ChoiceField(
         choices=[("", "Choose…"), ("accept", "Accept"), ("query", "Query"), ("reject", "Reject")]
     )
@@ -244,8 +224,6 @@ class AuditDecisionForm(forms.Form):
 
 
 class AuditorForm(forms.Form):
-    """Somebody who has an account, to read an audit too."""
-
     person = forms.ModelChoiceField(Person.objects.filter(is_active=True).order_by("username"), empty_label="Choose…")
 
 

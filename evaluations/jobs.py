@@ -7,7 +7,7 @@ from celery import shared_task
 from annotation import arrivals
 from annotation.models import Submission
 from evaluations import anchoring
-from evaluations.auditing import arriving
+from evaluations.auditing import processing
 from evaluations.evidence import standing
 from evaluations.models import BundleUpload
 
@@ -20,7 +20,6 @@ def publish_anchors() -> None:
 
 @shared_task
 def compute_standing(submission_id: int) -> None:
-    """Compute the claims of a large submission for its evidence page."""
     submission = Submission.objects.select_related("agent", "benchmark").filter(pk=submission_id).first()
     if submission is not None:
         standing.compute(submission)
@@ -29,19 +28,19 @@ def compute_standing(submission_id: int) -> None:
 @shared_task
 def open_bundle(upload_id: str) -> None:
     """Open an uploaded evidence bundle; exactly one worker takes it, and one that died is followed by another."""
-    taken = arrivals.take(BundleUpload, upload_id)
+    taken = arrivals.claim(BundleUpload, upload_id)
     if taken is not None:
-        arriving.open_taken(taken)
+        processing.process_upload(taken)
 
 
 @shared_task
 def resume_bundles() -> None:
     """Queue again what has no message or has lost its worker: the rows are the truth, not the broker."""
-    for pk in arrivals.waiting(BundleUpload):
+    for pk in arrivals.find_waiting(BundleUpload):
         open_bundle.delay(pk)
 
 
 @shared_task
 def forget_bundles() -> None:
     """Once a day, delete what is kept of bundles that were refused long ago, and files that nobody waits for."""
-    arriving.forget_old()
+    processing.forget_old()

@@ -133,7 +133,7 @@ class Audit(models.Model):
 class AuditCheck(models.Model):
     """One check of an audited bundle: when it was opened, and each time that it was sent again; none is overwritten.
 
-    ``given`` names what the auditor knew from elsewhere (`auditing.knowing.NAMES`), null where that was not recorded.
+    ``given`` names the reference data of the auditor (`auditing.reference_data.NAMES`), null where it was not recorded.
     ``findings`` is what was found (see `verifier.findings`), ``key_id`` the key that signed the bundle: the same files
     can come with another signature. ``key_trusted`` says whether the auditor gave that key as the submitter's, or it
     is one of this instance.
@@ -152,7 +152,6 @@ class AuditCheck(models.Model):
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """The findings that failed."""
         return [each for each in self.findings if each["result"] == "fail"]
 
     def __str__(self) -> str:
@@ -162,7 +161,7 @@ class AuditCheck(models.Model):
 class BundleUpload(Arrival):
     """An evidence bundle on its way in through the page or the API, and what came of it.
 
-    ``given`` is what its uploader knows from elsewhere, as `auditing.knowing.as_text` has it; emptied, and the file
+    ``given`` is the reference data of its uploader, as `encode_reference_data` has it; emptied, and the file
     deleted, when it is finished. ``audit`` is the one that was made of it, or with ``again`` the one as which it was
     open already, and which has another check by it now. ``refused`` says why there is none.
     """

@@ -16,19 +16,20 @@ from annotation.models.trajectories import seed_hash
 from annotation.records import Problem, Verdict
 from evaluations.cases import Case
 from evaluations.comparison import Label2, Row, Standing
-from evaluations.comparison.judging import Judges
+from evaluations.comparison.judges import Judges
+from evaluations.comparison.results import Rates
 from evaluations.comparison.rows import PEOPLE
-from evaluations.comparison_tables import COSTS, FLIPS, LABEL_2, MEASURES, RULE, costs
+from evaluations.comparison_tables import COSTS, FLIPS, LABEL_2, RULE, costs
 from evaluations.exports import missing_for_export
+from evaluations.measures import JUDGE_MEASURES
 from evaluations.naming import FAILURE_TYPE_NAMES
-from evaluations.statistics import Measure, wilson
+from evaluations.statistics import wilson
 from evaluations.tables import Column, Table, Value
 
 # --- what came out ---------------------------------------------------------------------------------------------------
 
 
 def success(standings: Iterable[Standing]) -> Table:
-    """One row for everything, and one a level."""
     columns = (
         Column("Of"),
         Column("Trajectories", "count", "With a final verdict."),
@@ -38,14 +39,14 @@ def success(standings: Iterable[Standing]) -> Table:
     )
     rows: list[list[Value]] = []
     for standing in standings:
-        rows.append(_rates("all", standing.over_all, standing.without_2))
-        rows += [_rates(level, *rates) for level, rates in standing.levels.items()]
+        rows.append(_rates("all", standing))
+        rows += [_rates(level, rates) for level, rates in standing.levels.items()]
     note = "Intervals are 95 %, by Wilson's formula."
     return Table("success", "Success rate", columns, rows, note=note)
 
 
-def _rates(name: str, over_all: Measure, without_2: Measure) -> list[Value]:
-    return [name, over_all.n, over_all, without_2.n, without_2]
+def _rates(name: str, rates: Rates) -> list[Value]:
+    return [name, rates.over_all.n, rates.over_all, rates.without_2.n, rates.without_2]
 
 
 def verdicts(cases: Sequence[Case]) -> Table:
@@ -62,7 +63,6 @@ def verdicts(cases: Sequence[Case]) -> Table:
 
 
 def failure_types(cases: Sequence[Case]) -> Table:
-    """The main types of the final failures, the most frequent first."""
     named = [case.failure_type for case in cases if case.final is Verdict.FAILURE]
     counted = {code: named.count(code) for code in set(named)}
     columns = (Column("Main failure type"), Column("Failures", "count"), Column("Share of failures", "rate"))
@@ -91,7 +91,6 @@ def largest(groups: Table, most: int) -> Table:
 
 
 def people(submission: Submission) -> Table:
-    """Everybody who took part, by pseudonym, with what they did."""
     labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
     labelled = dict(labels.order_by().values_list("assignment__annotator").annotate(n=Count("pk")))
     decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
@@ -137,7 +136,6 @@ def _times(name: str, given: Sequence[int | None]) -> list[Value]:
 
 
 def draws(submission: Submission) -> Table:
-    """The draws of spot checks, with what is needed to repeat them."""
     columns = (
         Column("Draw", "count"),
         Column("When (UTC)"),
@@ -157,7 +155,7 @@ def draws(submission: Submission) -> Table:
             draw.seed,
             seed_hash(draw.seed),
         ]
-        for draw in progress.draws(submission)
+        for draw in progress.load_draws(submission)
     ]
     return Table("draws", "Draws of spot checks", columns, rows)
 
@@ -165,17 +163,16 @@ def draws(submission: Submission) -> Table:
 # --- judges ----------------------------------------------------------------------------------------------------------
 
 
-JUDGED = ("agreement", "precision", "recall", "false_positive_rate", "kappa", "success_rate_gap")
+PRINTED = {each.name: each.column for each in JUDGE_MEASURES.values() if each.printed}
 
 
 def judges(found: Judges) -> Table:
-    """People and every judge against the final verdicts, under both rules for label 2."""
     columns = (
         Column("Judge"),
         RULE,
         Column("Compared", "count", "Trajectories (of people: labels)."),
         Column("Not scored", "count", "No usable verdict, an error, or never asked: never counted as failure."),
-        *(MEASURES[name] for name in JUDGED),
+        *PRINTED.values(),
     )
     rows = [_judge("people (ceiling)", row) for row in found.people if row.name == PEOPLE]
     rows += [_judge(each.name, row) for each in found.judges for row in each.comparison.overall]
@@ -188,12 +185,11 @@ def judges(found: Judges) -> Table:
 
 
 def _judge(name: str, row: Row) -> list[Value]:
-    measures = [getattr(row, measure) for measure in JUDGED]
+    measures = [row.measures[name] for name in PRINTED]
     return [name, LABEL_2[row.human_label_2], row.n, row.unscored + row.errors + row.unjudged, *measures]
 
 
 def judging(found: Judges) -> Table:
-    """What each judge covers, how steady it is and what it costs."""
     columns = (
         Column("Judge"),
         Column("Coverage", "rate", "Trajectories with a final verdict that it has scored; label 2 counts."),

@@ -60,12 +60,12 @@ def sign(message: bytes) -> tuple[SigningKey, bytes]:
 
 def signature(key: SigningKey, message: bytes) -> bytes:
     """The signature of a key from `active_key`, for a message that has to name the key."""
-    return _opened(key).sign(message)
+    return _open_key(key).sign(message)
 
 
 def rotate() -> SigningKey:
     """Retire the active key and make another one; it needs no secret of the old one."""
-    return _again(_rotated)
+    return _again(_rotate_key)
 
 
 def published() -> dict[str, Any]:
@@ -117,26 +117,26 @@ def _again(change: Callable[[], Made]) -> Made:
 
 
 def _found_or_made() -> SigningKey:
-    return SigningKey.objects.filter(retired_at__isnull=True).first() or _made()
+    return SigningKey.objects.filter(retired_at__isnull=True).first() or _make_key()
 
 
-def _rotated() -> SigningKey:
+def _rotate_key() -> SigningKey:
     old = SigningKey.objects.select_for_update().filter(retired_at__isnull=True).first()
     if old is not None:
         old.retired_at = timezone.now()
         old.save(update_fields=["retired_at"])
         append(None, "signing_key_retired", key_id=old.key_id)
-    return _made()
+    return _make_key()
 
 
-def _made() -> SigningKey:
+def _make_key() -> SigningKey:
     private = Ed25519PrivateKey.generate()
     public = private.public_key().public_bytes_raw()
     key_id = hashlib.sha256(public).hexdigest()[:16]
     key = SigningKey.objects.create(
         key_id=key_id,
         public=public.hex(),
-        sealed=_sealed(private.private_bytes_raw(), key_id),
+        sealed=_seal(private.private_bytes_raw(), key_id),
         created_at=timezone.now(),
     )
     append(None, "signing_key_made", key_id=key_id, public_key=key.public)
@@ -146,12 +146,12 @@ def _made() -> SigningKey:
 # --- sealing ---------------------------------------------------------------------------------------------------------
 
 
-def _sealed(private: bytes, key_id: str) -> str:
+def _seal(private: bytes, key_id: str) -> str:
     nonce = os.urandom(NONCE)
     return base64.b64encode(nonce + _cipher(settings.SECRET_KEY).encrypt(nonce, private, key_id.encode())).decode()
 
 
-def _opened(key: SigningKey) -> Ed25519PrivateKey:
+def _open_key(key: SigningKey) -> Ed25519PrivateKey:
     """The private key; one that a former secret key opens is sealed under the present one, for the day it is gone."""
     sealed = base64.b64decode(key.sealed)
     for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
@@ -160,7 +160,7 @@ def _opened(key: SigningKey) -> Ed25519PrivateKey:
         except InvalidTag:
             continue
         if secret != settings.SECRET_KEY:
-            again = _sealed(private, key.key_id)
+            again = _seal(private, key.key_id)
             SigningKey.objects.filter(pk=key.pk, sealed=key.sealed).update(sealed=again)
         return Ed25519PrivateKey.from_private_bytes(private)
     raise KeyClosed(key)

@@ -83,7 +83,6 @@ class Table:
 
     @property
     def explained(self) -> list[Column]:
-        """The columns that have an explanation."""
         return [column for column in self.columns if column.explanation]
 
     def as_csv(self) -> str:
@@ -154,7 +153,6 @@ def interval(measure: Measure, kind: str) -> str:
 
 
 def bare(value: float | None, kind: str) -> str:
-    """As `written`, without the unit."""
     return written(value, kind).removesuffix(" %").removesuffix(" s")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from annotation import access, arrivals
 from annotation.workflow import Conflict
 from evaluations import jobs
-from evaluations.auditing.knowing import as_text
+from evaluations.auditing.reference_data import encode_reference_data
 from evaluations.models import BundleUpload
 from evaluations.verifier.checking import Given
 
@@ -15,7 +15,7 @@ from evaluations.verifier.checking import Given
 def receive(person: Any, file: Any, given: Given) -> BundleUpload:
     """Store a bundle, and have it opened once the row is there; raises as `arrivals.receive`."""
     access.require_creator(person)
-    upload = BundleUpload(uploaded_by=person, given=as_text(given))
+    upload = BundleUpload(uploaded_by=person, given=encode_reference_data(given))
     arrivals.receive(upload, file, jobs.open_bundle.delay)
     return upload
 

@@ -20,11 +20,10 @@ class Entry:
 
 
 def zipped(entries: Iterable[Entry]) -> Iterator[bytes]:
-    """The bytes of a zip with these files, in this order."""
     stream = _Stream()
     with zipfile.ZipFile(stream, "w") as package:
         for entry in entries:
-            with package.open(_stated(entry), "w") as member:
+            with package.open(_build_info(entry), "w") as member:
                 for chunk in entry.chunks:
                     member.write(chunk)
                     yield stream.taken()
@@ -32,7 +31,7 @@ def zipped(entries: Iterable[Entry]) -> Iterator[bytes]:
     yield stream.taken()
 
 
-def _stated(entry: Entry) -> zipfile.ZipInfo:
+def _build_info(entry: Entry) -> zipfile.ZipInfo:
     member = zipfile.ZipInfo(entry.name, EPOCH)
     member.external_attr = 0o644 << 16
     member.create_system = 3  # the same on every system

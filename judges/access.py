@@ -1,7 +1,8 @@
 """Who may see what judges say. The rule of independence holds here as in `annotation.access`.
 
 No annotator sees a judgment before their own label is locked, and then only the ones that the second stage shows them
-(`second_stage_for`); an adjudicator sees those of a trajectory that they have decided; a maintainer sees all.
+(`find_second_stage_judgments`); an adjudicator sees those of a trajectory that they have decided; a maintainer sees
+all.
 """
 
 from __future__ import annotations
@@ -9,26 +10,34 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.http import Http404
 
 from annotation import access
 from annotation.access import Role
 from annotation.models import Benchmark, InformedRevision, Membership, Submission, Task, Trajectory
+from judges import scorers  # noqa: F401 - fills the registry
 from judges.models import Judge, JudgeRun, Judgment
-from judges.scorers.action_selection.judge import KIND_NAME
-
-TELLING = ("network-trace", "webarena-verified", "rubric")  # scorers whose judgments say what was expected of a task
+from judges.scorer import IMPORTED, REGISTRY
 
 
-def judges_for(person: Any) -> QuerySet[Judge]:
+def _harmless_scorers() -> set[str]:
+    return {IMPORTED, *(kind.name for kind in REGISTRY.values() if not kind.discloses_expectations)}
+
+
+def match_disclosing() -> Q:
+    """Match judgments that may quote what is expected of a task: those of every scorer not stated to be harmless."""
+    return ~Q(judge__scorer__in=_harmless_scorers())
+
+
+def find_judges(person: Any) -> QuerySet[Judge]:
     """Every judge of this instance, for those who maintain something; PermissionDenied for everybody else."""
     access.require_maintainer(person)
     return Judge.own.all()
 
 
-def judge_for(person: Any, pk: int) -> Judge:
-    found = judges_for(person).filter(pk=pk).first()
+def find_judge(person: Any, pk: int) -> Judge:
+    found = find_judges(person).filter(pk=pk).first()
     if found is None:
         raise Http404("No such judge.")
     return found
@@ -39,20 +48,21 @@ def may_define_judges(person: Any) -> bool:
     return access.may_create_submissions(person)
 
 
-def runs_of(person: Any, submission: Submission) -> QuerySet[JudgeRun]:
+def find_runs(person: Any, submission: Submission) -> QuerySet[JudgeRun]:
     """The runs over a submission, for its maintainers; nothing for anybody else."""
     if access.role_in(person, submission) is not Role.MAINTAINER:
         return JudgeRun.objects.none()
     return JudgeRun.objects.filter(submission=submission).select_related("judge")
 
 
-def predicting(person: Any, submission: Submission) -> QuerySet[Judge]:
+def find_prediction_judges(person: Any, submission: Submission) -> QuerySet[Judge]:
     """The judges of actions that were run over a submission, the newest run first; for its maintainers."""
-    runs = runs_of(person, submission).filter(test=False, judge__scorer=KIND_NAME)
+    names = [kind.name for kind in REGISTRY.values() if kind.predicts_actions]
+    runs = find_runs(person, submission).filter(test=False, judge__scorer__in=names)
     return Judge.own.filter(pk__in=runs.values("judge")).annotate(last=Max("runs")).order_by("-last")
 
 
-def run_for(person: Any, pk: int) -> JudgeRun:
+def find_run(person: Any, pk: int) -> JudgeRun:
     """A run, for the maintainers of its submission; unknown to all others, who may not even learn that there is one."""
     found = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark").filter(pk=pk).first()
     if found is None or access.role_in(person, found.submission) is not Role.MAINTAINER:
@@ -60,19 +70,19 @@ def run_for(person: Any, pk: int) -> JudgeRun:
     return found
 
 
-def judgments_for(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
+def find_trajectory_judgments(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
     """The judgments of a trajectory that the person may see, tests left out."""
     made = Judgment.objects.filter(trajectory=trajectory).exclude(item__run__test=True).select_related("judge", "item")
     role = access.role_in(person, trajectory.submission)
     if role is Role.MAINTAINER:
-        return _without_expected(person, trajectory.submission.benchmark, made)
+        return _hide_disclosing(person, trajectory.submission.benchmark, made)
     decided = trajectory.adjudications.filter(adjudicator=person, decided_at__isnull=False)
-    if role is Role.ADJUDICATOR and decided.exists() and not _open_again(trajectory):
-        return made.exclude(judge__scorer__in=TELLING) if blind_beside(person, trajectory, Role.ANNOTATOR) else made
+    if role is Role.ADJUDICATOR and decided.exists() and not _is_reopened(trajectory):
+        return made.exclude(match_disclosing()) if is_blind_elsewhere(person, trajectory, Role.ANNOTATOR) else made
     return made.none()
 
 
-def blind_beside(person: Any, trajectory: Trajectory, *roles: Role) -> bool:
+def is_blind_elsewhere(person: Any, trajectory: Trajectory, *roles: Role) -> bool:
     """Whether the person has, or had, one of ``roles`` in another open submission that has the same task.
 
     What its checks or its rubric say is then nothing for them yet, whatever they have decided here.
@@ -85,33 +95,30 @@ def blind_beside(person: Any, trajectory: Trajectory, *roles: Role) -> bool:
     return tasks.filter(task__external_id=trajectory.task.external_id).exists()
 
 
-def _without_expected(person: Any, benchmark: Benchmark, made: QuerySet[Judgment]) -> QuerySet[Judgment]:
+def _hide_disclosing(person: Any, benchmark: Benchmark, made: QuerySet[Judgment]) -> QuerySet[Judgment]:
     """Without what tells the checks or the rubric of a task to somebody who decides blind in the same benchmark."""
-    return made.exclude(judge__scorer__in=TELLING) if _decides_in(person, benchmark) else made
+    return made.exclude(match_disclosing()) if _is_deciding_in(person, benchmark) else made
 
 
-def _decides_in(person: Any, benchmark: Benchmark) -> bool:
-    """Whether the person annotates or adjudicates in a submission of the benchmark that is not frozen."""
+def _is_deciding_in(person: Any, benchmark: Benchmark) -> bool:
     return access.annotates(person, benchmark) or access.reviews(person, benchmark, Role.ADJUDICATOR)
 
 
-def _open_again(trajectory: Trajectory) -> bool:
-    """Whether a new decision was asked for that is not made yet."""
+def _is_reopened(trajectory: Trajectory) -> bool:
     decided = trajectory.adjudications.filter(decided_at__isnull=False).count()
     return trajectory.reopenings.filter(revision__gt=decided).exists()
 
 
-def judgments_of(person: Any, run: JudgeRun) -> QuerySet[Judgment]:
-    """The judgments of a run of `run_for` that the person may see."""
-    return _without_expected(person, run.submission.benchmark, Judgment.objects.filter(item__run=run))
+def find_run_judgments(person: Any, run: JudgeRun) -> QuerySet[Judgment]:
+    return _hide_disclosing(person, run.submission.benchmark, Judgment.objects.filter(item__run=run))
 
 
-def tells(person: Any, judge: Judge, submission: Submission) -> bool:
+def must_hide(person: Any, judge: Judge, submission: Submission) -> bool:
     """Whether what the judge says of the submission's trajectories must be kept from the person."""
-    return judge.scorer in TELLING and _decides_in(person, submission.benchmark)
+    return judge.scorer not in _harmless_scorers() and _is_deciding_in(person, submission.benchmark)
 
 
-def judgment_for(person: Any, pk: int) -> Judgment:
+def find_judgment(person: Any, pk: int) -> Judgment:
     """One judgment with its trajectory; unknown to whoever may not see it."""
     found = (
         Judgment.objects.select_related(
@@ -126,15 +133,15 @@ def judgment_for(person: Any, pk: int) -> Judgment:
     )
     if found is None or found.trajectory is None:
         raise Http404("No such judgment.")
-    seen = judgments_for(person, found.trajectory).filter(pk=pk).exists()
+    seen = find_trajectory_judgments(person, found.trajectory).filter(pk=pk).exists()
     test = found.item is not None and found.item.run.test
     own = access.role_in(person, found.trajectory.submission) is Role.MAINTAINER
-    if not seen and not (test and own and not tells(person, found.judge, found.trajectory.submission)):
+    if not seen and not (test and own and not must_hide(person, found.judge, found.trajectory.submission)):
         raise Http404("No such judgment.")
     return found
 
 
-def second_stage_for(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
+def find_second_stage_judgments(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
     """The judgments that an annotator was shown after their own label; nothing before they have looked."""
     if access.role_in(person, trajectory.submission) is not Role.ANNOTATOR:
         return Judgment.objects.none()
@@ -145,7 +152,7 @@ def second_stage_for(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
     return Judgment.objects.filter(pk__in=shown, trajectory=trajectory).select_related("judge", "item__run")
 
 
-def judged_benchmark_for(person: Any, slug: str) -> Benchmark:
+def find_benchmark(person: Any, slug: str) -> Benchmark:
     """A benchmark whose imported judgments the person may see and add to: who keeps its catalogue.
 
     Not while they review a submission of it: what a file is refused for tells what a judge has said.
@@ -158,14 +165,14 @@ def judged_benchmark_for(person: Any, slug: str) -> Benchmark:
     return found
 
 
-def expected_task_for(person: Any, pk: int) -> Task:
-    """A task whose checks and rubric the person may see and write; see `judged_benchmark_for`."""
+def find_task(person: Any, pk: int) -> Task:
+    """A task whose checks and rubric the person may see and write; see `find_benchmark`."""
     found = access.task_for(person, pk)
-    judged_benchmark_for(person, found.benchmark.slug)
+    find_benchmark(person, found.benchmark.slug)
     return found
 
 
-def trajectories_of_task(person: Any, task: Task) -> QuerySet[Trajectory]:
+def find_task_trajectories(person: Any, task: Task) -> QuerySet[Trajectory]:
     """The trajectories of a task, of any version of it, that the person maintains: what is written is tried on them."""
     own = access.submissions_maintained_by(person).filter(benchmark=task.benchmark)
     found = Trajectory.objects.filter(submission__in=own.values("pk"), task__external_id=task.external_id)
@@ -174,13 +181,13 @@ def trajectories_of_task(person: Any, task: Task) -> QuerySet[Trajectory]:
     )
 
 
-def network_evidence_for(person: Any, pk: int) -> Trajectory:
+def find_evidence_trajectory(person: Any, pk: int) -> Trajectory:
     """A trajectory whose network evidence the person may look at: an adjudicator who no longer judges it blind.
 
     That is when they may see its labels: a dispute once they have opened it, anything else once it was decided. Not
     while they label the same task in another submission.
     """
     found = access.trajectory_for(person, pk, Role.ADJUDICATOR)
-    if not access.may_see_labels(person, found) or blind_beside(person, found, Role.ANNOTATOR):
+    if not access.may_see_labels(person, found) or is_blind_elsewhere(person, found, Role.ANNOTATOR):
         raise Http404("There is no network evidence of this trajectory for you yet.")
     return found

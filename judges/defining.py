@@ -28,45 +28,15 @@ from judges import (
 )
 from judges.llm import ADDED, Generation
 from judges.models import Judge, ModelTerms
-from judges.prompt_sets import storable
-from judges.scorer import REGISTRY, Kind, ParameterError, Prompts, Scorer, parameters_from
+from judges.prompt_sets import is_storable
+from judges.scorer import IMPORTED, REGISTRY, Kind, ParameterError, Prompts, parameters_from
 
 # How patient a judge may be: lowest and highest of what `llm.Patience` takes, and the word for it.
 BOUNDS = {"concurrency": (1, 512), "timeout": (1, 3600), "attempts": (1, 20)}
 LONGEST = {"name": 64, "description": 500, "endpoint": 40, "model": 200}  # characters, as the columns have it
 
 
-def prompts_of(judge: Judge) -> Prompts:
-    """The prompts of a judge; LookupError when they are gone, or are no longer those that it was defined with."""
-    if not judge.prompts:
-        return Prompts("", "", {})
-    found = prompt_sets.prompts_named(judge.prompts)
-    if found.digest != judge.prompts_digest:
-        raise LookupError(
-            f"The prompts {judge.prompts} are not those that {judge} was defined with; make a new version of it."
-        )
-    return found
-
-
-def built(judge: Judge) -> tuple[Kind, Any, Scorer]:
-    """The kind, the parameters and the scorer of a judge; LookupError says why it cannot judge here (any more)."""
-    kind = REGISTRY.get(judge.scorer)
-    if kind is None:
-        raise LookupError(
-            f"{judge} only has judgments that were made elsewhere."
-            if judge.scorer == "imported"
-            else f"There is no scorer {judge.scorer}; known are {', '.join(REGISTRY)}."
-        )
-    if kind.version != judge.scorer_version:
-        raise LookupError(
-            f"{judge} was defined with version {judge.scorer_version} of the scorer {kind.name}, which is at version "
-            f"{kind.version} now; make a new version of the judge."
-        )
-    parameters = parameters_from(kind.parameters, judge.parameters)
-    return kind, parameters, kind.build(parameters, prompts_of(judge))
-
-
-def missing(kind: Kind) -> str:
+def find_obstacle(kind: Kind) -> str:
     """Why no judge of this kind can judge here, "" where it can: an optional package is not installed."""
     if kind.prompts:
         return ""
@@ -77,13 +47,7 @@ def missing(kind: Kind) -> str:
     return ""
 
 
-def asks(judge: Judge) -> bool:
-    """Whether judging asks a model; a judge that only computes needs no endpoint."""
-    kind = REGISTRY.get(judge.scorer)
-    return kind is None or kind.asks
-
-
-def judge_named(name: str, among: QuerySet[Judge] | None = None) -> Judge:
+def find_judge(name: str, among: QuerySet[Judge] | None = None) -> Judge:
     """The newest version of a name, or ``name@version``; LookupError names what there is instead.
 
     ``among`` are the judges of this instance unless something else is given; of one name, what came in an evidence
@@ -91,7 +55,8 @@ def judge_named(name: str, among: QuerySet[Judge] | None = None) -> Judge:
     """
     judges = Judge.own.all() if among is None else among
     bare, _, version = name.partition("@")
-    found = judges.filter(name=bare if storable(bare) else "").order_by(F("came_with").asc(nulls_last=True), "-version")
+    same = judges.filter(name=bare if is_storable(bare) else "")
+    found = same.order_by(F("came_with").asc(nulls_last=True), "-version")
     if version:
         found = found.filter(version=int(version)) if version.isdecimal() and len(version) < 10 else found.none()
     judge = found.first()
@@ -122,7 +87,7 @@ def define(
     somebody else has made the same version at this moment.
     """
     _require(person)
-    fields = _checked(
+    fields = _check_definition(
         name=name,
         scorer=scorer,
         model=model,
@@ -135,7 +100,7 @@ def define(
         timeout=timeout,
         attempts=attempts,
     )
-    with _settled(f"Somebody else has just made a version of {fields['name']}; look at it first."):
+    with _save_or_conflict(f"Somebody else has just made a version of {fields['name']}; look at it first."):
         newest = Judge.own.filter(name=fields["name"]).order_by("-version").first()
         return Judge.objects.create(**fields, version=newest.version + 1 if newest else 1, created_by=person)
 
@@ -144,18 +109,17 @@ def change(person: Any, judge: Judge, **given: Any) -> Judge:
     """A judge with other content, while it is unused; ``given`` as for `define`, the name stays."""
     _require(person)
     with transaction.atomic():
-        found = _unused(judge)
-        for name, value in _checked(**(_as_given(found) | given | {"name": found.name})).items():
+        found = _lock_unused(judge)
+        for name, value in _check_definition(**(_read_definition(found) | given | {"name": found.name})).items():
             setattr(found, name, value)
         found.save()
     return found
 
 
 def delete(person: Any, judge: Judge) -> None:
-    """Take an unused judge away."""
     _require(person)
     with transaction.atomic():
-        found = _unused(judge)
+        found = _lock_unused(judge)
         try:
             found.delete()
         except ProtectedError:
@@ -197,22 +161,21 @@ def set_terms(
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,
     }
-    if problems := [*_name_of_endpoint(endpoint), *_texts({"model": model}), *_model(None, model)]:
+    if problems := [*_check_endpoint_name(endpoint), *_check_texts({"model": model}), *_check_model(None, model)]:
         raise Incomplete(problems)
-    with _settled("Somebody else has just changed the terms of this model; look at them first."):
+    with _save_or_conflict("Somebody else has just changed the terms of this model; look at them first."):
         found = ModelTerms.objects.select_for_update().filter(endpoint=endpoint, model=model.strip()).first()
         made = found or ModelTerms(endpoint=endpoint, model=model.strip())
         made.changed_by = person
         for name, value in terms.items():
             setattr(made, name, value)
-        if problems := _of_terms(made):
+        if problems := _check_terms(made):
             raise Incomplete(problems)
         made.save()
         return made
 
 
-def _of_terms(made: ModelTerms) -> list[Problem]:
-    """What is wrong with prices and limits, by column; a text that is a number becomes one."""
+def _check_terms(made: ModelTerms) -> list[Problem]:
     try:
         made.clean_fields(exclude=["endpoint", "model"])
     except ValidationError as error:
@@ -240,8 +203,7 @@ def _require(person: Any) -> None:
 
 
 @contextmanager
-def _settled(message: str) -> Iterator[None]:
-    """One transaction; when a unique constraint refuses it, somebody else was faster."""
+def _save_or_conflict(message: str) -> Iterator[None]:
     try:
         with transaction.atomic():
             yield
@@ -249,40 +211,37 @@ def _settled(message: str) -> Iterator[None]:
         raise Conflict(message) from error
 
 
-def _unused(judge: Judge) -> Judge:
-    """The judge, locked, when it may still be changed."""
+def _lock_unused(judge: Judge) -> Judge:
     found = Judge.own.select_for_update(of=("self",)).filter(pk=judge.pk).first()
     if found is None:
         raise Conflict(f"{judge} was deleted meanwhile.")
-    if found.frozen_at is not None or found.scorer == "imported":
+    if found.frozen_at is not None or found.scorer == IMPORTED:
         raise Conflict(f"{judge} has been used, so it stays as it is. Make a new version instead.")
     return found
 
 
-def _as_given(judge: Judge) -> dict[str, Any]:
-    """What `define` would have been told to make this judge."""
+def _read_definition(judge: Judge) -> dict[str, Any]:
     names = ("scorer", "model", "endpoint", "prompts", "parameters", "generation", "description", *BOUNDS)
     return {name: getattr(judge, name) for name in names}
 
 
-def _checked(**given: Any) -> dict[str, Any]:
-    """The columns of a judge from what was given; raises Incomplete with every problem."""
+def _check_definition(**given: Any) -> dict[str, Any]:
     problems = [
-        *_texts(given),
-        *_name_of_judge(given["name"]),
-        *_name_of_endpoint(given["endpoint"]),
-        *_patience(given),
+        *_check_texts(given),
+        *_check_judge_name(given["name"]),
+        *_check_endpoint_name(given["endpoint"]),
+        *_check_patience(given),
     ]
     kind = REGISTRY.get(given["scorer"])
-    problems += _model(kind, given["model"])
-    generation = _parsed(Generation, given["generation"], "generation", problems)
-    parameters = _parsed(kind.parameters, given["parameters"], "parameters", problems) if kind else None
+    problems += _check_model(kind, given["model"])
+    generation = _parse_parameters(Generation, given["generation"], "generation", problems)
+    parameters = _parse_parameters(kind.parameters, given["parameters"], "parameters", problems) if kind else None
     prompts = Prompts("", "", {})
     if kind is None:
         message = f"There is no scorer {printable(str(given['scorer']))!r}; known are {', '.join(REGISTRY)}."
         problems.append(Problem("scorer_unknown", message, "scorer"))
     elif parameters is not None:
-        prompts = _fitting(kind, parameters, given["prompts"] or kind.prompts, problems)
+        prompts = _find_prompts(kind, parameters, given["prompts"] or kind.prompts, problems)
     if kind is None or parameters is None or problems:
         raise Incomplete(problems)
     if not kind.asks:
@@ -297,29 +256,28 @@ def _checked(**given: Any) -> dict[str, Any]:
         "prompts": prompts.name,
         "prompts_digest": prompts.digest,
         "parameters": asdict(parameters),
-        "generation": _without_defaults(asdict(generation)),
+        "generation": _drop_defaults(asdict(generation)),
     }
 
 
-def _without_defaults(generation: dict[str, Any]) -> dict[str, Any]:
+def _drop_defaults(generation: dict[str, Any]) -> dict[str, Any]:
     """Leave out later fields that have their default: they would change the fingerprint of old judges."""
     usual = asdict(Generation())
     return {name: value for name, value in generation.items() if name not in ADDED or value != usual[name]}
 
 
-def _texts(given: Mapping[str, Any]) -> list[Problem]:
+def _check_texts(given: Mapping[str, Any]) -> list[Problem]:
     problems = []
     for field in [name for name in LONGEST if name in given]:
         text = given[field]
-        if not isinstance(text, str) or not storable(text) or not text.isprintable():
+        if not isinstance(text, str) or not is_storable(text) or not text.isprintable():
             problems.append(Problem("malformed", "This must be a text on one line.", field))
         elif len(text) > LONGEST[field]:
             problems.append(Problem("too_long", f"This has at most {LONGEST[field]} characters.", field))
     return problems
 
 
-def _model(kind: Kind | None, model: Any) -> list[Problem]:
-    """A judge names the model that it asks, and none where it asks none."""
+def _check_model(kind: Kind | None, model: Any) -> list[Problem]:
     named = bool(isinstance(model, str) and model.strip())
     if kind is not None and not kind.asks and named:
         return [Problem("model_unused", f"{kind.title} asks no model; leave this empty.", "model")]
@@ -328,7 +286,7 @@ def _model(kind: Kind | None, model: Any) -> list[Problem]:
     return []
 
 
-def _name_of_judge(name: Any) -> list[Problem]:
+def _check_judge_name(name: Any) -> list[Problem]:
     try:
         validate_slug(name)
     except ValidationError:
@@ -337,7 +295,7 @@ def _name_of_judge(name: Any) -> list[Problem]:
     return []
 
 
-def _name_of_endpoint(name: Any) -> list[Problem]:
+def _check_endpoint_name(name: Any) -> list[Problem]:
     """An endpoint need not be configured yet, so that judges can be made first; its name must be a possible one."""
     if isinstance(name, str) and name.isidentifier() and name.isascii():
         return []
@@ -345,7 +303,7 @@ def _name_of_endpoint(name: Any) -> list[Problem]:
     return [Problem("endpoint_malformed", message, "endpoint")]
 
 
-def _patience(given: Mapping[str, Any]) -> list[Problem]:
+def _check_patience(given: Mapping[str, Any]) -> list[Problem]:
     problems = []
     for field, (low, high) in BOUNDS.items():
         value = given[field]
@@ -355,7 +313,7 @@ def _patience(given: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
-def _parsed(kind: type, given: Any, where: str, problems: list[Problem]) -> Any:
+def _parse_parameters(kind: type, given: Any, where: str, problems: list[Problem]) -> Any:
     """An instance of a parameter class, or None with the reason in ``problems`` under ``<where>.<parameter>``."""
     if not isinstance(given, Mapping):
         problems.append(Problem("malformed", f"The {where} are pairs of a name and a value.", where))
@@ -365,23 +323,22 @@ def _parsed(kind: type, given: Any, where: str, problems: list[Problem]) -> Any:
     except ParameterError as error:
         problems.append(Problem("parameter", printable(str(error), 300), f"{where}.{printable(error.name, 60)}"))
         return None
-    wrong = [*_unstorable(made, where), *(_generation(made) if kind is Generation else [])]
+    wrong = [*_check_storable(made, where), *(_check_generation(made) if kind is Generation else [])]
     problems += wrong
     return None if wrong else made
 
 
-def _unstorable(made: Any, where: str) -> list[Problem]:
-    """Values that are no JSON, or that a database refuses: infinities, NUL characters, endless numbers."""
+def _check_storable(made: Any, where: str) -> list[Problem]:
     problems = []
     for name, value in asdict(made).items():
         endless = isinstance(value, float) and not math.isfinite(value)
         endless |= isinstance(value, int) and abs(value) > 2**53
-        if endless or (isinstance(value, str) and (not storable(value) or len(value) > prompt_sets.LONGEST_TEXT)):
+        if endless or (isinstance(value, str) and (not is_storable(value) or len(value) > prompt_sets.LONGEST_TEXT)):
             problems.append(Problem("parameter", f"{name} has a value that cannot be kept.", f"{where}.{name}"))
     return problems
 
 
-def _generation(made: Generation) -> list[Problem]:
+def _check_generation(made: Generation) -> list[Problem]:
     bounds = {"temperature": (0, 2), "max_tokens": (0, 1_000_000), "seed": (-1, 2**31 - 1)}
     return [
         Problem("parameter", f"{name} must be between {low} and {high}.", f"generation.{name}")
@@ -390,11 +347,10 @@ def _generation(made: Generation) -> list[Problem]:
     ]
 
 
-def _fitting(kind: Kind, parameters: Any, name: str, problems: list[Problem]) -> Prompts:
-    """The prompts of this name, when there are such and the scorer can be built with them."""
+def _find_prompts(kind: Kind, parameters: Any, name: str, problems: list[Problem]) -> Prompts:
     nothing = Prompts("", "", {})
     try:
-        found = prompt_sets.prompts_named(name) if name else nothing
+        found = prompt_sets.find_prompts(name) if name else nothing
         kind.build(parameters, found)
     except ParameterError as error:
         problems.append(Problem("parameter", printable(str(error), 300), f"parameters.{error.name}"))

@@ -14,17 +14,16 @@ from judges.llm import Endpoint, NotConfigured
 INSIDE = (".local", ".internal", ".lan", ".localhost", ".home.arpa", ".svc")  # names of private networks
 
 
-def configured() -> dict[str, str]:
-    """The addresses of the endpoints by name; empty where no judge can be run."""
+def load_addresses() -> dict[str, str]:
     return dict(settings.JUDGE_ENDPOINTS)
 
 
-def endpoint_for(name: str) -> Endpoint:
+def load_endpoint(name: str) -> Endpoint:
     """The endpoint with its key; raises NotConfigured, which says what to set.
 
     Nobody is asked without a key but endpoints of our own network, which often need none.
     """
-    known = configured()
+    known = load_addresses()
     if not known:
         raise NotConfigured(
             "No model endpoint is set, so no judge can run. Set JUDGE_ENDPOINTS to the address of one that speaks "
@@ -32,8 +31,8 @@ def endpoint_for(name: str) -> Endpoint:
         )
     if name not in known:
         raise NotConfigured(f"There is no endpoint {name} in JUDGE_ENDPOINTS; known are {', '.join(sorted(known))}.")
-    endpoint = Endpoint(name, _address(name, known[name]))
-    key = _key(endpoint)
+    endpoint = Endpoint(name, _check_address(name, known[name]))
+    key = _read_key(endpoint)
     if not key and not _is_inside(endpoint.base_url):
         raise NotConfigured(
             f"The endpoint {name} has no key. Set {endpoint.variable}, or {endpoint.variable}_FILE to a file with it, "
@@ -42,7 +41,7 @@ def endpoint_for(name: str) -> Endpoint:
     return Endpoint(name, endpoint.base_url, key)
 
 
-def _address(name: str, address: str) -> str:
+def _check_address(name: str, address: str) -> str:
     """The base URL; one that holds a name and a password would show them on pages and in messages."""
     try:
         parts = urlsplit(address)
@@ -58,7 +57,7 @@ def _address(name: str, address: str) -> str:
     return address.rstrip("/")
 
 
-def _key(endpoint: Endpoint) -> str:
+def _read_key(endpoint: Endpoint) -> str:
     if given := os.environ.get(endpoint.variable, "").strip():
         return given
     name = f"{endpoint.variable}_FILE"

@@ -17,12 +17,12 @@ from annotation.formats.tasks import nearest
 from annotation.models import Agent, Benchmark, Step, Task, Trajectory
 from annotation.models.events import digest
 from annotation.records import ImportReport, Problem
-from judges.judgment_files import read_judgments, said
+from judges.judgment_files import read_content, read_judgments
 from judges.judgment_rows import LONGEST, JudgmentRecord
 from judges.models import Judge, Judgment
-from judges.prompt_sets import storable
+from judges.prompt_sets import is_storable
+from judges.scorer import IMPORTED
 
-IMPORTED = "imported"  # the scorer of judges whose judgments were all made elsewhere
 LARGEST_FILE = 32 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
 LONGEST_NAME = 64
 MOST_MODELS = 50  # of one file; each becomes a judge for good
@@ -30,7 +30,7 @@ MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportOutcome:
     """The outcome of a file. ``judges`` counts its judgments by the judge's name; ``known`` were imported before.
 
     ``linked`` counts new and known judgments that this import linked to a trajectory.
@@ -45,7 +45,7 @@ class Imported:
 
 def import_judgments(
     data: bytes, name: str, *, benchmark: Benchmark, judge: str, agent: str = "", person: Any = None
-) -> Imported:
+) -> ImportOutcome:
     """Load judgments made elsewhere as those of the judge named ``judge``; one judge a model where a file has several.
 
     ``agent`` is whose they are where a row does not say. Tasks must be known, agents and judges are made when they are
@@ -53,8 +53,8 @@ def import_judgments(
     exactly one in the newest attempt. What is there already stays; where the file says something else of it, the whole
     file is refused.
     """
-    outcome = Imported()
-    if problem := _name_problem(judge) or _agent_problem(agent):
+    outcome = ImportOutcome()
+    if problem := _check_name(judge) or _check_agents(agent):
         outcome.report.reject("", problem)
         return outcome
     found = read_judgments(data, name, agent)
@@ -77,21 +77,21 @@ def import_judgments(
     return outcome
 
 
-def _name_problem(judge: str) -> Problem | None:
+def _check_name(judge: str) -> Problem | None:
     if slug_re.match(judge) and len(judge) <= LONGEST_NAME:
         return None
     says = f"The judge's name '{printable(judge, 80)}' may have up to {LONGEST_NAME} letters, digits, - and _ only."
     return Problem("judge_name_invalid", says, "judge")
 
 
-def _agent_problem(agent: str) -> Problem | None:
-    if len(agent) <= LONGEST["agent"] and storable(agent):
+def _check_agents(agent: str) -> Problem | None:
+    if len(agent) <= LONGEST["agent"] and is_storable(agent):
         return None
     says = f"The agent's name '{printable(agent, 80)}' may have up to {LONGEST['agent']} characters, none broken."
     return Problem("agent_name_invalid", says, "agent")
 
 
-def judge_names(judge: str, models: list[str]) -> dict[str, str]:
+def name_judges(judge: str, models: list[str]) -> dict[str, str]:
     """The name of the judge for each model: ``judge`` itself for a single one, else ``<judge>-<model>``."""
     if len(models) < 2:
         return dict.fromkeys(models, judge)
@@ -107,7 +107,7 @@ class _Import:
     """One file on its way into rows, inside a transaction that holds the benchmark."""
 
     def __init__(
-        self, outcome: Imported, benchmark: Benchmark, records: list[JudgmentRecord], source: Mapping[str, str]
+        self, outcome: ImportOutcome, benchmark: Benchmark, records: list[JudgmentRecord], source: Mapping[str, str]
     ) -> None:
         self.outcome = outcome
         self.report = outcome.report
@@ -121,8 +121,8 @@ class _Import:
             says = f"The file has {len(models):,} models, and each would be a judge; at most {MOST_MODELS} are taken."
             self.report.reject("", Problem("too_many_models", says, "model"))
             return
-        names = judge_names(judge, models)
-        judges = {model: self._judge(name, model, person) for model, name in names.items()}
+        names = name_judges(judge, models)
+        judges = {model: self._find_or_create_judge(name, model, person) for model, name in names.items()}
         if any(found is None for found in judges.values()):
             return
         if len(names) > 1:
@@ -130,7 +130,7 @@ class _Import:
             self.report.warn("", Problem("judge_per_model", says))
         self._write({model: found for model, found in judges.items() if found is not None})
 
-    def _judge(self, name: str, model: str, person: Any) -> Judge | None:
+    def _find_or_create_judge(self, name: str, model: str, person: Any) -> Judge | None:
         now = timezone.now()
         # Its name is part of what it is: nothing else is known of how it judges.
         made = {
@@ -146,28 +146,29 @@ class _Import:
             says = f"{name} is a judge of this instance; choose another name for judgments that were made elsewhere."
             self.report.reject("", Problem("judge_runs_here", says, "judge"))
         elif found.model != model:
-            says = f"{name} is for {_model(found.model)}, the file has {_model(model)}; choose another judge name."
+            own, given = _format_model(found.model), _format_model(model)
+            says = f"{name} is for {own}, the file has {given}; choose another judge name."
             self.report.reject("", Problem("judge_model_differs", says, "judge"))
         return found if found.scorer == IMPORTED and found.model == model else None
 
     def _write(self, judges: dict[str, Judge]) -> None:
         tasks = {t.external_id: t for t in Task.objects.filter(benchmark=self.benchmark).order_by("version")}
-        agents = self._agents()
-        known = self._known(judges)
+        agents = self._map_agents()
+        known = self._load_known(judges)
         places = _Places(self.benchmark, self.records)
         fresh: list[Judgment] = []
         late: list[tuple[int, Judgment]] = []  # imported before, and not linked yet
         for record in self.records:
             judge, task = judges[record.model], tasks[record.task_id]
             self.outcome.judges[judge.name] = self.outcome.judges.get(judge.name, 0) + 1
-            content = digest(said(record))
+            content = digest(read_content(record))
             earlier = known.get((judge.pk, record.task_id, record.agent))
             if earlier is not None and earlier["digest"] != content:
-                _refuse(self.report, record, "judgment_differs", _differs(judge, record, earlier))
+                _refuse(self.report, record, "judgment_differs", _describe_difference(judge, record, earlier))
             else:
                 self.report.accepted.append(record.task_id)
                 self.outcome.known += earlier is not None
-                row = self._row(record, judge, task, agents[record.agent], places, content)
+                row = self._build_row(record, judge, task, agents[record.agent], places, content)
                 if earlier is None:
                     fresh.append(row)
                 elif earlier["trajectory"] is None:
@@ -177,11 +178,11 @@ class _Import:
         if not self.report.rejected:
             Judgment.objects.bulk_create(fresh, batch_size=100)
             for pk, row in late:
-                _link(pk, row)
+                _link_judgment(pk, row)
         self.report.accepted = list(dict.fromkeys(self.report.accepted))
-        self._say_unlinked(len(fresh) + len(late) - linked)
+        self._report_unlinked(len(fresh) + len(late) - linked)
 
-    def _agents(self) -> dict[str, Agent]:
+    def _map_agents(self) -> dict[str, Agent]:
         names = list(dict.fromkeys(record.agent for record in self.records))
         agents = {agent.name: agent for agent in Agent.objects.filter(name__in=names)}
         if new := [name for name in names if name not in agents]:
@@ -191,7 +192,7 @@ class _Import:
             self.report.warn("", Problem("agent_new", message))
         return agents
 
-    def _known(self, judges: dict[str, Judge]) -> dict[tuple[int, str, str], dict[str, Any]]:
+    def _load_known(self, judges: dict[str, Judge]) -> dict[tuple[int, str, str], dict[str, Any]]:
         """What these judges have said of the benchmark, whatever version of the task it was said of."""
         rows = Judgment.objects.filter(
             judge__in=judges.values(), item__isnull=True, task__benchmark=self.benchmark
@@ -202,7 +203,7 @@ class _Import:
         names = ("pk", "trajectory", "verdict", "digest", "file")
         return {(judge, task, agent): dict(zip(names, rest, strict=True)) for judge, task, agent, *rest in rows}
 
-    def _row(
+    def _build_row(
         self, record: JudgmentRecord, judge: Judge, task: Task, agent: Agent, places: _Places, content: str
     ) -> Judgment:
         trajectory = places.find(record)
@@ -233,15 +234,14 @@ class _Import:
             made_at=timezone.now(),
         )
 
-    def _say_unlinked(self, number: int) -> None:
+    def _report_unlinked(self, number: int) -> None:
         if number:
             says = f"{number} of the judgments have no trajectory here, or several; they count in comparisons only. "
             says += "Import the file again when their trajectories are here."
             self.report.warn("", Problem("not_linked", says))
 
 
-def _link(pk: int, row: Judgment) -> None:
-    """Link an existing judgment to the trajectory of ``row``, if there is one."""
+def _link_judgment(pk: int, row: Judgment) -> None:
     if row.trajectory is not None:
         found = Judgment.objects.filter(pk=pk, item=None, trajectory=None)
         found.update(trajectory=row.trajectory, task=row.task, evidence=row.evidence)
@@ -287,12 +287,12 @@ class _Places:
         return tuple(placed), {name: text for name, text in notes.items() if text}
 
 
-def _model(name: str) -> str:
+def _format_model(name: str) -> str:
     return f"the model {printable(name)}" if name else "no named model"
 
 
-def _differs(judge: Judge, record: JudgmentRecord, earlier: Mapping[str, Any]) -> str:
-    now, before = _said(record.score.verdict), _said(earlier["verdict"])
+def _describe_difference(judge: Judge, record: JudgmentRecord, earlier: Mapping[str, Any]) -> str:
+    now, before = _format_verdict(record.score.verdict), _format_verdict(earlier["verdict"])
     now = "the same verdict with other details" if now == before else f"verdict {now}"
     return (
         f"has a judgment of {judge.name} already, from {earlier['file']}, with verdict {before}; this file has {now}. "
@@ -300,7 +300,7 @@ def _differs(judge: Judge, record: JudgmentRecord, earlier: Mapping[str, Any]) -
     )
 
 
-def _said(verdict: int | None) -> str:
+def _format_verdict(verdict: int | None) -> str:
     return "none" if verdict is None else str(int(verdict))
 
 

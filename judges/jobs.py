@@ -7,7 +7,7 @@ import uuid
 
 from celery import shared_task
 
-from judges.working import holding, shift
+from judges.working import leases, worker
 
 SLICE = 600.0  # seconds; then the job is sent again, so that a worker can be stopped and others get their turn
 STOPS = (signal.SIGTERM, signal.SIGQUIT)  # what Celery sends to a job whose worker is told to quit
@@ -16,15 +16,15 @@ STOPS = (signal.SIGTERM, signal.SIGQUIT)  # what Celery sends to a job whose wor
 @shared_task
 def work_on(run_pk: int) -> None:
     """Judge items of a run for a while, and send the rest to whoever is free."""
-    if shift.work(run_pk, uuid.uuid4().hex, seconds=SLICE, stop_at=STOPS):
+    if worker.work(run_pk, uuid.uuid4().hex, seconds=SLICE, stop_at=STOPS):
         work_on.delay(run_pk)
 
 
 @shared_task
 def resume_runs() -> None:
     """Call workers for runs that have work and nobody at it: a message may be lost, the rows are not."""
-    holding.finish_settled_runs()
-    for run_pk in holding.unfinished():
+    leases.finish_settled_runs()
+    for run_pk in leases.claim_idle_runs():
         work_on.delay(run_pk)
 
 
@@ -33,5 +33,5 @@ def call_workers(run_pk: int, items: int) -> None:
 
     Raises what the broker raises at the first message that cannot be sent.
     """
-    for _ in range(holding.workers_for(items)):
+    for _ in range(leases.count_workers_for(items)):
         work_on.delay(run_pk)

@@ -11,7 +11,7 @@ from annotation.formats.documents import FormatError, decode_text, kind_of, pars
 from annotation.formats.labels_csv import csv_rows
 from annotation.formats.printable import listing, printable
 from annotation.records import Problem
-from judges.judgment_rows import JudgmentRecord, Refused, read_row
+from judges.judgment_rows import JudgmentRecord, RowRefused, read_row
 
 REQUIRED = ("task_id", "verdict")  # columns of a CSV file; agent, too, where none is named for the whole file
 STRUCTURED = ("key_points", "image_scores", "usage")  # columns whose cells may be JSON
@@ -24,7 +24,7 @@ MOST_WRONG = 5_000  # problems, after which nobody reads on: each is made with c
 
 
 @dataclass(slots=True)
-class Judgments:
+class ParsedJudgments:
     """What a file holds, everything that is wrong with it, and by task id what is odd."""
 
     records: list[JudgmentRecord] = field(default_factory=list)
@@ -32,13 +32,13 @@ class Judgments:
     warnings: list[tuple[str, Problem]] = field(default_factory=list)
 
 
-def read_judgments(data: bytes, name: str, agent: str = "") -> Judgments:
+def read_judgments(data: bytes, name: str, agent: str = "") -> ParsedJudgments:
     """The judgments in ``data``; ``agent`` is whose they are where a row does not say. Rows are line numbers."""
     name = printable(name)
-    reader = _Reader(name, agent.strip())
+    reader = _JudgmentReader(name, agent.strip())
     try:
         text = decode_text(data, name)
-        for number, row in _rows(text, name, reader):
+        for number, row in _read_rows(text, name, reader):
             reader.take(number, row)
             reader.give_up()
     except FormatError as error:
@@ -46,7 +46,7 @@ def read_judgments(data: bytes, name: str, agent: str = "") -> Judgments:
     return reader.ended()
 
 
-def _rows(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_rows(text: str, name: str, reader: _JudgmentReader) -> Iterator[tuple[int, dict[str, Any]]]:
     start = text.lstrip()[:1]
     if not start:
         raise FormatError(Problem("file_empty", f"{name}: is empty.", name))
@@ -54,13 +54,13 @@ def _rows(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dict[str
         message = f"{name}: is one JSON list; write each of its objects on a line of its own (JSON Lines)."
         raise FormatError(Problem("json_list", message, name))
     as_json = start == "{" or name.lower().endswith((".jsonl", ".ndjson", ".json"))
-    return _json_lines(text, name, reader) if as_json else _csv_lines(text, name, reader)
+    return _read_json_lines(text, name, reader) if as_json else _read_csv(text, name, reader)
 
 
 # --- JSON Lines ------------------------------------------------------------------------------------------------------
 
 
-def _json_lines(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_json_lines(text: str, name: str, reader: _JudgmentReader) -> Iterator[tuple[int, dict[str, Any]]]:
     if text.lstrip().split("\n", 1)[0].strip() == "{":
         message = f"{name}: is one JSON document over many lines; write each judgment on a single line (JSON Lines)."
         raise FormatError(Problem("not_json_lines", message, name))
@@ -68,42 +68,41 @@ def _json_lines(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, di
         if not line.strip():
             continue
         try:
-            yield number, _object(line, f"{name}: line {number}")
+            yield number, _require_object(line, f"{name}: line {number}")
         except FormatError as error:
             reader.found.problems += error.problems
             reader.give_up()
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def _require_object(line: str, where: str) -> dict[str, Any]:
     if len(line) > LONGEST_LINE:
         says = f"{where}: has {len(line):,} characters; the limit is {LONGEST_LINE:,}."
         raise FormatError(Problem("line_too_long", says, where))
-    row = _parsed(line, where)
+    row = _parse_json(line, where)
     if not isinstance(row, dict):
         raise FormatError(Problem("wrong_type", f"{where}: must be an object, not {kind_of(row)}.", where))
     return row
 
 
-def _parsed(text: str, where: str) -> Any:
-    """A JSON document; a database cannot keep one that is nested very deeply."""
+def _parse_json(text: str, where: str) -> Any:
     value = parse_json(text.encode(), where)
     level, depth = [value], 0
     while level and depth <= MOST_NESTED:
         depth += 1
-        level = [inner for one in level for inner in _inside(one)]
+        level = [inner for one in level for inner in _find_inside(one)]
     if level:
         raise FormatError(Problem("json_too_deep", f"{where}: is nested over {MOST_NESTED} levels deep.", where))
     return value
 
 
-def _inside(value: Any) -> Any:
+def _find_inside(value: Any) -> Any:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------
 
 
-def _csv_lines(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_csv(text: str, name: str, reader: _JudgmentReader) -> Iterator[tuple[int, dict[str, Any]]]:
     rows = csv_rows(text, name)
     header = [column.strip().lower() for column in next(rows, (1, [""]))[1]]
     _check_header(header, name, needs_agent=not reader.agent)
@@ -116,7 +115,10 @@ def _csv_lines(text: str, name: str, reader: _Reader) -> Iterator[tuple[int, dic
             continue
         row = dict(zip(header, cells, strict=True))
         try:
-            yield number, {name: _cell(name, cell, where) for name, cell in row.items() if cell or name == "verdict"}
+            yield (
+                number,
+                {name: _parse_cell(name, cell, where) for name, cell in row.items() if cell or name == "verdict"},
+            )
         except FormatError as error:
             reader.found.problems += error.problems
             reader.give_up()
@@ -141,7 +143,7 @@ def _check_header(header: list[str], name: str, *, needs_agent: bool) -> None:
         raise FormatError(*problems)
 
 
-def _cell(column: str, cell: str, where: str) -> Any:
+def _parse_cell(column: str, cell: str, where: str) -> Any:
     """A cell as JSON has it; what fits nothing stays text, and is refused where a number is needed."""
     text = cell.strip()
     if column in ("verdict", "score") and text.lower() in NONE:
@@ -149,13 +151,13 @@ def _cell(column: str, cell: str, where: str) -> Any:
     if column == "verdict" or (column == "usage" and text.isascii() and text.isdigit()):
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
     if column == "score":
-        return _number(text)
+        return _parse_number(text)
     if column in STRUCTURED and text[:1] in ("[", "{"):
-        return _parsed(text, f"{where}: {column}")
+        return _parse_json(text, f"{where}: {column}")
     return cell if column == "response" else text
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     try:
         return float(text)
     except ValueError:
@@ -165,13 +167,13 @@ def _number(text: str) -> Any:
 # --- what was read ---------------------------------------------------------------------------------------------------
 
 
-class _Reader:
+class _JudgmentReader:
     """Collects the judgments of one file, row by row; the same one twice is taken once."""
 
     def __init__(self, name: str, agent: str) -> None:
         self.name = name
         self.agent = agent
-        self.found = Judgments()
+        self.found = ParsedJudgments()
         self._first: dict[tuple[str, str, str], JudgmentRecord] = {}
         self._taken = 0
 
@@ -183,14 +185,14 @@ class _Reader:
             raise FormatError(Problem("too_many_rows", message, self.name))
         try:
             record = read_row(row, number, self.agent)
-        except Refused as refused:
+        except RowRefused as refused:
             self.found.problems += [Problem(code, f"{where}: {says}.", where) for code, says in refused.problems]
             return
         first = self._first.setdefault((record.agent, record.task_id, record.model), record)
         what = f"{printable(record.task_id)} of {printable(record.agent)} is judged in line {first.row} already"
         if first is record and record.doubt:
             self._warn(record, Problem("status_missing", f"{where}: {record.doubt}.", where))
-        elif first is not record and said(record) == said(first):
+        elif first is not record and read_content(record) == read_content(first):
             self._warn(record, Problem("judgment_repeated", f"{where}: {what}, just the same.", where))
         elif first is not record:
             says = f"{where}: {what}, differently; leave one out, or give them different models or judges."
@@ -204,7 +206,7 @@ class _Reader:
     def _warn(self, record: JudgmentRecord, problem: Problem) -> None:
         self.found.warnings.append((record.task_id, problem))
 
-    def ended(self) -> Judgments:
+    def ended(self) -> ParsedJudgments:
         problems = self.found.problems
         if len(problems) > MOST_PROBLEMS:
             more = f"{self.name}: and {len(problems) - MOST_PROBLEMS:,} more problems."
@@ -213,7 +215,7 @@ class _Reader:
         return self.found
 
 
-def said(record: JudgmentRecord) -> dict[str, Any]:
+def read_content(record: JudgmentRecord) -> dict[str, Any]:
     """Everything a record says, wherever in whichever file it stood: equal for equal judgments."""
     fields = asdict(replace(record, row=0, score=replace(record.score, notes={})))
     del fields["score"]["details"], fields["score"]["status_not_stated"]  # files do not have them

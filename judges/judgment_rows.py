@@ -55,7 +55,7 @@ class JudgmentRecord:
     doubt: str = ""
 
 
-class Refused(Exception):
+class RowRefused(Exception):
     """A row that cannot be taken: pairs of a code and what is wrong, in words."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
@@ -67,16 +67,16 @@ def read_row(row: dict[str, Any], number: int, agent: str) -> JudgmentRecord:
     """The judgment in a row; ``agent`` is whose it is where the row does not say. Raises Refused with everything."""
     fields = _Fields(row)
     webjudge = "verdict" not in row and not {"predicted_label", "evaluation_details"}.isdisjoint(row)
-    task_id, who = fields.take("task_id"), _agent(fields, agent)
+    task_id, who = fields.take("task_id"), _read_agent(fields, agent)
     if (says := "task_id is missing" if task_id is None else task_id_problem(task_id)) is not None:
         fields.refuse("task_id_invalid", says)
-    model, tokens = fields.text("model"), _tokens(fields)
-    points, steps, files = _points(fields), _steps(fields, webjudge), fields.files
-    verdict, response, explanation = _webjudge(fields) if webjudge else _plain(fields)
-    unscored = _reason(fields) if verdict is None else ""
+    model, tokens = fields.text("model"), _read_tokens(fields)
+    points, steps, files = _read_points(fields), _read_steps(fields, webjudge), fields.files
+    verdict, response, explanation = _read_webjudge(fields) if webjudge else _read_plain(fields)
+    unscored = _read_reason(fields) if verdict is None else ""
     number_given = fields.number("score")
     if fields.problems:
-        raise Refused(fields.problems)
+        raise RowRefused(fields.problems)
     odd = webjudge and verdict == Verdict.FAILURE and not STATUS.search(response)
     score = Score(
         verdict=verdict,
@@ -136,7 +136,7 @@ class _Fields:
             return None
         usable = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
         if not usable or not math.isfinite(value):
-            self.refuse("number_invalid", f"{name} must be a number or null, not {_shown(value)}")
+            self.refuse("number_invalid", f"{name} must be a number or null, not {_format_value(value)}")
             return None
         return float(value)
 
@@ -145,12 +145,12 @@ class _Fields:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value not in set(Verdict):
             says = "0 (failure), 1 (success), 2 (not executable) or, for none, null"
-            self.refuse("verdict_unknown", f"{name} is {_shown(value)} and must be {says}")
+            self.refuse("verdict_unknown", f"{name} is {_format_value(value)} and must be {says}")
             return None
         return Verdict(value)
 
 
-def _agent(fields: _Fields, given: str) -> str:
+def _read_agent(fields: _Fields, given: str) -> str:
     known = fields.rest.get("agent")
     stated = fields.text("agent")
     if stated and given and stated != given:
@@ -163,18 +163,19 @@ def _agent(fields: _Fields, given: str) -> str:
     return stated or given
 
 
-def _tokens(fields: _Fields) -> int | None:
-    """The tokens of all calls; the ``usage`` itself stays with what is carried."""
+def _read_tokens(fields: _Fields) -> int | None:
     usage = fields.rest.get("usage")
     if isinstance(usage, dict):
-        usage = usage["total_tokens"] if "total_tokens" in usage else _sum(usage)
+        usage = usage["total_tokens"] if "total_tokens" in usage else _sum_tokens(usage)
     if usage is not None and not _is_count(usage):
-        fields.refuse("usage_invalid", f"usage must be an object with total_tokens or a number, not {_shown(usage)}")
+        fields.refuse(
+            "usage_invalid", f"usage must be an object with total_tokens or a number, not {_format_value(usage)}"
+        )
         return None
     return usage
 
 
-def _sum(usage: Mapping[str, Any]) -> int | None:
+def _sum_tokens(usage: Mapping[str, Any]) -> int | None:
     """Tokens in and out, by the names of either kind of endpoint; None where one is missing."""
     for names in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
         parts = [usage[name] for name in names if _is_count(usage.get(name))]
@@ -183,7 +184,7 @@ def _sum(usage: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _plain(fields: _Fields) -> tuple[Verdict | None, str, str]:
+def _read_plain(fields: _Fields) -> tuple[Verdict | None, str, str]:
     if "verdict" not in fields.rest:
         fields.refuse("verdict_missing", "verdict is missing; write null where there is none")
     verdict = fields.verdict("verdict", fields.take("verdict"))
@@ -191,12 +192,12 @@ def _plain(fields: _Fields) -> tuple[Verdict | None, str, str]:
     return verdict, fields.text("response"), explanation
 
 
-def _reason(fields: _Fields) -> str:
+def _read_reason(fields: _Fields) -> str:
     """Why there is no verdict; beside a verdict these fields are carried along."""
     return next((text for name in ("unscored", "reason", "error") if (text := fields.text(name).strip())), NOT_GIVEN)
 
 
-def _webjudge(fields: _Fields) -> tuple[Verdict | None, str, str]:
+def _read_webjudge(fields: _Fields) -> tuple[Verdict | None, str, str]:
     """The verdict as it is recorded, not read again: an import changes nothing."""
     details = fields.take("evaluation_details")
     if details is not None and not isinstance(details, dict):
@@ -212,13 +213,13 @@ def _webjudge(fields: _Fields) -> tuple[Verdict | None, str, str]:
     fields.problems += inner.problems
     if inner.rest:
         fields.rest["evaluation_details"] = inner.rest
-    return (verdicts or [None])[0], response, _between(response, THOUGHTS, STATUS, whole=True)
+    return (verdicts or [None])[0], response, _cut_between(response, THOUGHTS, STATUS, whole=True)
 
 
 # --- key points and screenshots --------------------------------------------------------------------------------------
 
 
-def _points(fields: _Fields) -> tuple[KeyPointEvidence, ...]:
+def _read_points(fields: _Fields) -> tuple[KeyPointEvidence, ...]:
     given = fields.rest.get("key_points")
     if isinstance(given, str):
         fields.take("key_points")
@@ -232,10 +233,10 @@ def _points(fields: _Fields) -> tuple[KeyPointEvidence, ...]:
         return ()
     if all(isinstance(one, str) or (isinstance(one, dict) and set(one) <= POINT_KEYS) for one in given):
         fields.take("key_points")
-    return tuple(point for n, one in enumerate(given) if (point := _point(fields, n, one)) is not None)
+    return tuple(point for n, one in enumerate(given) if (point := _read_point(fields, n, one)) is not None)
 
 
-def _point(fields: _Fields, number: int, given: Any) -> KeyPointEvidence | None:
+def _read_point(fields: _Fields, number: int, given: Any) -> KeyPointEvidence | None:
     if isinstance(given, str):
         return KeyPointEvidence(given)
     where = f"key_points[{number}]"
@@ -254,14 +255,14 @@ def _point(fields: _Fields, number: int, given: Any) -> KeyPointEvidence | None:
     if isinstance(finding, bool):
         finding = Finding.MET if finding else Finding.UNMET
     if finding is not None and finding not in list(Finding):
-        says = f"finding is {_shown(finding)} and must be met, unmet, unclear or null"
+        says = f"finding is {_format_value(finding)} and must be met, unmet, unclear or null"
         fields.refuse("finding_unknown", f"{where}: {says}")
         return None
     cited = tuple(dict.fromkeys(step for step in steps if step is not None))
     return KeyPointEvidence(text, None if finding is None else Finding(finding), cited, reason)
 
 
-def _steps(fields: _Fields, webjudge: bool) -> tuple[StepEvidence, ...]:
+def _read_steps(fields: _Fields, webjudge: bool) -> tuple[StepEvidence, ...]:
     name = next((n for n in ("image_scores", "images", "image_judge_record") if fields.rest.get(n) is not None), "")
     given = fields.rest.get(name)
     if given is None:
@@ -274,15 +275,15 @@ def _steps(fields: _Fields, webjudge: bool) -> tuple[StepEvidence, ...]:
     rows = [{str(k).lower(): v for k, v in one.items()} if isinstance(one, dict) else {"score": one} for one in given]
     if all(set(row) <= IMAGE_KEYS for row in rows):
         fields.take(name)
-    threshold = _threshold(fields) if webjudge else None
+    threshold = _read_threshold(fields) if webjudge else None
     steps: dict[int, StepEvidence] = {}
     for position, row in enumerate(rows):
-        step = _step(fields, f"{name}[{position}]", position, row, threshold)
+        step = _read_step(fields, f"{name}[{position}]", position, row, threshold)
         if step is not None and step.step in steps:
             fields.refuse("step_twice", f"{name}[{position}]: step {step.step} is there twice")
         elif step is not None:
             steps[step.step] = step
-    return _first_kept(tuple(steps.values()))
+    return _limit_kept(tuple(steps.values()))
 
 
 def _too_many(fields: _Fields, name: str, given: list[Any]) -> bool:
@@ -291,14 +292,14 @@ def _too_many(fields: _Fields, name: str, given: list[Any]) -> bool:
     return len(given) > MOST_LISTED
 
 
-def _threshold(fields: _Fields) -> int:
+def _read_threshold(fields: _Fields) -> int:
     stated = fields.rest.get("score_threshold")
     threshold = stated if isinstance(stated, int) and _is_count(stated) else THRESHOLD
     fields.notes["score_threshold"] = threshold
     return threshold
 
 
-def _step(
+def _read_step(
     fields: _Fields, where: str, position: int, row: Mapping[str, Any], threshold: int | None
 ) -> StepEvidence | None:
     step = row.get("step", row.get("original_step", position))
@@ -306,10 +307,10 @@ def _step(
     response, reason, file = row.get("response") or "", row.get("reason") or "", row.get("file")
     kept = row.get("kept", row.get("passed_threshold"))
     if not _is_step(step):
-        fields.refuse("step_invalid", f"{where}: step is {_shown(step)}, not a step number")
+        fields.refuse("step_invalid", f"{where}: step is {_format_value(step)}, not a step number")
         return None
     if relevance is not None and (isinstance(relevance, bool) or relevance not in range(6)):
-        fields.refuse("score_invalid", f"{where}: score is {_shown(relevance)} and must be 0 to 5, or null")
+        fields.refuse("score_invalid", f"{where}: score is {_format_value(relevance)} and must be 0 to 5, or null")
         return None
     if not (isinstance(response, str) and isinstance(reason, str) and isinstance(kept, bool | None)):
         fields.refuse("wrong_type", f"{where}: response and reason must be text, kept true or false")
@@ -319,16 +320,16 @@ def _step(
     if kept is None:
         kept = threshold is not None and relevance is not None and relevance >= threshold
     relevance = None if relevance is None else int(relevance)
-    return StepEvidence(step, relevance, reason or _between(response, REASONING, SCORE), kept, response)
+    return StepEvidence(step, relevance, reason or _cut_between(response, REASONING, SCORE), kept, response)
 
 
-def _first_kept(steps: tuple[StepEvidence, ...]) -> tuple[StepEvidence, ...]:
+def _limit_kept(steps: tuple[StepEvidence, ...]) -> tuple[StepEvidence, ...]:
     """WebJudge shows the first fifty of the pictures that it keeps."""
     over = {one.step for one in [step for step in steps if step.kept][MOST_KEPT:]}
     return tuple(replace(one, kept=False) if one.step in over else one for one in steps)
 
 
-def _between(text: str, start: re.Pattern[str], end: re.Pattern[str], *, whole: bool = False) -> str:
+def _cut_between(text: str, start: re.Pattern[str], end: re.Pattern[str], *, whole: bool = False) -> str:
     """What stands between two headings; without the first one nothing, or, where ``whole``, from the beginning."""
     found = start.search(text)
     if found is None and not whole:
@@ -346,7 +347,7 @@ def _is_step(value: Any) -> bool:
     return type(value) is int and 0 <= value <= LARGEST_STEP
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return f"'{printable(value, 40)}'"
     if isinstance(value, bool):

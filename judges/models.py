@@ -14,6 +14,7 @@ from annotation.models import Agent, Submission, Task, Trajectory
 from annotation.models import triggers as annotation_triggers
 from annotation.models.events import digest
 from annotation.records import Verdict
+from judges.scorer import REGISTRY, Kind
 
 VERDICTS = [(v.value, v.name.lower().replace("_", " ")) for v in Verdict]
 
@@ -151,6 +152,15 @@ class Judge(models.Model):
         ]
 
     @property
+    def kind(self) -> Kind | None:
+        """None for imported judges, and for scorers that this version does not have."""
+        return REGISTRY.get(self.scorer)
+
+    @property
+    def asks_model(self) -> bool:
+        return self.kind is None or self.kind.asks
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 over scorer, its version, model, prompts and all parameters; stored with every judgment.
 
@@ -208,6 +218,10 @@ class ModelTerms(models.Model):
     def __str__(self) -> str:
         return f"{self.model} at {self.endpoint}"
 
+    @classmethod
+    def of(cls, judge: Judge) -> ModelTerms | None:
+        return cls.objects.filter(endpoint=judge.endpoint, model=judge.model).first()
+
 
 class JudgeRun(models.Model):
     """One judge over chosen trajectories of a submission, ``repetitions`` times each.
@@ -242,7 +256,7 @@ class JudgeRun(models.Model):
     class Meta:
         ordering = ["-created_at", "-pk"]
         indexes = [
-            # Read by the reconciler every few seconds (holding.unfinished).
+            # Read by the reconciler every few seconds (leases.claim_idle_runs).
             models.Index(
                 F("id"), condition=Q(finished_at__isnull=True, cancelled_at__isnull=True), name="judge_run_open"
             ),
@@ -293,7 +307,7 @@ class RunItem(models.Model):
             ),
         ]
         indexes = [
-            # Read by holding.take: what is still to do in a run, in order.
+            # Read by leases.claim: what is still to do in a run, in order.
             models.Index(
                 F("run"),
                 F("id"),
@@ -400,9 +414,9 @@ class ModelCall(models.Model):
         ordering = ["pk"]
         constraints = [models.UniqueConstraint(fields=["item", "attempt", "number"], name="model_call_once")]
         indexes = [
-            # Read by ledger.look_up: the reply of an earlier call with the same request.
+            # Read by call_log.look_up: the reply of an earlier call with the same request.
             models.Index(F("key"), F("sample"), condition=Q(reply__isnull=False), name="model_call_reply"),
-            # Read by runs.standing and ledger.paid: the sums of a run, without its requests and replies.
+            # Read by runs.load_progress and call_log.sum_cost: the sums of a run, without its requests and replies.
             models.Index(fields=["item", "hit", "cost", "prompt_tokens", "completion_tokens"], name="model_call_paid"),
         ]
 

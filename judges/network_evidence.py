@@ -15,19 +15,19 @@ from annotation.models import Trajectory
 from annotation.models.events import Event
 from annotation.records import AttachmentKind
 from annotation.workflow import Conflict
-from annotation.workflow.ground import active_member, locked, record_for
+from annotation.workflow.guards import lock_trajectory, record_for, require_member
 from judges import access
 from judges.models import Expectation
 from judges.scorer import Expected, Subject
 from judges.scorers.network_trace.checks import parse
-from judges.working.subjects import subject_of
+from judges.working.subjects import load_subject
 
 CHECKS = Expectation.Kind.NETWORK_CHECKS.value
 SEEN = "network_evidence_seen"  # the kind of event
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class NetworkEvidence:
     """A trajectory with what its checks are held against. ``seen`` says whether this person has opened it before."""
 
     trajectory: Trajectory
@@ -45,43 +45,43 @@ class Evidence:
         return traces[0].digest if traces else ""
 
 
-def evidence_for(person: Any, pk: int) -> Evidence | None:
+def load_evidence(person: Any, pk: int) -> NetworkEvidence | None:
     """The network evidence of a trajectory for an adjudicator who no longer judges it blind; None where there is none.
 
     Without a trace there is some where the checks ask for the agent's answer alone: the judge scores these too.
     Http404 to everybody else, whether there is any or not.
     """
-    trajectory = access.network_evidence_for(person, pk)
-    subject = subject_of(trajectory)
+    trajectory = access.find_evidence_trajectory(person, pk)
+    subject = load_subject(trajectory)
     if CHECKS not in subject.expectations:
         return None
-    found = Evidence(trajectory, subject, False)
-    if not found.trace and _need_trace(found.checks.text):
+    found = NetworkEvidence(trajectory, subject, False)
+    if not found.trace and _needs_trace(found.checks.text):
         return None
-    return replace(found, seen=_looks(person, found).exists())
+    return replace(found, seen=_select_looks(person, found).exists())
 
 
-def look(person: Any, evidence: Evidence) -> None:
+def look(person: Any, evidence: NetworkEvidence) -> None:
     """Record that the person has opened the evidence, once for each version of checks and trace.
 
     A decision that is made afterwards is not independent of the judge that has the same checks: comparisons count it.
     """
-    with locked(evidence.trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ADJUDICATOR)
+    with lock_trajectory(evidence.trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ADJUDICATOR)
         if not people_access.may_see_labels(person, row):
             raise Conflict("This trajectory is judged blind: its network evidence is shown after the decision.")
-        if not _looks(person, evidence).exists():
+        if not _select_looks(person, evidence).exists():
             record_for(member, SEEN, row, trajectory=row.pk, checks=evidence.checks.digest, trace=evidence.trace)
 
 
-def _need_trace(checks: str) -> bool:
+def _needs_trace(checks: str) -> bool:
     try:
         return parse(checks).need_trace
     except FormatError:  # kept before there was a rule that they break
         return True
 
 
-def _looks(person: Any, evidence: Evidence) -> Any:
+def _select_looks(person: Any, evidence: NetworkEvidence) -> Any:
     return Event.objects.filter(
         submission=evidence.trajectory.submission_id,
         kind=SEEN,

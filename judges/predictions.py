@@ -82,7 +82,7 @@ class Results:
         return found | ({"predictions": [one.as_json() for one in self.predictions]} if predictions else {})
 
 
-def judgments_of(
+def select_judgments(
     judge: Judge | None = None, submission: Submission | None = None, run: JudgeRun | None = None
 ) -> QuerySet[Judgment]:
     """The judgments that speak for a run, or for a judge over a submission (or over all of them).
@@ -100,12 +100,12 @@ def judgments_of(
     return rows.filter(pk=first).select_related("task").order_by("trajectory__position", "pk")
 
 
-def results(judgments: Iterable[Judgment]) -> Results:
+def compute_results(judgments: Iterable[Judgment]) -> Results:
     """Their numbers. A query set is read in pieces: one query for each `AT_ONCE`, or one stream.
 
     Memory holds a few judgments and the facts of at most `MOST_STEPS` steps.
     """
-    gathered = _Gathered()
+    gathered = _Collector()
     rows = judgments.iterator(chunk_size=AT_ONCE) if isinstance(judgments, QuerySet) else judgments
     for judgment in rows:
         gathered.take(judgment)
@@ -115,7 +115,7 @@ def results(judgments: Iterable[Judgment]) -> Results:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _Collector:
     judgments: int = 0
     predictions: list[Prediction] = field(default_factory=list)
     without: dict[str, int] = field(default_factory=dict)
@@ -126,11 +126,11 @@ class _Gathered:
         self.judgments += 1
         details = judgment.evidence.get("details") if isinstance(judgment.evidence, dict) else None
         if not isinstance(details, dict) or details.get("kind") != KIND or not details.get("steps"):
-            _count(self.without, judgment.unscored or "It has no predictions.")
+            _add_one(self.without, judgment.unscored or "It has no predictions.")
             return
-        _count(self.styles, str(details.get("style", "")))
+        _add_one(self.styles, str(details.get("style", "")))
         room = MOST_STEPS - len(self.predictions)
-        self.predictions += islice((_prediction(judgment, details, step) for step in details["steps"]), room)
+        self.predictions += islice((_read_prediction(judgment, details, step) for step in details["steps"]), room)
         self.cut = len(details["steps"]) > room
 
     def results(self) -> Results:
@@ -138,9 +138,9 @@ class _Gathered:
         unparsed: dict[str, int] = {}
         modes: dict[str, int] = {}
         for one in facts:
-            _count(modes, one.mode)
+            _add_one(modes, one.mode)
             if one.unparsed:
-                _count(unparsed, one.unparsed)
+                _add_one(unparsed, one.unparsed)
         return Results(
             self.judgments,
             numbers(facts),
@@ -154,11 +154,11 @@ class _Gathered:
         )
 
 
-def _count(counts: dict[str, int], name: str) -> None:
+def _add_one(counts: dict[str, int], name: str) -> None:
     counts[name] = counts.get(name, 0) + 1
 
 
-def _prediction(judgment: Judgment, details: Mapping[str, Any], step: Mapping[str, Any]) -> Prediction:
+def _read_prediction(judgment: Judgment, details: Mapping[str, Any], step: Mapping[str, Any]) -> Prediction:
     task, gold, said = details.get("task") or {}, step.get("gold") or {}, step.get("predicted") or {}
     facts = Facts(
         trajectory=judgment.trajectory_id or 0,

@@ -39,33 +39,36 @@ class Known:
     loaded_at: datetime | None = None
 
 
-def full_name(loaded: PromptSet) -> str:
+def build_full_name(loaded: PromptSet) -> str:
     """What a judge calls a loaded set: ``loaded/<name>@<first 8 of the digest>``."""
     return f"{LOADED}{loaded.name}@{loaded.digest[:SHORT]}"
 
 
-def prompts_named(name: str) -> Prompts:
+def find_prompts(name: str) -> Prompts:
     """One of ours (``webjudge/1``), or a loaded one: ``loaded/<name>`` is the newest of the name,
     ``loaded/<name>@<digest>`` (8 characters or more) a certain one. LookupError names what there is instead."""
     if not name.startswith(LOADED):
-        return own.builtin(name)
-    slug, _, wanted = name.removeprefix(LOADED).partition("@") if storable(name) else ("", "", "")
+        return own.load_builtin(name)
+    slug, _, wanted = name.removeprefix(LOADED).partition("@") if is_storable(name) else ("", "", "")
     found = PromptSet.objects.filter(name=slug, digest__startswith=wanted).order_by("-loaded_at", "-pk").first()
     if found is None or (wanted and len(wanted) < SHORT):
-        raise LookupError(f"There is no prompt set {printable(name)}; known are {', '.join(known_names()) or 'none'}.")
-    return Prompts(full_name(found), found.digest, found.texts)
+        raise LookupError(f"There is no prompt set {printable(name)}; known are {', '.join(list_names()) or 'none'}.")
+    return Prompts(build_full_name(found), found.digest, found.texts)
 
 
-def known_names() -> list[str]:
-    return [*own.names(), *(full_name(row) for row in PromptSet.objects.only("name", "digest"))]
+def list_names() -> list[str]:
+    return [*own.list_names(), *(build_full_name(row) for row in PromptSet.objects.only("name", "digest"))]
 
 
-def known() -> list[Known]:
+def list_sets() -> list[Known]:
     """Ours first, then the loaded ones by name, newest first."""
-    ours = [own.builtin(name) for name in own.names()]
+    ours = [own.load_builtin(name) for name in own.list_names()]
     return [
         *(Known(one.name, one.digest, one.texts) for one in ours),
-        *(Known(full_name(row), row.digest, row.texts, row.source, row.loaded_at) for row in PromptSet.objects.all()),
+        *(
+            Known(build_full_name(row), row.digest, row.texts, row.source, row.loaded_at)
+            for row in PromptSet.objects.all()
+        ),
     ]
 
 
@@ -77,7 +80,7 @@ def load(person: Any, name: str, texts: Mapping[str, str], source: str = "") -> 
     """
     if person is not None and not access.may_define_judges(person):
         raise PermissionDenied("Only maintainers of the instance may load prompts.")
-    problems = [*_name_problems(name), *_text_problems(texts)]
+    problems = [*_check_name(name), *_check_texts(texts)]
     if problems:
         raise Incomplete(problems)
     key = {"name": name, "digest": digest(dict(texts))}
@@ -89,7 +92,7 @@ def load(person: Any, name: str, texts: Mapping[str, str], source: str = "") -> 
         return PromptSet.objects.get(**key), False
 
 
-def _name_problems(name: str) -> list[Problem]:
+def _check_name(name: str) -> list[Problem]:
     try:
         validate_slug(name)
     except Exception:
@@ -97,15 +100,15 @@ def _name_problems(name: str) -> list[Problem]:
     return [] if len(name) <= 64 else [Problem("name_too_long", "A name has at most 64 characters.", "name")]
 
 
-def _text_problems(texts: Mapping[str, str]) -> list[Problem]:
+def _check_texts(texts: Mapping[str, str]) -> list[Problem]:
     if not texts:
         return [Problem("no_prompts", "There is no prompt in it.", "files")]
     if len(texts) > MOST_TEXTS:
         return [Problem("too_many_prompts", f"There are {len(texts)} texts; a set has at most {MOST_TEXTS}.", "files")]
-    return [problem for key, text in texts.items() for problem in _problems_of(str(key), text)]
+    return [problem for key, text in texts.items() for problem in _check(str(key), text)]
 
 
-def _problems_of(key: str, text: Any) -> list[Problem]:
+def _check(key: str, text: Any) -> list[Problem]:
     shown = ascii(key[:100])[1:-1]
     if not KEY.fullmatch(key):
         return [Problem("key_malformed", f"{shown}: a text is named <stage>.<part>, such as verdict.system.", "files")]
@@ -114,13 +117,13 @@ def _problems_of(key: str, text: Any) -> list[Problem]:
     if len(text) > LONGEST_TEXT:
         too_long = f"{shown} has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken."
         return [Problem("prompt_too_long", too_long, "files")]
-    if not storable(text):
+    if not is_storable(text):
         return [
             Problem("prompt_unreadable", f"{shown} has a character that no text has (NUL, or half a pair).", "files")
         ]
     return []
 
 
-def storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
     """Whether both databases take the text: no NUL, no half of a surrogate pair."""
     return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

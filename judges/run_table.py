@@ -33,7 +33,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class RunCell:
     """The result of one repetition: ``judgment``, or ``state`` (waiting, at work, failed) with its ``error``.
 
     Open items of a cancelled run are "not judged".
@@ -45,20 +45,20 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunRow:
     """A trajectory with a cell for every repetition; ``flips`` where two of them have different verdicts."""
 
     trajectory: Trajectory
-    cells: list[Cell]
+    cells: list[RunCell]
     flips: bool
 
     @property
-    def first(self) -> Cell:
+    def first(self) -> RunCell:
         return self.cells[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class RunSums:
     """How far a run is, for a list; ``cost`` in US dollars, None where no price is known."""
 
     total: int
@@ -68,7 +68,7 @@ class Sums:
     cost: Decimal | None
 
 
-def narrowed(run: JudgeRun, q: str = "", show: str = "") -> QuerySet[Any, Any]:
+def filter_trajectories(run: JudgeRun, q: str = "", show: str = "") -> QuerySet[Any, Any]:
     """The trajectories of a run as ``{"trajectory": pk, ...}``, those whose verdicts differ first."""
     items = RunItem.objects.filter(run=run)
     if q:
@@ -82,44 +82,42 @@ def narrowed(run: JudgeRun, q: str = "", show: str = "") -> QuerySet[Any, Any]:
     return groups.order_by(last, F("trajectory__position"), "trajectory")
 
 
-def flips(run: JudgeRun) -> int:
-    """How many trajectories have verdicts that differ among the repetitions."""
-    return narrowed(run, show="flips").count()
+def count_flips(run: JudgeRun) -> int:
+    return filter_trajectories(run, show="flips").count()
 
 
-def rows(run: JudgeRun, trajectory_pks: Sequence[int]) -> list[Row]:
-    """The rows of these trajectories, in their order; three queries."""
+def build_rows(run: JudgeRun, trajectory_pks: Sequence[int]) -> list[RunRow]:
     trajectories = Trajectory.objects.select_related("task").in_bulk(trajectory_pks)
-    cells: dict[int, dict[int, Cell]] = {}
+    cells: dict[int, dict[int, RunCell]] = {}
     items = RunItem.objects.filter(run=run, trajectory__in=trajectory_pks).select_related("judgment")
     for item in items:
-        cells.setdefault(item.trajectory_id, {})[item.repetition] = _cell(run, item)
-    return [_row(run, trajectories[pk], cells.get(pk, {})) for pk in trajectory_pks if pk in trajectories]
+        cells.setdefault(item.trajectory_id, {})[item.repetition] = _build_cell(run, item)
+    return [_build_row(run, trajectories[pk], cells.get(pk, {})) for pk in trajectory_pks if pk in trajectories]
 
 
-def _row(run: JudgeRun, trajectory: Trajectory, cells: dict[int, Cell]) -> Row:
-    listed = [cells.get(number, Cell("none")) for number in range(1, run.repetitions + 1)]
+def _build_row(run: JudgeRun, trajectory: Trajectory, cells: dict[int, RunCell]) -> RunRow:
+    listed = [cells.get(number, RunCell("none")) for number in range(1, run.repetitions + 1)]
     verdicts = {cell.judgment.verdict for cell in listed if cell.judgment and cell.judgment.verdict is not None}
-    return Row(trajectory, listed, len(verdicts) > 1)
+    return RunRow(trajectory, listed, len(verdicts) > 1)
 
 
-def _cell(run: JudgeRun, item: RunItem) -> Cell:
+def _build_cell(run: JudgeRun, item: RunItem) -> RunCell:
     judgment = getattr(item, "judgment", None)
     if judgment is not None:
-        return Cell("done", judgment)
+        return RunCell("done", judgment)
     if item.failed_at is not None:
-        return Cell("failed", error=item.error)
+        return RunCell("failed", error=item.error)
     if run.cancelled_at is not None:
-        return Cell("not judged")
-    return Cell("at work" if _alive(item) else "waiting")
+        return RunCell("not judged")
+    return RunCell("at work" if _has_living_worker(item) else "waiting")
 
 
-def _alive(item: RunItem) -> bool:
+def _has_living_worker(item: RunItem) -> bool:
     seen = item.heartbeat_at or item.taken_at
     return seen is not None and seen > clock.now() - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
 
 
-def abandoned(run: JudgeRun) -> bool:
+def is_abandoned(run: JudgeRun) -> bool:
     """Whether items have waited for a while and no worker that lives is at the run."""
     now = clock.now()
     if (run.started_at or run.created_at) > now - GRACE:
@@ -130,7 +128,7 @@ def abandoned(run: JudgeRun) -> bool:
     return items.filter(WAITING).exists() and not items.filter(living).exists()
 
 
-def summaries(runs: Iterable[JudgeRun]) -> list[tuple[JudgeRun, Sums]]:
+def summarize(runs: Iterable[JudgeRun]) -> list[tuple[JudgeRun, RunSums]]:
     """Each run with its sums; two queries for all of them."""
     listed = list(runs)
     items = RunItem.objects.filter(run__in=listed).order_by().values("run")
@@ -143,12 +141,12 @@ def summaries(runs: Iterable[JudgeRun]) -> list[tuple[JudgeRun, Sums]]:
     calls = ModelCall.objects.filter(item__run__in=listed, hit=False).order_by().values("item__run")
     costs = {row["item__run"]: row["paid"] for row in calls.annotate(paid=Sum("cost"))}
     known = {row["run"]: row for row in counts}
-    return [(run, _sums(known.get(run.pk, {}), costs.get(run.pk, Decimal(0)))) for run in listed]
+    return [(run, _build_sums(known.get(run.pk, {}), costs.get(run.pk, Decimal(0)))) for run in listed]
 
 
-def _sums(row: Mapping[str, Any], cost: Decimal | None) -> Sums:
+def _build_sums(row: Mapping[str, Any], cost: Decimal | None) -> RunSums:
     total, done, unscored, failed = (row.get(name, 0) for name in ("total", "done", "unscored", "failed"))
-    return Sums(total, done, unscored, failed, cost)
+    return RunSums(total, done, unscored, failed, cost)
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
@@ -166,6 +164,5 @@ ADVICE = (
 )
 
 
-def advice(error: str) -> str:
-    """What a maintainer can do about an error, by its words."""
+def find_advice(error: str) -> str:
     return next((text for words, text in ADVICE if re.search(words, error, re.I)), "Retry when the cause is mended.")

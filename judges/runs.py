@@ -23,41 +23,42 @@ from django.utils import timezone
 from annotation import clock
 from annotation.models import Membership, Submission
 from annotation.workflow import Conflict
-from annotation.workflow.ground import Role, active_member, lock_submission, record
-from judges import defining, endpoints, jobs
+from annotation.workflow.guards import Role, lock_submission, record, require_member
+from judges import defining, jobs
 from judges.llm import NotConfigured
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
-from judges.planning import Plan, RunRefused, choose, plan, plan_of
-from judges.working.holding import OPEN, ended, facts, silent_since, unfinished
-from judges.working.ledger import paid
-from judges.working.shift import work
-from judges.working.subjects import subject_of
+from judges.planning import Plan, RunRefused, choose, load_judge, plan, plan_for
+from judges.ready_judges import find_endpoint
+from judges.working.call_log import sum_cost
+from judges.working.leases import OPEN, build_end_payload, build_payload, claim_idle_runs, compute_silence_limit
+from judges.working.subjects import load_subject
+from judges.working.worker import work
 
 __all__ = [
     "Plan",
+    "Progress",
     "RunRefused",
-    "Standing",
     "cancel",
     "choose",
+    "claim_idle_runs",
+    "load_progress",
+    "load_subject",
     "pause",
     "plan",
     "resume",
     "retry_failed",
-    "standing",
     "start",
-    "subject_of",
-    "unfinished",
     "work",
 ]
 
-RATE_OVER = timedelta(minutes=5)
+RATE_WINDOW = timedelta(minutes=5)
 MOST_ERRORS = 5  # that a standing names
 LARGEST_BUDGET = Decimal(10) ** 8  # as the column has it
 A_CENT_OF_A_CENT = Decimal("0.0001")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Progress:
     """How far a run is. ``rate`` is judgments a minute over the last minutes, ``seconds_left`` None when unknown.
 
     ``calls``, ``tokens`` and ``cost`` are what was paid for; ``cache_hits`` cost nothing. ``errors`` are the most
@@ -99,12 +100,13 @@ def start(
     chosen = choose(submission, selection)
     if not chosen:
         raise RunRefused("No trajectory is chosen, so there is nothing to judge.")
-    estimate = plan_of(judge, submission, chosen, repetitions)
+    ready = load_judge(judge)
+    estimate = plan_for(ready, submission, chosen, repetitions)
     with transaction.atomic():
         submission = lock_submission(submission.pk)
-        member = active_member(person, submission, Role.MAINTAINER)
-        _endpoint_is_there(judge)
-        budget = _budget(judge, max_cost)
+        member = require_member(person, submission, Role.MAINTAINER)
+        _require_endpoint(judge)
+        budget = _parse_budget(judge, ready.terms, max_cost)
         defining.freeze(judge)
         run = JudgeRun.objects.create(
             judge=judge,
@@ -125,32 +127,35 @@ def start(
             ),
             batch_size=1000,
         )
-        asked = {"trajectories": len(chosen), "repetitions": repetitions, "fresh": fresh, "max_cost": _said(budget)}
-        record(submission, member, "judge_run_started", **facts(run), **asked)
+        asked = {
+            "trajectories": len(chosen),
+            "repetitions": repetitions,
+            "fresh": fresh,
+            "max_cost": _format_amount(budget),
+        }
+        record(submission, member, "judge_run_started", **build_payload(run), **asked)
         _call_workers(run, len(chosen) * repetitions)
         return run
 
 
 def pause(person: Any, run: JudgeRun) -> None:
-    """Let what is running end, and take nothing more."""
-    with _changed(person, run) as (row, member):
-        _must_be(row, "waiting", "running", because="Only a run that is at work can be paused")
+    with _lock_run(person, run) as (row, member):
+        _require_state(row, "waiting", "running", because="Only a run that is at work can be paused")
         row.paused_at = timezone.now()
         row.save(update_fields=["paused_at"])
-        record(row.submission, member, "judge_run_paused", **facts(row))
+        record(row.submission, member, "judge_run_paused", **build_payload(row))
 
 
 def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
-    """Go on after a pause, or with a higher budget."""
-    with _changed(person, run) as (row, member):
-        _must_be(row, "paused", "stopped", because="Only a run that is paused or has stopped can be resumed")
-        _endpoint_is_there(row.judge)
+    with _lock_run(person, run) as (row, member):
+        _require_state(row, "paused", "stopped", because="Only a run that is paused or has stopped can be resumed")
+        _require_endpoint(row.judge)
         if max_cost is not None:
-            row.max_cost = _budget(row.judge, max_cost)
-        _budget_left(row)
+            row.max_cost = _parse_budget(row.judge, ModelTerms.of(row.judge), max_cost)
+        _require_budget(row)
         row.paused_at, row.stopped = None, ""
         row.save(update_fields=["paused_at", "stopped", "max_cost"])
-        record(row.submission, member, "judge_run_resumed", **facts(row), max_cost=_said(row.max_cost))
+        record(row.submission, member, "judge_run_resumed", **build_payload(row), max_cost=_format_amount(row.max_cost))
         _call_workers(row, row.items.filter(OPEN).count())
 
 
@@ -159,59 +164,55 @@ def cancel(person: Any, run: JudgeRun) -> None:
 
     Open items are taken from whoever holds them: nobody settles one any more, so what the event says stays true.
     """
-    with _changed(person, run) as (row, member):
-        _must_be(
+    with _lock_run(person, run) as (row, member):
+        _require_state(
             row, "waiting", "running", "paused", "stopped", because="Only a run that has not ended can be cancelled"
         )
         row.cancelled_at = timezone.now()
         row.save(update_fields=["cancelled_at"])
         row.items.filter(OPEN).update(worker="", taken_at=None, heartbeat_at=None)
-        record(row.submission, member, "judge_run_cancelled", **ended(row))
+        record(row.submission, member, "judge_run_cancelled", **build_end_payload(row))
 
 
 def retry_failed(person: Any, run: JudgeRun) -> int:
-    """Make the failed items wait again; returns how many."""
-    with _changed(person, run) as (row, member):
+    with _lock_run(person, run) as (row, member):
         states = ("waiting", "running", "paused", "stopped", "finished")
-        _must_be(row, *states, because="A cancelled run does nothing more: start a new one")
-        _endpoint_is_there(row.judge)
+        _require_state(row, *states, because="A cancelled run does nothing more: start a new one")
+        _require_endpoint(row.judge)
         failed = row.items.filter(failed_at__isnull=False)
         number = failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None)
         if number:
             row.finished_at = None
             row.save(update_fields=["finished_at"])
-            record(row.submission, member, "judge_run_retried", **facts(row), items=number)
+            record(row.submission, member, "judge_run_retried", **build_payload(row), items=number)
             _call_workers(row, number)
         return number
 
 
 @contextmanager
-def _changed(person: Any, run: JudgeRun) -> Iterator[tuple[JudgeRun, Membership]]:
-    """The run, locked after its submission, and who changes it; ``run`` is as it then is when the block has ended."""
+def _lock_run(person: Any, run: JudgeRun) -> Iterator[tuple[JudgeRun, Membership]]:
     with transaction.atomic():
         submission = lock_submission(run.submission_id)
-        member = active_member(person, submission, Role.MAINTAINER)
+        member = require_member(person, submission, Role.MAINTAINER)
         row = JudgeRun.objects.select_for_update(no_key=True, of=("self",)).select_related("judge").get(pk=run.pk)
         row.submission = submission
         yield row, member
     run.refresh_from_db()
 
 
-def _must_be(run: JudgeRun, *states: str, because: str) -> None:
+def _require_state(run: JudgeRun, *states: str, because: str) -> None:
     if run.state not in states:
         raise Conflict(f"{because}; this one is {run.state}.")
 
 
-def _endpoint_is_there(judge: Judge) -> None:
-    if not defining.asks(judge):
-        return
+def _require_endpoint(judge: Judge) -> None:
     try:
-        endpoints.endpoint_for(judge.endpoint)
+        find_endpoint(judge)
     except NotConfigured as reason:
         raise RunRefused(str(reason)) from reason
 
 
-def _budget(judge: Judge, given: Decimal | None) -> Decimal | None:
+def _parse_budget(judge: Judge, terms: ModelTerms | None, given: Decimal | None) -> Decimal | None:
     """The budget as the column holds it; RunRefused for one that means nothing, or that nobody could keep."""
     if given is None:
         return None
@@ -221,7 +222,6 @@ def _budget(judge: Judge, given: Decimal | None) -> Decimal | None:
         raise RunRefused("The budget must be a number of US dollars.") from None
     if not budget.is_finite() or not 0 < budget < LARGEST_BUDGET:
         raise RunRefused(f"The budget must be between {A_CENT_OF_A_CENT} and {LARGEST_BUDGET:,} US dollars.")
-    terms = ModelTerms.objects.filter(endpoint=judge.endpoint, model=judge.model).first()
     if terms is None or terms.input_price is None or terms.output_price is None:
         raise RunRefused(
             f"A budget needs prices, and those of {judge.model} at the endpoint {judge.endpoint} are unknown. A "
@@ -230,8 +230,8 @@ def _budget(judge: Judge, given: Decimal | None) -> Decimal | None:
     return budget
 
 
-def _budget_left(run: JudgeRun) -> None:
-    if run.max_cost is not None and (spent := paid(run.pk)) >= run.max_cost:
+def _require_budget(run: JudgeRun) -> None:
+    if run.max_cost is not None and (spent := sum_cost(run.pk)) >= run.max_cost:
         raise RunRefused(
             f"The budget of {run.max_cost.normalize():f} US dollars is spent ({spent:.4f} so far). Resume the run with "
             "a higher one."
@@ -244,24 +244,23 @@ def _call_workers(run: JudgeRun, items: int) -> None:
     transaction.on_commit(lambda: jobs.call_workers(run.pk, items), robust=True)
 
 
-def _said(amount: Decimal | None) -> str | None:
+def _format_amount(amount: Decimal | None) -> str | None:
     return None if amount is None else str(amount)
 
 
 # --- how far ---------------------------------------------------------------------------------------------------------
 
 
-def standing(run: JudgeRun) -> Standing:
-    """How far a run is, in five queries."""
+def load_progress(run: JudgeRun) -> Progress:
     now = timezone.now()
     row = JudgeRun.objects.get(pk=run.pk)
     items = row.items.aggregate(
         total=Count("pk"),
         done=Count("pk", filter=Q(done_at__isnull=False)),
         failed=Count("pk", filter=Q(failed_at__isnull=False)),
-        running=Count("pk", filter=OPEN & Q(heartbeat_at__gte=silent_since())),
-        lately=Count("pk", filter=Q(done_at__gte=now - RATE_OVER)),
-        first_taken=Min("taken_at", filter=Q(done_at__gte=now - RATE_OVER)),
+        running=Count("pk", filter=OPEN & Q(heartbeat_at__gte=compute_silence_limit())),
+        lately=Count("pk", filter=Q(done_at__gte=now - RATE_WINDOW)),
+        first_taken=Min("taken_at", filter=Q(done_at__gte=now - RATE_WINDOW)),
         last_done=Max("done_at"),
     )
     calls = ModelCall.objects.filter(item__run=row).aggregate(
@@ -273,13 +272,13 @@ def standing(run: JudgeRun) -> Standing:
     )
     failed = row.items.filter(failed_at__isnull=False).order_by().values_list("error")
     errors = failed.annotate(number=Count("pk")).order_by("-number", "error")[:MOST_ERRORS]
-    rate = _rate(items, now)
+    rate = _compute_rate(items, now)
     left = items["total"] - items["done"] - items["failed"]
     judged = Judgment.objects.filter(item__run=row).aggregate(
         unscored=Count("pk", filter=Q(verdict__isnull=True)),
         not_stated=Count("pk", filter=Q(status_not_stated=True)),
     )
-    return Standing(
+    return Progress(
         state=row.state,
         total=items["total"],
         done=items["done"],
@@ -297,11 +296,11 @@ def standing(run: JudgeRun) -> Standing:
     )
 
 
-def _rate(items: Mapping[str, Any], now: datetime) -> float | None:
+def _compute_rate(items: Mapping[str, Any], now: datetime) -> float | None:
     """Judgments a minute, from when the first of the last minutes was taken to now, or to the last when all is done."""
     if not items["lately"]:
         return None
     ended = items["total"] == items["done"] + items["failed"]
-    begun = max(items["first_taken"] or now, now - RATE_OVER)
+    begun = max(items["first_taken"] or now, now - RATE_WINDOW)
     minutes = ((items["last_done"] if ended else now) - begun).total_seconds() / 60
     return float(items["lately"] / max(minutes, 1 / 60))

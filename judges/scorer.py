@@ -140,6 +140,15 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a subject must have, or else it is unscored; ``of_task``: it is written for a task, not uploaded with it."""
+
+    label: str
+    is_met: Callable[[Subject], bool]
+    of_task: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """An entry of the registry.
 
@@ -147,7 +156,14 @@ class Kind:
     have defaults and, in their metadata, a ``help`` text) and the prompts. ``version`` changes whenever the same
     parameters would lead to another call or another reading of a reply. ``calls`` foresees the calls of a subject:
     pairs of a stage and the number of pictures in the call. A kind that never ``asks`` a model needs no endpoint, no
-    model, no prompts ("") and no ``calls``. ``expects`` names the kind of expectation without which it scores nothing.
+    model, no prompts ("") and no ``calls``. ``requires`` takes the parameters.
+
+    A judgment that ``discloses_expectations`` of its task is hidden from everybody who still has to judge that task
+    blind. That is the default: only a kind that never quotes a check or a rubric may state False.
+
+    ``read_details`` arranges `Score.details` for the template ``judges/details/<name>.html``; it must accept any JSON.
+    A kind that ``predicts_actions`` judges its own model, not an agent, and has pages of predictions. What a kind
+    ``shown_as_evidence`` finds can be opened by adjudicators (network evidence), so they are not independent of it.
     """
 
     name: str
@@ -159,9 +175,14 @@ class Kind:
     build: Callable[[Any, Prompts], Scorer]
     calls: Callable[[Any, Subject], list[tuple[str, int]]] = lambda parameters, subject: []
     asks: bool = True
-    expects: str = ""
+    requires: Callable[[Any], Requirement | None] = lambda parameters: None
+    discloses_expectations: bool = True
+    read_details: Callable[[Mapping[str, Any]], Any] | None = None
+    predicts_actions: bool = False
+    shown_as_evidence: bool = False
 
 
+IMPORTED = "imported"  # the scorer of judges whose judgments were all imported; it has no Kind
 REGISTRY: dict[str, Kind] = {}
 
 
@@ -192,10 +213,10 @@ def parameters_from(kind: type, given: Mapping[str, Any]) -> Any:
         if name not in names:
             hint = did_you_mean(name, names)
             raise ParameterError(name, f"There is no parameter {name}{hint}; known are {', '.join(names) or 'none'}.")
-    return kind(**{name: _converted(name, hints[name], value) for name, value in given.items()})
+    return kind(**{name: _convert(name, hints[name], value) for name, value in given.items()})
 
 
-def _converted(name: str, hint: Any, value: Any) -> Any:
+def _convert(name: str, hint: Any, value: Any) -> Any:
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise ParameterError(name, f"{name} must be one of {', '.join(get_args(hint))}, not {value!r}.")
@@ -203,11 +224,11 @@ def _converted(name: str, hint: Any, value: Any) -> Any:
     if hint is bool:
         return _as_bool(name, value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ParameterError(name, f"{name} must be {_described(hint)}, not {value!r}.")
+        raise ParameterError(name, f"{name} must be {_describe(hint)}, not {value!r}.")
     try:
         converted = hint(value)
     except (ValueError, OverflowError):
-        raise ParameterError(name, f"{name} must be {_described(hint)}, not {value!r}.") from None
+        raise ParameterError(name, f"{name} must be {_describe(hint)}, not {value!r}.") from None
     if hint is int and isinstance(value, float) and value != converted:
         raise ParameterError(name, f"{name} must be a whole number, not {value!r}.")
     return converted
@@ -220,10 +241,9 @@ def _as_bool(name: str, value: Any) -> bool:
     return known[value]
 
 
-def _described(hint: Any) -> str:
+def _describe(hint: Any) -> str:
     return {int: "a whole number", float: "a number", str: "a text"}.get(hint, str(hint))
 
 
-def defaults(kind: type) -> dict[str, Any]:
-    """The default of every parameter, as JSON."""
+def collect_defaults(kind: type) -> dict[str, Any]:
     return {one.name: None if one.default is MISSING else one.default for one in fields(kind)}

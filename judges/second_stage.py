@@ -33,7 +33,7 @@ class Stage:
         return self.informed is not None and self.informed.decided_at is not None
 
 
-def stage_for(person: Any, pk: int) -> Stage:
+def load_stage(person: Any, pk: int) -> Stage:
     """The second stage of a trajectory for the annotator whose label is in; unknown (404) to whoever has none there.
 
     Who has looked may read it again at any time. Who has not may do so before the freeze, where it is switched on.
@@ -44,16 +44,16 @@ def stage_for(person: Any, pk: int) -> Stage:
     if label is None:
         raise Http404("There is no second stage before your own label is in.")
     informed = InformedRevision.objects.filter(label=label).first()
-    if informed is None and not _open(trajectory):
+    if informed is None and not _is_open(trajectory):
         raise Http404("This submission has no second stage.")
     if informed is not None:
         informed.label = label
-    shown = {judgment.pk: judgment for judgment in access.second_stage_for(person, trajectory)}
+    shown = {judgment.pk: judgment for judgment in access.find_second_stage_judgments(person, trajectory)}
     order = [one["judgment"] for one in informed.judgments] if informed is not None else []
     return Stage(trajectory, label, informed, [shown[pk] for pk in order if pk in shown])
 
 
-def _open(trajectory: Trajectory) -> bool:
+def _is_open(trajectory: Trajectory) -> bool:
     return trajectory.submission.second_stage and trajectory.submission.frozen_at is None
 
 
@@ -64,13 +64,13 @@ def look(person: Any, trajectory: Trajectory) -> InformedRevision:
     So are those that tell what is expected of the task, where the person has to judge it blind in another submission.
     """
     made = Judgment.objects.filter(trajectory=trajectory, item__run__test=False).select_related("judge")
-    if access.blind_beside(person, trajectory, Role.ANNOTATOR, Role.ADJUDICATOR):
-        made = made.exclude(judge__scorer__in=access.TELLING)
+    if access.is_blind_elsewhere(person, trajectory, Role.ANNOTATOR, Role.ADJUDICATOR):
+        made = made.exclude(access.match_disclosing())
     ordered = made.order_by("judge__name", "judge__version", "repetition", "pk")
-    return workflow.look(person, trajectory, [_shown(judgment) for judgment in ordered])
+    return workflow.show_judgments(person, trajectory, [_describe_judgment(judgment) for judgment in ordered])
 
 
-def _shown(judgment: Judgment) -> dict[str, Any]:
+def _describe_judgment(judgment: Judgment) -> dict[str, Any]:
     return {
         "judge": str(judgment.judge),
         "fingerprint": judgment.fingerprint,
@@ -80,7 +80,6 @@ def _shown(judgment: Judgment) -> dict[str, Any]:
 
 
 def decide(person: Any, trajectory: Trajectory, own: Label, verdict: Verdict, reason: str) -> InformedRevision:
-    """Keep the blind verdict, or change it: whichever ``verdict`` means."""
     if verdict == own.verdict:
-        return workflow.keep(person, trajectory, reason)
-    return workflow.change(person, trajectory, verdict, reason)
+        return workflow.keep_verdict(person, trajectory, reason)
+    return workflow.change_verdict(person, trajectory, verdict, reason)

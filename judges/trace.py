@@ -11,7 +11,7 @@ from django.utils import timezone
 from judges.models import JudgeRun, Judgment, ModelCall
 
 
-def calls_of(judgment: Judgment) -> QuerySet[ModelCall]:
+def select_calls(judgment: Judgment) -> QuerySet[ModelCall]:
     """The calls of the item that a judgment came of, all attempts, in the order in which they were kept.
 
     None for a judgment that was made elsewhere. ``hit_of`` is fetched with them: it has the texts of a cache hit.
@@ -20,7 +20,7 @@ def calls_of(judgment: Judgment) -> QuerySet[ModelCall]:
     return calls.select_related("hit_of").order_by("pk")
 
 
-def texts_of(call: ModelCall) -> tuple[Any, str | None]:
+def read_texts(call: ModelCall) -> tuple[Any, str | None]:
     """The request and the raw reply of a call; those of the call that paid for them where it is a cache hit.
 
     Both None after pruning.
@@ -51,12 +51,14 @@ def prune(before: datetime, run: JudgeRun | None = None) -> int:
 # --- as JSON ---------------------------------------------------------------------------------------------------------
 
 
-def trace_of(judgment: Judgment) -> dict[str, Any]:
-    """The judgment with everything that led to it, as JSON; pictures by the SHA-256 of their original bytes."""
-    return {"judgment": judgment_as_json(judgment), "calls": [call_as_json(call) for call in calls_of(judgment)]}
+def build_trace(judgment: Judgment) -> dict[str, Any]:
+    return {
+        "judgment": serialize_judgment(judgment),
+        "calls": [serialize_call(call) for call in select_calls(judgment)],
+    }
 
 
-def judgment_as_json(judgment: Judgment) -> dict[str, Any]:
+def serialize_judgment(judgment: Judgment) -> dict[str, Any]:
     judge = judgment.judge
     return {
         "id": judgment.pk,
@@ -85,14 +87,14 @@ def judgment_as_json(judgment: Judgment) -> dict[str, Any]:
         "response": judgment.response,
         "status_not_stated": judgment.status_not_stated,
         "tokens": judgment.tokens,
-        "cost": _decimal(judgment.cost),
+        "cost": _format_decimal(judgment.cost),
         "imported": judgment.imported,
         "made_at": judgment.made_at.isoformat(),
     }
 
 
-def call_as_json(call: ModelCall) -> dict[str, Any]:
-    request, reply = texts_of(call)
+def serialize_call(call: ModelCall) -> dict[str, Any]:
+    request, reply = read_texts(call)
     return {
         "id": call.pk,
         "attempt": call.attempt,
@@ -111,7 +113,7 @@ def call_as_json(call: ModelCall) -> dict[str, Any]:
         "cached_tokens": call.cached_tokens,
         "completion_tokens": call.completion_tokens,
         "reasoning_tokens": call.reasoning_tokens,
-        "cost": _decimal(call.cost),
+        "cost": _format_decimal(call.cost),
         "latency_ms": call.latency,
         "retries": call.retries,
         "error": call.error,
@@ -119,5 +121,5 @@ def call_as_json(call: ModelCall) -> dict[str, Any]:
     }
 
 
-def _decimal(value: Any) -> str | None:
+def _format_decimal(value: Any) -> str | None:
     return None if value is None else format(value, "f")

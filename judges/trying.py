@@ -8,18 +8,19 @@ from typing import cast
 
 from asgiref.sync import async_to_sync
 
+from annotation.formats.external.online_mind2web_v2 import FORMAT as V2
 from annotation.models import Task, Trajectory
-from annotation.records import SourceFormat, TrajectoryRecord
+from annotation.records import TrajectoryRecord
 from judges.llm import Asker, CallFailed
 from judges.models import Expectation
 from judges.scorer import REGISTRY, Expected, Prompts, Score, Subject
 from judges.scorers.network_trace.judge import NAME as NETWORK
-from judges.working.subjects import subject_of
+from judges.working.subjects import load_subject
 
 CHECKS = Expectation.Kind.NETWORK_CHECKS.value
 
 
-def checked(subject: Subject) -> Score:
+def run_checks(subject: Subject) -> Score:
     """What the checks of the subject say of its trace; the score is unscored where they cannot be held against it."""
     kind = REGISTRY[NETWORK]
     scorer = kind.build(kind.parameters(), Prompts("", "", {}))
@@ -30,26 +31,25 @@ def checked(subject: Subject) -> Score:
         return Score(None, unscored=str(error))
 
 
-def tried(trajectory: Trajectory, text: str) -> Score:
-    """`checked` with checks that are not kept yet."""
-    return checked(_with(subject_of(trajectory), CHECKS, text))
+def try_checks(trajectory: Trajectory, text: str) -> Score:
+    return run_checks(_replace_expectation(load_subject(trajectory), CHECKS, text))
 
 
-def foreseen(scorer: str, expected: str, task: Task, text: str, trajectory: Trajectory | None) -> list[tuple[str, int]]:
+def forecast(scorer: str, expected: str, task: Task, text: str, trajectory: Trajectory | None) -> list[tuple[str, int]]:
     """The calls that judging a trajectory by ``text``, an expectation of the kind ``expected``, would take.
 
     They are what the scorer of this name foresees with its usual parameters; without a trajectory, for one without
     steps.
     """
     kind = REGISTRY[scorer]
-    subject = Subject(_bare(task)) if trajectory is None else subject_of(trajectory)
-    return kind.calls(kind.parameters(), _with(subject, expected, text))
+    subject = Subject(_build_bare_record(task)) if trajectory is None else load_subject(trajectory)
+    return kind.calls(kind.parameters(), _replace_expectation(subject, expected, text))
 
 
-def _bare(task: Task) -> TrajectoryRecord:
-    return TrajectoryRecord("", task.external_id, task.text, None, SourceFormat.ONLINE_MIND2WEB_V2, ())
+def _build_bare_record(task: Task) -> TrajectoryRecord:
+    return TrajectoryRecord("", task.external_id, task.text, None, V2.name, ())
 
 
-def _with(subject: Subject, kind: str, text: str) -> Subject:
+def _replace_expectation(subject: Subject, kind: str, text: str) -> Subject:
     digest = hashlib.sha256(text.encode()).hexdigest()
     return replace(subject, expectations={**subject.expectations, kind: Expected(kind, 0, digest, text)})

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access, privacy
-from annotation.api.ground import Listing, View
+from annotation.api.base import Listing, Request, View
 from annotation.api.serializers import OwnLabelSerializer, TokenSerializer
 from annotation.api_tokens import Scope
-from annotation.models import ApiToken, Label, Person
+from annotation.models import ApiToken, Label
 
 
 class Tokens(Listing):
@@ -52,7 +49,7 @@ class OwnData(View):
     @extend_schema(responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request) -> Response:
         self.chosen()
-        return Response(privacy.data_of(cast(Person, request.user)))
+        return Response(privacy.data_of(request.user))
 
 
 class OwnLabels(Listing):

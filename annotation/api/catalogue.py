@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access
-from annotation.api.ground import Listing, View, imported
+from annotation.api.base import Listing, Request, View, imported
 from annotation.api.serializers import BenchmarkSerializer, ReportSerializer, TaskSerializer
 from annotation.api_tokens import Scope
-from annotation.catalogue import LARGEST_LABEL_FILE, import_labels, import_task_file
-from annotation.limits import task_file_too_large
+from annotation.catalogue import import_labels, import_task_file
+from annotation.forms import check_label_file_size, check_task_file_size
 from annotation.models import Benchmark, KeyPoint, Task
 
 LONGEST_SLUG = Benchmark._meta.get_field("slug").max_length or 0
@@ -41,13 +38,8 @@ class TaskFilters(serializers.Serializer):
 
 
 class TaskFile(serializers.Serializer):
-    file = serializers.FileField(help_text="A JSON list of tasks.")
+    file = serializers.FileField(validators=[check_task_file_size], help_text="A JSON list of tasks.")
     name = serializers.CharField(required=False, max_length=200, help_text="The benchmark's name when it is new.")
-
-    def validate_file(self, file: Any) -> Any:
-        if says := task_file_too_large(file):
-            raise serializers.ValidationError(says)
-        return file
 
 
 class Tasks(Listing):
@@ -90,12 +82,9 @@ class Tasks(Listing):
 
 
 class LabelFile(serializers.Serializer):
-    file = serializers.FileField(help_text="CSV with the columns annotator, task_id, agent, label.")
-
-    def validate_file(self, file: Any) -> Any:
-        if file.size > LARGEST_LABEL_FILE:
-            raise serializers.ValidationError(f"The file has more than {LARGEST_LABEL_FILE:,} bytes.")
-        return file
+    file = serializers.FileField(
+        validators=[check_label_file_size], help_text="CSV with the columns annotator, task_id, agent, label."
+    )
 
 
 class ImportedLabels(View):

@@ -6,10 +6,10 @@ from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import redactions, workflow
+from annotation.api.base import Request
 from annotation.api.serializers import RedactionSerializer, RedactSerializer
 from annotation.api.submissions import OfSubmission
 from annotation.api_tokens import Scope

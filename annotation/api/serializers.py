@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from annotation.formats.registry import formats
+from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, CodesField, StepsField
 from annotation.models import (
     Adjudication,
     ApiToken,
@@ -25,12 +28,12 @@ from annotation.models import (
 )
 from annotation.models.reviews import FINDINGS, VERDICTS
 from annotation.models.states import State
-from annotation.workflow.ground import LONGEST_NOTE
+from annotation.workflow.guards import LONGEST_NOTE
 from annotation.workflow.redacting import MOST_BOXES
 
 DECISION = [
-    "verdict", "reasoning", "failure_step", "failure_type", "further_failure_types", "cause", "exception_reason",
-    "evidence_missing", "active_seconds", "steps_seen", "revision_reason", "findings",
+    *sorted(LABEL_FIELDS, key=lambda name: name not in ("verdict", "reasoning")),  # the first two of every answer
+    "active_seconds", "steps_seen", "revision_reason", "findings",
 ]  # fmt: skip
 
 
@@ -158,6 +161,7 @@ class StepSerializer(serializers.ModelSerializer):
 
 
 class TrajectorySerializer(serializers.ModelSerializer):
+    source_format = serializers.ChoiceField(choices=list(formats()))
     task_id = serializers.CharField(source="task.external_id")
     task_version = serializers.IntegerField(source="task.version")
     steps = serializers.IntegerField(source="step_count")
@@ -175,6 +179,14 @@ class TrajectoryDetailSerializer(TrajectorySerializer):
     steps = StepSerializer(many=True)  # type: ignore[assignment]
 
 
+@extend_schema_field(serializers.CharField())
+class PseudonymField(serializers.ReadOnlyField):
+    """The pseudonym of the person with this primary key, from the context."""
+
+    def to_representation(self, value: int) -> str:
+        return str(self.context["pseudonyms"][value])
+
+
 class FindingSerializer(serializers.Serializer):
     """What a label says about one key point; ``step`` is the step that proves it."""
 
@@ -190,15 +202,19 @@ class StepNumbers(serializers.ListField):
 class DecisionSerializer(serializers.ModelSerializer):
     """What a label and an adjudication have in common, to be named by `DECISION`."""
 
-    further_failure_types = serializers.ListField(
-        child=serializers.CharField(), help_text="Codes beside the main failure type."
-    )
-    evidence_missing = StepNumbers(help_text="Steps whose screenshot does not show what is needed.")
     active_seconds = serializers.IntegerField(
         allow_null=True, min_value=0, help_text="Active time on the desk; null when it was not measured."
     )
     steps_seen = StepNumbers(allow_null=True, help_text="Steps that were opened; null when it was not measured.")
     findings = FindingSerializer(many=True)
+
+    def build_standard_field(self, field_name: str, model_field: models.Field) -> tuple[type, dict[str, Any]]:
+        declared = ADJUDICATION_FIELDS.get(field_name)
+        if isinstance(declared, CodesField):
+            return serializers.ListField, {"child": serializers.CharField(), "help_text": declared.help}
+        if isinstance(declared, StepsField):
+            return StepNumbers, {"help_text": declared.help}
+        return super().build_standard_field(field_name, model_field)
 
 
 class AttemptSerializer(serializers.ModelSerializer):
@@ -206,14 +222,14 @@ class AttemptSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = HumanAttempt
-        fields = ["steps", "notes", "link", "path"]
+        fields = ATTEMPT_FIELDS
 
 
 class LabelSerializer(DecisionSerializer):
     """One revision of a label, under the annotator's pseudonym. Only version 2 of the protocol has an attempt."""
 
     task_id = serializers.CharField(source="assignment.trajectory.task.external_id")
-    annotator = serializers.SerializerMethodField()
+    annotator = PseudonymField(source="assignment.annotator_id")
     slot = serializers.IntegerField(source="assignment.slot")
     attempt = AttemptSerializer(read_only=True, allow_null=True)
 
@@ -221,26 +237,18 @@ class LabelSerializer(DecisionSerializer):
         model = Label
         fields = ["task_id", "annotator", "slot", "revision", *DECISION, "attempt", "created_at"]
 
-    @extend_schema_field(serializers.CharField())
-    def get_annotator(self, label: Label) -> str:
-        return str(self.context["pseudonyms"][label.assignment.annotator_id])
-
 
 class AdjudicationSerializer(DecisionSerializer):
     """One decided revision of an adjudication, under the adjudicator's pseudonym."""
 
     task_id = serializers.CharField(source="trajectory.task.external_id")
-    adjudicator = serializers.SerializerMethodField()
+    adjudicator = PseudonymField(source="adjudicator_id")
 
     class Meta:
         model = Adjudication
         fields = [
             "task_id", "adjudicator", "revision", "blind", "criterion", *DECISION, "opened_at", "decided_at",
         ]  # fmt: skip
-
-    @extend_schema_field(serializers.CharField())
-    def get_adjudicator(self, adjudication: Adjudication) -> str:
-        return str(self.context["pseudonyms"][adjudication.adjudicator_id])
 
 
 class OwnLabelSerializer(DecisionSerializer):
@@ -259,15 +267,11 @@ class ReportToMaintainerSerializer(serializers.ModelSerializer):
     """Something that only a maintainer can mend, under the reporter's pseudonym; ``answer`` is empty until settled."""
 
     task_id = serializers.CharField(source="trajectory.task.external_id")
-    reporter = serializers.SerializerMethodField()
+    reporter = PseudonymField(source="reporter_id")
 
     class Meta:
         model = Report
         fields = ["task_id", "reporter", "kind", "note", "reported_at", "settled_at", "answer"]
-
-    @extend_schema_field(serializers.CharField())
-    def get_reporter(self, report: Report) -> str:
-        return str(self.context["pseudonyms"][report.reporter_id])
 
 
 class RedactionSerializer(serializers.ModelSerializer):
@@ -276,7 +280,7 @@ class RedactionSerializer(serializers.ModelSerializer):
     screenshot = serializers.CharField(source="original", help_text="SHA-256 of the original.")
     boxes = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
     redacted = serializers.SerializerMethodField()
-    redacted_by = serializers.SerializerMethodField()
+    redacted_by = PseudonymField(source="redacted_by_id")
 
     class Meta:
         model = Redaction
@@ -285,10 +289,6 @@ class RedactionSerializer(serializers.ModelSerializer):
     @extend_schema_field(serializers.CharField(allow_null=True))
     def get_redacted(self, redaction: Redaction) -> str | None:
         return redaction.redacted or None
-
-    @extend_schema_field(serializers.CharField())
-    def get_redacted_by(self, redaction: Redaction) -> str:
-        return str(self.context["pseudonyms"][redaction.redacted_by_id])
 
 
 class RedactSerializer(serializers.Serializer):

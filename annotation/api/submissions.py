@@ -6,12 +6,11 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access
 from annotation.access import Role
-from annotation.api.ground import Listing, View
+from annotation.api.base import Listing, Request, View
 from annotation.api.serializers import (
     AdjudicationSerializer,
     LabelSerializer,

@@ -8,33 +8,29 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
 from rest_framework.parsers import MultiPartParser
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotation import access, uploads
-from annotation.api.ground import View
+from annotation import access, arrivals, jobs
+from annotation.api.base import Request, View
 from annotation.api.serializers import UploadSerializer
 from annotation.api_tokens import Scope
+from annotation.forms import check_package_size
 from annotation.ingest import ImportStopped
-from annotation.limits import too_large
-from annotation.models import Benchmark
+from annotation.models import Benchmark, Upload
 from annotation.problem_details import Refused
 from annotation.records import Problem
 
 
 class PackageSerializer(serializers.Serializer):
     benchmark = serializers.SlugRelatedField(slug_field="slug", queryset=Benchmark.objects.all())
-    agent = serializers.CharField(max_length=200, help_text="As the exports shall name it.")
+    agent = serializers.CharField(source="agent_name", max_length=200, help_text="As the exports shall name it.")
     file = serializers.FileField(
-        max_length=255, help_text="A zip with one folder for every task id, or other files as docs/formats.md has them."
+        max_length=255,
+        validators=[check_package_size],
+        help_text="A zip with one folder for every task id, or other files as docs/formats.md has them.",
     )
     keep_valid = serializers.BooleanField(default=False, help_text="Take the good trajectories and list the rest.")
     dry_run = serializers.BooleanField(default=False, help_text="Check and report, store nothing.")
-
-    def validate_file(self, file: Any) -> Any:
-        if says := too_large(file):
-            raise serializers.ValidationError(says)
-        return file
 
 
 class Uploads(View):
@@ -54,8 +50,10 @@ class Uploads(View):
         access.require_creator(request.user)
         given = PackageSerializer(data=request.data)
         given.is_valid(raise_exception=True)
+        file = given.validated_data.pop("file")
+        upload = Upload(**given.validated_data | {"uploaded_by": request.user})
         try:
-            upload = uploads.receive(request.user, **given.validated_data)
+            arrivals.receive(upload, file, jobs.import_upload.delay)
         except ImportStopped as error:
             stopped = Problem("import_stopped", str(error), "file")
             raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from annotation import catalogue, ingest
+from annotation.demo import DATA
 from annotation.models import Benchmark, Person, Submission
 
-DATA = Path(__file__).parent / "data"
 ANSWERS, REFERENCE = "demo-answers", "demo-actions"  # slugs of the benchmarks
 RESEARCHER, PERSON = "Researcher", "Reference"  # agents
 
@@ -37,7 +37,7 @@ def _reference(maintainer: Person) -> Submission:
     if found is not None:
         return found
     rows = DATA / "reference.jsonl.gz"
-    catalogue.import_task_rows(rows, benchmark_slug=REFERENCE, benchmark_name="Demo actions (simulated times)")
+    catalogue.import_task_path(rows, benchmark_slug=REFERENCE, benchmark_name="Demo actions (simulated times)")
     return _imported(rows, REFERENCE, PERSON, maintainer)[0]
 
 

@@ -12,14 +12,14 @@ from typing import Any
 from django.db import transaction
 
 from annotation import catalogue, ingest, queue, workflow
-from annotation.demo import LOGINS, PASSWORD, further, past
+from annotation.demo import DATA, LOGINS, PASSWORD, further, past
 from annotation.demo.past import PastClock
 from annotation.file_cleanup import delete_files_on_failure
+from annotation.label_fields import LabelContent
 from annotation.models import Benchmark, Membership, Person, Submission, Trajectory
 from annotation.models.states import State, with_state
-from annotation.records import Finding, FindingContent, LabelContent, Verdict
+from annotation.records import Finding, FindingContent, Verdict
 
-DATA = Path(__file__).parent / "data"
 ELSEWHERE = DATA / "labels_elsewhere.csv"  # of an agent whose trajectories are not here
 SLUG, NAME = "demo", "Demo shop and stay (simulated times)"
 AGENTS = {"careful": "Careful", "hasty": "Hasty"}
@@ -108,7 +108,7 @@ def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, P
         return
     if with_state(submission.trajectories.all()).filter(state=State.AGREED.value).exists():
         workflow.draw_spot_checks(people["mira"], submission)
-    for trajectory in queue.to_adjudicate(submission):
+    for trajectory in queue.load_queue(submission):
         workflow.open_adjudication(people["carol"], trajectory)
         then.work(people["carol"], trajectory)
         review = reviews[trajectory.task.external_id]

@@ -80,18 +80,17 @@ def parse_click(action: str) -> Click | None:
 
 
 def status_suffix(action: str) -> ActionStatus | None:
-    """The status that ``action`` ends with, as in ``... | SUCCESS``."""
+    """Return the status that ``action`` ends with, as in ``... | SUCCESS``."""
     found = STATUS.search(action[-64:])
     return ActionStatus(found[1]) if found else None
 
 
 def without_status(action: str) -> str:
-    """``action`` without its status suffix."""
     return action if status_suffix(action) is None else action[: action.rindex("|")]
 
 
 def grammar(action: str) -> Grammar | None:
-    """The grammar that ``action`` is surely written in. None for other calls, free text, and TASK_COMPLETE."""
+    """Return the grammar of ``action``; None for other calls, free text, and TASK_COMPLETE."""
     text = action.strip()
     if is_completion(text):
         return None
@@ -102,18 +101,17 @@ def grammar(action: str) -> Grammar | None:
 
 
 def is_completion(action: str) -> bool:
-    """Whether ``action`` starts with TASK_COMPLETE."""
     return COMPLETION.match(action) is not None
 
 
 def completion_answer(action: str) -> str | None:
-    """The text after ``TASK_COMPLETE -> ANSWER:``, stripped; None when there is no such part."""
+    """Return the text after ``TASK_COMPLETE -> ANSWER:``, stripped; None if there is none."""
     found = ANSWER.match(action)
     return found[1].strip() if found else None
 
 
 def destination(action: str) -> str | None:
-    """The http(s) address that a NAVIGATE, navigate or goto action leads to."""
+    """Return the http(s) address of a NAVIGATE, navigate or goto action."""
     found = NAVIGATION.match(action.strip())
     address = ADDRESS.match(found["rest"]) if found else None
     if address is None:

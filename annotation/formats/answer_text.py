@@ -31,7 +31,7 @@ DEEPEST = 20  # levels of lists and quotations, two for each entry of a list; th
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """An address that the answer cites; ``titles`` are the texts of the links to it, where they are not itself."""
+    """An address that the answer cites; ``titles`` are the texts of links to it that differ from it."""
 
     number: int
     address: str
@@ -40,7 +40,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """``html`` is safe to show; ``left_out`` counts the characters behind those that it shows."""
+    """``html`` is safe to show; ``left_out`` counts the characters that it does not show."""
 
     html: str
     citations: tuple[Citation, ...]
@@ -48,7 +48,7 @@ class AnswerText:
 
 
 def normal(address: str) -> str:
-    """What addresses of one page have in common: no scheme, www., fragment, utm_ parameters, last slash, escapes."""
+    """Return an address without scheme, www., fragment, utm_ parameters, last slash and escapes, to compare pages."""
     try:
         parts = urlsplit(address.strip())
         host, port = (parts.hostname or "").removeprefix("www."), parts.port
@@ -62,7 +62,7 @@ def normal(address: str) -> str:
 
 @lru_cache(maxsize=32)  # a desk shows the same answer again with every page that is opened beside it
 def read_answer(text: str) -> AnswerText:
-    """The first `LONGEST_SHOWN` characters of ``text`` as HTML, and what they cite."""
+    """Convert the first `LONGEST_SHOWN` characters of Markdown to HTML, and list what they cite."""
     tokens, env = _parsed(text[:LONGEST_SHOWN])
     book = _Book()
     for token in tokens:
@@ -113,12 +113,10 @@ FLAT = _parser().disable(["list", "blockquote"])  # then nothing lies in anythin
 
 @dataclass(slots=True)
 class _Book:
-    """The addresses so far, by their normal form."""
-
     found: dict[str, tuple[int, str, list[str]]] = field(default_factory=dict)
 
     def number(self, address: str, title: str = "") -> int | None:
-        """The number of an address; None for one too many."""
+        """Return the number of an address; None after the largest number."""
         if not _is_safe(address):
             return None
         key = normal(address)

@@ -48,11 +48,12 @@ DEFAULT_LIMITS = Limits()
 
 
 class PackageError(Exception):
-    """A file of a package cannot be read; ``problem`` says which and why."""
+    """A file of a package cannot be read."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
         self.problem = problem
+        self.problems = [problem]  # as of FormatError
 
 
 class Package:
@@ -73,17 +74,17 @@ class Package:
         self._refused: dict[str, Problem] = {}
 
     def names(self) -> list[str]:
-        """Paths of all files, relative, with ``/``, sorted."""
+        """Return the relative paths of all files, with ``/``, sorted."""
         return sorted(self._sizes)
 
     def size(self, name: str) -> int:
-        """Size of a file in bytes as its directory states it; PackageError when there is no such file."""
+        """Return the size that the directory states, in bytes. Raises PackageError if the file does not exist."""
         if name not in self._sizes:
             raise PackageError(entry_problem("file_missing", name, "is not in the package"))
         return self._sizes[name]
 
     def read(self, name: str, limit: int) -> bytes:
-        """The bytes of one file, at most ``limit``; PackageError when it is missing, damaged or longer."""
+        """Return the bytes of a file. Raises PackageError if it is missing, damaged or longer than ``limit``."""
         self.size(name)
         if name in self._refused:
             raise PackageError(self._refused[name])
@@ -98,7 +99,7 @@ class Package:
 
     @contextmanager
     def stream(self, name: str, limit: int) -> Iterator[BinaryIO]:
-        """One file to be read bit by bit; reading raises PackageError as `read` does, after ``limit`` bytes too."""
+        """Open a file; reading raises PackageError as `read` does, also after ``limit`` bytes."""
         self.size(name)
         if name in self._refused:
             raise PackageError(self._refused[name])
@@ -129,7 +130,7 @@ class Package:
             self._refuse("file_too_large", name, f"is larger than {self.limits.member_bytes:,} bytes")
 
     def _refuse(self, code: str, name: str, says: str) -> None:
-        """Lists a problem and keeps `read` from handing out the file."""
+        """List a problem, and keep `read` from returning the file."""
         problem = entry_problem(code, name, says)
         self.problems.append(problem)
         self._refused.setdefault(name, problem)
@@ -157,8 +158,6 @@ class Package:
 
 
 class FolderPackage(Package):
-    """The regular files below a folder."""
-
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(path, limits)
         waiting, seen = [""], 0
@@ -184,7 +183,7 @@ class FolderPackage(Package):
             )
 
     def _take(self, name: str, entry: os.DirEntry[str]) -> bool:
-        """Lists one entry; true for a folder to be listed too."""
+        """List an entry; return True for a folder that has to be listed too."""
         if is_noise(name):
             self.ignored += 1
             return False
@@ -220,7 +219,7 @@ class FolderPackage(Package):
 
 
 class ZipPackage(Package):
-    """The members of a zip, read in place."""
+    """The members of a zip, read without extracting them."""
 
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(path, limits)
@@ -340,7 +339,7 @@ def _too_large(name: str, limit: int) -> PackageError:
 
 @contextmanager
 def open_package(path: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[Package]:
-    """The package at ``path``, a folder or a zip. Raises nothing: what is wrong is in ``package.problems``."""
+    """Open a folder or a zip. Raises nothing: ``package.problems`` has what is wrong."""
     package = FolderPackage(path, limits) if path.is_dir() else ZipPackage(path, limits)
     try:
         yield package
@@ -349,7 +348,7 @@ def open_package(path: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[Packag
 
 
 def _read_bounded(stream: IO[bytes], limit: int) -> bytes | None:
-    """All bytes of ``stream``; None when there are more than ``limit``, whatever its header says."""
+    """Return all bytes, or None if there are more than ``limit``, whatever the header states."""
     data = bytearray()
     while chunk := stream.read(min(CHUNK, limit + 1 - len(data))):
         data += chunk

@@ -31,7 +31,7 @@ Read = Callable[[str, int], bytes]
 
 
 def is_web(address: str) -> bool:
-    """Whether it leads to http or https, so that it may be a link; not ``javascript:``, not a path of ours."""
+    """Whether an address has http or https, so that it may be a link (not ``javascript:``, not a local path)."""
     return OF_THE_WEB.match(address) is not None
 
 
@@ -44,7 +44,7 @@ def without_fragment(address: str) -> str:
 
 
 def stored_as(address: str) -> str:
-    """The text whose MD5 names the files of a page: no fragment, percent-decoded, one slash at the end removed."""
+    """Return the text whose MD5 names the files of a page: no fragment, percent-decoded, without a last slash."""
     return unquote(without_fragment(address)).removesuffix("/")
 
 
@@ -53,17 +53,17 @@ def md5_of(text: str) -> str:
 
 
 def stem(address: str) -> str:
-    """The name of a page's files without suffix, 32 hexadecimal digits, as Mind2Web-2 takes it."""
+    """Return the file name of a page without suffix (32 hexadecimal digits) by the rule of Mind2Web-2."""
     return md5_of(stored_as(address))
 
 
 def stems(address: str) -> tuple[str, str]:
-    """Where the files of a stored address may lie: by its own rule, or by an index whose addresses are decoded."""
+    """Return both possible names of the files: by the own rule, and by an index with decoded addresses."""
     return stem(address), md5_of(address)
 
 
 def files_of(address: str, kind: str, there: Container[str] = ()) -> tuple[str, ...]:
-    """The names of a page's files, without folder: of both that each may have the one that is ``there``."""
+    """Return the file names of a page, without folder; of both possible names, the one in ``there``."""
     own, other = stems(address)
     return tuple(
         f"{other if f'{own}{suffix}' not in there and f'{other}{suffix}' in there else own}{suffix}"
@@ -72,7 +72,7 @@ def files_of(address: str, kind: str, there: Container[str] = ()) -> tuple[str, 
 
 
 def read_index(data: bytes, name: str) -> dict[str, str]:
-    """Address -> "web" or "pdf"; FormatError with everything that is wrong with it. ``name`` is the file's."""
+    """Return "web" or "pdf" by address. Raises FormatError with all problems; ``name`` is the file in messages."""
     document = parse_json(data, name)
     if not isinstance(document, dict):
         says = f"{name}: must be an object of addresses, not {kind_of(document)}."

@@ -26,7 +26,7 @@ _Path = tuple["_Path | None", str]
 
 
 class FormatError(Exception):
-    """A file is not what its format asks for; ``problems`` holds everything that was found."""
+    """A file does not have the form that its format requires."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__(" ".join(problem.message for problem in problems))
@@ -34,12 +34,12 @@ class FormatError(Exception):
 
 
 def kind_of(value: object) -> str:
-    """The JSON type of ``value`` in words, for messages."""
+    """Return the JSON type of ``value`` in words, for messages."""
     return TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def decode_text(data: bytes, name: str, expected: str = "a text file") -> str:
-    """``data`` as text without its byte order mark; FormatError when it is not UTF-8 or has NUL characters."""
+    """Return ``data`` without its byte order mark. Raises FormatError unless it is UTF-8 without NUL characters."""
     if data.startswith(ZIP):
         raise FormatError(Problem("not_utf8", f"{name}: is a zip; {expected} is expected.", name))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(data) > 1 and 0 in data[:2]):
@@ -127,7 +127,7 @@ def value_problems(document: object, name: str, place: str = "") -> list[Problem
 
 
 def _walk(document: object, place: _Path) -> Iterator[tuple[_Path | None, object]]:
-    """Every text and number of ``document`` that cannot be kept, with its path. No recursion: nesting is theirs."""
+    """Yield each text and number that cannot be stored, with its path. Not recursive: uploads may nest deeply."""
     waiting: list[tuple[_Path | None, object]] = [(place, document)]
     while waiting:
         path, value = waiting.pop()

@@ -22,22 +22,21 @@ UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\u
 
 
 def entry_problem(code: str, name: str, says: str) -> Problem:
-    """A problem of the entry ``name``; its ``where`` is the path, fit to be shown."""
+    """Return a problem of the entry ``name``; ``where`` is its printable path."""
     return Problem(code, f"{printable(name)} {says}.", printable(name, LONGEST_WHERE))
 
 
 def is_noise(name: str) -> bool:
-    """Whether ``name`` is something that operating systems and git leave in folders."""
+    """Whether operating systems or git leave such a file in folders."""
     return any(part in NOISE_NAMES or part.startswith(NOISE_PREFIXES) for part in name.split("/"))
 
 
 def is_archive(name: str) -> bool:
-    """Whether ``name`` looks like an archive."""
     return PurePosixPath(name).suffix.lower() in ARCHIVE_SUFFIXES
 
 
 def path_problem(name: str) -> Problem | None:
-    """What is wrong with the path of an entry, None when it is a plain path inside the package."""
+    """Return the problem of a path; None for a plain path inside the package."""
     parts = name.split("/")
     if "\\" in name or DRIVE.match(name) or any(part in ("", ".", "..") for part in parts):
         return entry_problem("path_outside", name, "is not a plain path inside the package (with / and without ..)")
@@ -49,7 +48,7 @@ def path_problem(name: str) -> Problem | None:
 
 
 def collisions(names: Iterable[str]) -> list[Problem]:
-    """Entries that are one and the same on systems which ignore case, or a file and a folder at once."""
+    """Return a problem for each name that differs only in case, and for each that is a file and a folder."""
     files = set(names)
     folders = {folder for name in files for folder in folders_of(name)}
     spellings: dict[str, set[str]] = {}
@@ -66,7 +65,7 @@ def collisions(names: Iterable[str]) -> list[Problem]:
 
 
 def folders_of(name: str) -> Iterator[str]:
-    """The folders that ``name`` lies in, from the innermost."""
+    """Yield the folders of ``name``, the innermost first."""
     while name := name.rpartition("/")[0]:
         yield name
 

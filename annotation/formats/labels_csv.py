@@ -46,7 +46,7 @@ def read_labels(data: bytes, name: str) -> Labels:
 
 
 def csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with the line it starts on."""
+    """Yield the rows that are not blank, each with the number of its first line."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
     try:
@@ -60,8 +60,6 @@ def csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 class _LabelReader:
-    """Collects the labels of one file, row by row."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.labels: dict[tuple[str, str, str], ImportedLabelRecord] = {}

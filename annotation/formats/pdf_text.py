@@ -25,7 +25,7 @@ ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # no keys, no settings, no addresses
 
 
 class NoText(Exception):
-    """The text cannot be had; the message says why in a few words."""
+    """The text cannot be read; the message has the reason in a few words."""
 
 
 def text_of(data: bytes) -> str:

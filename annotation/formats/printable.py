@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 
 def printable(text: str, limit: int = 120) -> str:
-    """``text`` on one line and at most ``limit`` characters long, with what cannot be shown written as escapes."""
+    """Return ``text`` on one line of at most ``limit`` characters, with escapes for what cannot be printed."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     return "".join(char if char.isprintable() else _escape(char) for char in shown)
 
@@ -25,7 +25,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def listing(names: list[str], limit: int = 10) -> str:
-    """The first ``limit`` of ``names``, printable, and how many more there are."""
+    """Return the first ``limit`` of ``names``, printable, and how many more there are."""
     shown = ", ".join(printable(name) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 

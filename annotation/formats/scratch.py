@@ -22,7 +22,7 @@ _own: dict[tuple[int, Path], Path] = {}  # folders of this process; a fork has a
 
 @contextmanager
 def folder(what: str) -> Iterator[Path]:
-    """An empty folder with ``what`` in its name, which is gone afterwards. Raises OSError where none can be made."""
+    """Yield an empty folder with ``what`` in its name, and delete it afterwards. Raises OSError."""
     sweep()
     with tempfile.TemporaryDirectory(prefix=f"{what}-", dir=process_folder(), ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -19,14 +19,14 @@ _FORMULA = re.compile(rf"[\s\u200c\u200d{UNSEEN}]*[=+\-@＝＋－＠|%]|[\t\r\n]
 
 
 def csv_text(rows: Sequence[Sequence[object]]) -> str:
-    """RFC 4180, with a leading apostrophe where a spreadsheet would take a text for a formula."""
+    """Return RFC 4180, with an apostrophe before a text that a spreadsheet would take for a formula."""
     stream = io.StringIO(newline="")
     csv.writer(stream).writerows([_plain(value) for value in row] for row in rows)
     return stream.getvalue()
 
 
 def file_name(*parts: str) -> str:
-    """A name of letters, digits, dots and dashes, such as ``shops.Agent-1.agreement.pairs.csv``."""
+    """Return a name of letters, digits, dots and dashes, such as ``shops.Agent-1.agreement.pairs.csv``."""
     plain = (re.sub(r"[^A-Za-z0-9_]+", "-", part).strip("-")[:80] for part in parts)
     return ".".join(part for part in plain if part) + ".csv"
 

@@ -28,7 +28,7 @@ CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
 
 
 def task_id_problem(value: object) -> str | None:
-    """What is wrong with a task id, in words; None when it is usable."""
+    """Return what is wrong with a task id, or None."""
     if not isinstance(value, str):
         return f"task_id must be text, not {kind_of(value)}"
     if len(value) > LONGEST_TASK_ID:
@@ -39,7 +39,7 @@ def task_id_problem(value: object) -> str | None:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is a whole number from 0 that a database column takes; true and 5.0 are not."""
+    """Whether ``value`` is a whole number from 0 that fits a database column; true and 5.0 are not."""
     return type(value) is int and 0 <= value <= LARGEST_LENGTH
 
 
@@ -80,12 +80,12 @@ def read_tasks(
 
 
 def base_task_id(task_id: str) -> str:
-    """``task_id`` without the ``_MMDDYY`` date that a replaced task carries."""
+    """Return ``task_id`` without the ``_MMDDYY`` date of a task that replaces another."""
     return DATE_SUFFIX.sub("", task_id)
 
 
 def nearest(task_id: str, known: Collection[str]) -> str | None:
-    """The known id that ``task_id`` was probably meant to be: another date of the same task, or a slip of the pen."""
+    """Return the known id that is probably meant: another date of the same task, or a similar id."""
     if len(task_id) > LONGEST_TASK_ID:
         return None
     base = base_task_id(task_id)
@@ -181,7 +181,6 @@ def _number_problem(value: object) -> str | None:
 
 
 def _texts_problem(entry: dict[str, Any], key: str) -> str | None:
-    """What is wrong with a list of websites."""
     value = [] if entry.get(key) is None else entry[key]
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         return f"{key} must be a list of texts"

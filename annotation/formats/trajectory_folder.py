@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from annotation.formats.documents import kind_of
 from annotation.formats.printable import listing, printable
-from annotation.formats.tasks import LONGEST_TEXT, is_count, task_id_problem
+from annotation.formats.tasks import LARGEST_LENGTH, LONGEST_TEXT, is_count, task_id_problem
 from annotation.formats.yaml_text import did_you_mean
-from annotation.records import AttachmentKind, AttachmentRecord, Problem
+from annotation.records import AttachmentKind, AttachmentRecord, Problem, StepRecord
 
 RESULT = "result.json"
 SCREENSHOTS = "trajectory"
+LAYOUT = f"folders TASK_ID with {RESULT} and {SCREENSHOTS}/, zipped"
 TRACE_SUFFIXES = (".har", ".har.gz", ".zip")  # the last is a Playwright trace; `har` looks into it
 MEDIA_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
 IMAGE_SUFFIXES = tuple(MEDIA_TYPES)
@@ -27,14 +28,14 @@ LONGEST_FILE_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryFolder:
-    """Where a trajectory lies: ``path`` in the package ("" for its root), ``files`` relative to ``path``."""
+    """``path`` is its path in the package ("" for the root); ``files`` are relative to it."""
 
     path: str
     label: str
     files: tuple[str, ...]
 
     def screenshots(self) -> list[str]:
-        """The image files directly in ``trajectory/``, by name, in natural order."""
+        """Return the names of the images directly in ``trajectory/``, in natural order."""
         inside = (name.rpartition("/") for name in self.files)
         return sorted((name for parent, _, name in inside if parent == SCREENSHOTS and is_image(name)), key=natural_key)
 
@@ -44,7 +45,7 @@ class TrajectoryFolder:
 
 @dataclass(slots=True)
 class Findings:
-    """Everything that is wrong or doubtful in one trajectory."""
+    """The problems of and warnings about one trajectory."""
 
     folder: TrajectoryFolder
     problems: list[Problem] = field(default_factory=list)
@@ -52,7 +53,7 @@ class Findings:
     left_out: int = 0
 
     def problem(self, code: str, place: str, says: str) -> None:
-        """Adds a problem of the field ``place`` of result.json."""
+        """Add a problem of the field ``place`` of result.json."""
         if len(self.problems) >= MOST_PROBLEMS:
             self.left_out += 1
             return
@@ -62,7 +63,7 @@ class Findings:
         self.warnings.append(self._at(code, place, says))
 
     def finish(self) -> list[Problem]:
-        """All problems; the last one counts what was left out."""
+        """Return all problems; the last one counts those that were left out."""
         if not self.left_out:
             return self.problems
         return [*self.problems, self._at("more_problems", RESULT, f"and {self.left_out:,} more problems")]
@@ -72,7 +73,7 @@ class Findings:
 
 
 def where(folder: TrajectoryFolder, place: str) -> str:
-    """``<folder>/result.json: action_history[3].thought`` for a field, ``<folder>/<file>`` for a file."""
+    """Return ``<folder>/result.json: action_history[3].thought`` for a field, ``<folder>/<file>`` for a file."""
     prefix = f"{folder.label}/"
     is_file = place in (RESULT, SCREENSHOTS) or place in folder.files
     return printable(f"{prefix}{place}" if is_file else f"{prefix}{RESULT}: {place}", 300)
@@ -88,25 +89,31 @@ def media_type_of(name: str) -> str:
 
 
 def natural_key(name: str) -> list[str | int]:
-    """Sorts ``2.png`` before ``10.png``: text and numbers by turns."""
+    """Return a key that sorts ``2.png`` before ``10.png``."""
     parts = re.split(r"([0-9]+)", name)
     return [int(part) if index % 2 else part for index, part in enumerate(parts)]
 
 
-def read_text(findings: Findings, document: dict[str, object], key: str, *, required: bool = True) -> str | None:
-    """The text at ``key``; null or absent gives None, which is a problem when ``required``."""
+def read_text(
+    findings: Findings,
+    document: dict[str, object],
+    key: str,
+    *,
+    prefix: str = "",
+    nullable: bool = False,
+    optional: bool = False,
+) -> str | None:
+    """Return the text at ``key`` of the object whose place is ``prefix``, None if it is null, absent or no text."""
     value = document.get(key)
-    if value is None and not required:
-        return None
-    if key not in document:
-        findings.problem("field_missing", key, "is missing")
-    else:
-        check_text(findings, key, value)
+    if key not in document and not optional:
+        findings.problem("field_missing", f"{prefix}{key}", f"is missing{' (null is allowed)' if nullable else ''}")
+    elif key in document and not (nullable and value is None):
+        check_text(findings, f"{prefix}{key}", value)
     return value if isinstance(value, str) else None
 
 
 def check_text(findings: Findings, place: str, value: object) -> bool:
-    """Whether ``value`` is text of a bearable length; otherwise that is a problem at ``place``."""
+    """Return whether ``value`` is text that is not too long; otherwise add a problem at ``place``."""
     if not isinstance(value, str):
         findings.problem("wrong_type", place, f"must be text, not {kind_of(value)}")
     elif len(value) > LONGEST_TEXT:
@@ -116,30 +123,30 @@ def check_text(findings: Findings, place: str, value: object) -> bool:
     return False
 
 
-def read_task(findings: Findings, document: dict[str, object]) -> tuple[str, str]:
-    """task_id and task, both required; empty where that is a problem."""
+def read_task(findings: Findings, document: dict[str, object], *, nullable: bool = False) -> tuple[str, str]:
+    """Return task_id and task, both required; a ``nullable`` task is "" for null. Empty where that is a problem."""
     says = task_id_problem(document["task_id"]) if "task_id" in document else "task_id is missing"
     if says:
         findings.problem("task_id_invalid", "task_id", says.removeprefix("task_id "))
-    text = read_text(findings, document, "task")
+    text = read_text(findings, document, "task", nullable=nullable)
     if text is not None and not text.strip():
         findings.problem("task_empty", "task", "is empty")
     return ("" if says else str(document["task_id"])), text or ""
 
 
-def read_actions(findings: Findings, document: dict[str, object]) -> list[object]:
-    """The list action_history; empty where it is missing, no list, or too long to look at."""
-    if "action_history" not in document:
-        findings.problem("field_missing", "action_history", "is missing")
-    actions = document.get("action_history", [])
-    if not isinstance(actions, list):
-        findings.problem("wrong_type", "action_history", f"must be a list, not {kind_of(actions)}")
+def read_list(findings: Findings, document: dict[str, object], key: str) -> list[object]:
+    """Return the required list of steps at ``key``; empty if it is no list, or too long to read."""
+    if key not in document:
+        findings.problem("field_missing", key, "is missing")
+    entries = document.get(key, [])
+    if not isinstance(entries, list):
+        findings.problem("wrong_type", key, f"must be a list, not {kind_of(entries)}")
         return []
-    return actions if check_step_count(findings, "action_history", len(actions)) else []
+    return entries if check_step_count(findings, key, len(entries)) else []
 
 
 def check_step_count(findings: Findings, place: str, count: int) -> bool:
-    """Whether ``count`` steps can be shown; many are worth a warning."""
+    """Return whether ``count`` steps can be shown; warn if there are many."""
     if count > MOST_STEPS:
         findings.problem("too_many_steps", place, f"has {count} steps; the limit is {MOST_STEPS:,}")
         return False
@@ -148,18 +155,54 @@ def check_step_count(findings: Findings, place: str, count: int) -> bool:
     return True
 
 
-def check_reference_length(findings: Findings, document: dict[str, object]) -> int | None:
-    """The human reference length, a required whole number."""
+def read_reference_length(findings: Findings, document: dict[str, object], *, nullable: bool = False) -> int | None:
     value = document.get("reference_length")
     if "reference_length" not in document:
-        findings.problem("field_missing", "reference_length", "is missing")
-    elif not is_count(value):
-        findings.problem("wrong_type", "reference_length", f"must be a whole number from 0, not {_shown(value)}")
+        findings.problem("field_missing", "reference_length", f"is missing{' (null is allowed)' if nullable else ''}")
+    elif not is_count(value) and not (nullable and value is None):
+        shown = printable(repr(value), 40) if isinstance(value, (int, float)) else kind_of(value)
+        allowed = f"a whole number from 0 to {LARGEST_LENGTH:,}{', or null' if nullable else ''}"
+        findings.problem("wrong_type", "reference_length", f"must be {allowed}, not {shown}")
     return value if is_count(value) else None
 
 
+def read_step(
+    findings: Findings,
+    place: str,
+    index: int,
+    entry: object,
+    keys: frozenset[str],
+    available: set[str],
+    *,
+    needs_url: bool = False,
+    needs_screenshot: bool = False,
+) -> StepRecord:
+    """Return the step object at ``place``, which has no other keys than ``keys``.
+
+    ``url`` may be absent unless ``needs_url``, ``screenshot`` may be null unless ``needs_screenshot``.
+    """
+    if not isinstance(entry, dict):
+        findings.problem("wrong_type", place, f"must be an object, not {kind_of(entry)}")
+        return StepRecord(index, "")
+    prefix = f"{place}."
+    check_keys(findings, prefix, entry, keys)
+    return StepRecord(
+        index=index,
+        action=read_text(findings, entry, "action", prefix=prefix) or "",
+        thought=read_text(findings, entry, "thought", prefix=prefix, nullable=True),
+        url=read_text(findings, entry, "url", prefix=prefix, nullable=True, optional=not needs_url),
+        screenshot=read_screenshot(findings, f"{prefix}screenshot", entry, available, nullable=not needs_screenshot),
+    )
+
+
+def warn_of_unused_screenshots(findings: Findings, steps: Iterable[StepRecord], available: set[str]) -> None:
+    unused = sorted(available - {step.screenshot for step in steps if step.screenshot}, key=natural_key)
+    if unused and not findings.problems:
+        findings.warn("screenshot_unused", SCREENSHOTS, f"no step names these screenshots: {listing(unused)}")
+
+
 def check_keys(findings: Findings, prefix: str, document: dict[str, object], known: frozenset[str]) -> None:
-    """Every key that is not ``known`` is a problem; ``prefix`` is the place of the object."""
+    """Add a problem for every key that is not ``known``; ``prefix`` is the place of the object."""
     for key in sorted(document.keys() - known):
         # The search for a similar key takes time, so it is done only for problems that are shown.
         is_shown = len(findings.problems) < MOST_PROBLEMS
@@ -170,11 +213,10 @@ def check_keys(findings: Findings, prefix: str, document: dict[str, object], kno
 
 
 def read_screenshot(
-    findings: Findings, place: str, entry: dict[str, object], available: set[str], *, optional: bool = False
+    findings: Findings, place: str, entry: dict[str, object], available: set[str], *, nullable: bool = False
 ) -> str | None:
-    """The picture that a step object names; every step names one, or null where ``optional``."""
     name = entry.get("screenshot")
-    if optional and name is None and "screenshot" in entry:
+    if nullable and name is None and "screenshot" in entry:
         return None
     if "screenshot" not in entry:
         findings.problem("field_missing", place, "is missing")
@@ -200,7 +242,7 @@ def _is_plain(name: str) -> bool:
 def read_attachments(
     findings: Findings, input_images: list[str], others: Mapping[str, AttachmentKind] = MappingProxyType({})
 ) -> tuple[AttachmentRecord, ...]:
-    """The known files beside the screenshots, with those ``others`` that the format knows; others are warned of."""
+    """Return the known files except screenshots, and ``others``, which the format knows; warn of all other files."""
     known = dict.fromkeys(input_images, AttachmentKind.INPUT_IMAGE) | dict(others)
     unknown = []
     for name in findings.folder.files:
@@ -216,7 +258,3 @@ def read_attachments(
     if unknown:
         findings.warn("unknown_file", unknown[0], f"not part of a trajectory, left out: {listing(unknown)}")
     return tuple(AttachmentRecord(kind, path) for path, kind in sorted(known.items()))
-
-
-def _shown(value: object) -> str:
-    return printable(repr(value), 40) if isinstance(value, (int, float)) else kind_of(value)

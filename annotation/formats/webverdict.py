@@ -6,31 +6,33 @@ two kinds of attachments: the ground truth of a step, and the pages that an answ
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from annotation.formats import cached_pages
 from annotation.formats.archive import PackageError
 from annotation.formats.cached_pages import Read
 from annotation.formats.documents import FormatError, kind_of, parse_json
-from annotation.formats.printable import listing, printable
-from annotation.formats.tasks import LARGEST_LENGTH, is_count
+from annotation.formats.printable import printable
+from annotation.formats.registry import Format, converted_formats
 from annotation.formats.trajectory_folder import (
-    SCREENSHOTS,
+    RESULT,
     Findings,
     check_keys,
-    check_step_count,
-    check_text,
-    natural_key,
     read_attachments,
-    read_screenshot,
+    read_list,
+    read_reference_length,
+    read_step,
     read_task,
     read_text,
+    warn_of_unused_screenshots,
 )
-from annotation.records import AttachmentKind, Problem, SourceFormat, StepRecord, TrajectoryRecord
+from annotation.records import AttachmentKind, Problem, StepRecord, TrajectoryRecord
 
 SCHEMA_VERSION = "webverdict-1"
-SOURCES = (SourceFormat.MULTIMODAL_MIND2WEB, SourceFormat.MIND2WEB_2)
 KEYS = frozenset({
     "schema_version", "source_format", "task_id", "task", "final_answer", "reference_length", "steps",
 })  # fmt: skip
@@ -39,8 +41,31 @@ REFERENCE = re.compile(r"reference/(0|[1-9][0-9]{0,5})\.json")
 REFERENCE_LIMIT = 32 * 2**20  # bytes; a step of Multimodal-Mind2Web has a page and its candidates
 
 
+def write_result(
+    folder: Path,
+    *,
+    source_format: str,
+    task_id: str,
+    task: str | None,
+    final_answer: str | None = None,
+    reference_length: int | None = None,
+    steps: Sequence[dict[str, str | None]] = (),
+) -> None:
+    """Write the result.json of a trajectory, creating its folder. Raises OSError."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "source_format": source_format,
+        "task_id": task_id,
+        "task": task,
+        "final_answer": final_answer,
+        "reference_length": reference_length,
+        "steps": list(steps),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULT).write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+
+
 def is_native(document: dict[str, object]) -> bool:
-    """Whether a result.json says that it is of this format."""
     return document.get("schema_version") == SCHEMA_VERSION
 
 
@@ -50,94 +75,46 @@ def read_native(document: dict[str, object], findings: Findings, read: Read) -> 
     ``read`` gives the bytes of a file of the trajectory's folder, at most so many, and raises PackageError.
     """
     check_keys(findings, "", document, KEYS)
-    for key in sorted(KEYS - document.keys() - {"task_id", "task"}):
-        findings.problem("field_missing", key, "is missing")
-    source = _source(findings, document)
-    # Answers come without their task's text: null says that it is the benchmark's.
-    unsaid = source is SourceFormat.MIND2WEB_2 and document.get("task", "") is None
-    task_id, text = read_task(findings, document | {"task": "unsaid"} if unsaid else document)
-    answer = read_text(findings, document, "final_answer", required=False)
-    steps = _steps(findings, document)
+    source = _read_source(findings, document)
+    # Answers do not state the text of their task: null stands for that of the benchmark.
+    task_id, text = read_task(findings, document, nullable=source.is_answer)
+    answer = read_text(findings, document, "final_answer", nullable=True)
+    available = set(findings.folder.screenshots())
+    steps = tuple(
+        read_step(findings, f"steps[{index}]", index, entry, STEP_KEYS, available, needs_url=True)
+        for index, entry in enumerate(read_list(findings, document, "steps"))
+    )
+    warn_of_unused_screenshots(findings, steps, available)
     _check_content(findings, source, steps, answer)
     attached = _Attached(findings, read)
     return TrajectoryRecord(
         folder=findings.folder.path,
         task_id=task_id,
-        task_text="" if unsaid else text,
+        task_text=text,
         final_answer=answer,
-        source_format=source,
+        source_format=source.name,
         steps=steps,
-        reference_length=_reference_length(findings, document),
+        reference_length=read_reference_length(findings, document, nullable=True),
         attachments=read_attachments(findings, [], attached.references(len(steps)) | attached.pages()),
     )
 
 
-def _source(findings: Findings, document: dict[str, object]) -> SourceFormat:
-    value = document.get("source_format")
-    if value in SOURCES:
-        return SourceFormat(str(value))
-    if "source_format" in document:
+def _read_source(findings: Findings, document: dict[str, object]) -> Format:
+    value, known = document.get("source_format"), converted_formats()
+    if isinstance(value, str) and value in known:
+        return known[value]
+    if "source_format" not in document:
+        findings.problem("field_missing", "source_format", "is missing")
+    else:
         shown = printable(value) if isinstance(value, str) else kind_of(value)
-        findings.problem("source_format_unknown", "source_format", f"is {shown}, not {' or '.join(SOURCES)}")
-    return SOURCES[0]
+        findings.problem("source_format_unknown", "source_format", f"is {shown}, not {' or '.join(known)}")
+    return Format(name="", title="", files="")
 
 
-def _reference_length(findings: Findings, document: dict[str, object]) -> int | None:
-    value = document.get("reference_length")
-    if value is None or is_count(value):
-        return value
-    shown = printable(str(value), 30) if isinstance(value, (int, float)) else kind_of(value)
-    says = f"must be a whole number from 0 to {LARGEST_LENGTH:,}, or null, not {shown}"
-    findings.problem("wrong_type", "reference_length", says)
-    return None
-
-
-def _steps(findings: Findings, document: dict[str, object]) -> tuple[StepRecord, ...]:
-    entries = document.get("steps", [])
-    if not isinstance(entries, list):
-        findings.problem("wrong_type", "steps", f"must be a list, not {kind_of(entries)}")
-        return ()
-    if not check_step_count(findings, "steps", len(entries)):
-        return ()
-    available = set(findings.folder.screenshots())
-    steps = tuple(_step(findings, index, entry, available) for index, entry in enumerate(entries))
-    unused = sorted(available - {step.screenshot for step in steps if step.screenshot}, key=natural_key)
-    if unused and not findings.problems:
-        findings.warn("screenshot_unused", SCREENSHOTS, f"no step names these screenshots: {listing(unused)}")
-    return steps
-
-
-def _step(findings: Findings, index: int, entry: object, available: set[str]) -> StepRecord:
-    place = f"steps[{index}]"
-    if not isinstance(entry, dict):
-        findings.problem("wrong_type", place, f"must be an object, not {kind_of(entry)}")
-        return StepRecord(index, "")
-    check_keys(findings, f"{place}.", entry, STEP_KEYS)
-    texts = {key: _text(findings, place, entry, key) for key in ("action", "thought", "url")}
-    return StepRecord(
-        index=index,
-        action=texts["action"] or "",
-        thought=texts["thought"],
-        url=texts["url"],
-        screenshot=read_screenshot(findings, f"{place}.screenshot", entry, available, optional=True),
-    )
-
-
-def _text(findings: Findings, place: str, entry: dict[str, object], key: str) -> str | None:
-    value = entry.get(key)
-    if key not in entry:
-        findings.problem("field_missing", f"{place}.{key}", "is missing")
-        return None
-    if value is None and key != "action":
-        return None
-    return value if check_text(findings, f"{place}.{key}", value) and isinstance(value, str) else None
-
-
-def _check_content(findings: Findings, source: SourceFormat, steps: tuple[StepRecord, ...], answer: str | None) -> None:
-    """A trajectory has steps, or it is an answer."""
+def _check_content(findings: Findings, source: Format, steps: tuple[StepRecord, ...], answer: str | None) -> None:
     if steps:
         return
-    if source is SourceFormat.MULTIMODAL_MIND2WEB:
+    if not source.is_answer:
         findings.problem("no_steps", "steps", "has no steps")
     elif not (answer or "").strip():
         findings.problem("answer_missing", "final_answer", "is empty, and there are no steps either")
@@ -151,7 +128,7 @@ class _Attached:
     read: Read
 
     def references(self, steps: int) -> dict[str, AttachmentKind]:
-        """``reference/<step>.json``: one object for a step that is there."""
+        """Return the files ``reference/<step>.json``, each an object for an existing step."""
         found = {}
         for name in self.findings.folder.files:
             matched = REFERENCE.fullmatch(name)
@@ -165,7 +142,7 @@ class _Attached:
         return found
 
     def pages(self) -> dict[str, AttachmentKind]:
-        """``pages/index.json`` and every file that it stands for."""
+        """Return ``pages/index.json`` and the files of its pages."""
         if cached_pages.INDEX not in self.findings.folder.files:
             return {}
         try:
@@ -208,11 +185,10 @@ class _Attached:
             return None
 
     def _add(self, error: PackageError | FormatError) -> None:
-        problems = [error.problem] if isinstance(error, PackageError) else error.problems
-        for problem in problems:
+        for problem in error.problems:
             self.findings.problem(problem.code, problem.where.partition(": ")[0], _says(problem))
 
 
 def _says(problem: Problem) -> str:
-    """The message without the file's name before it and the full stop after it: the finding adds both."""
+    """Return the message without file name and full stop, which the finding adds again."""
     return problem.message.removeprefix(f"{problem.where.partition(': ')[0]}: ").removesuffix(".")

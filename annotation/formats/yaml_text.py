@@ -40,7 +40,7 @@ class YamlDocument:
     lines: dict[Place, int]
 
     def line(self, place: Place) -> int:
-        """The line of a place, or of the nearest one above it that is there."""
+        """Return the line of a place, or of the nearest existing one above it."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
@@ -74,7 +74,7 @@ def parse_yaml(text: str, name: str) -> YamlDocument:
 
 
 def _says(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
-    """What is wrong with the syntax, and how the two commonest mistakes are mended."""
+    """Describe a syntax error, and how to fix the two most frequent ones."""
     says = printable(error.problem or "it is no YAML", 200)
     lines = text.splitlines()
     if line <= len(lines) and re.match(r"[ ]*\t", lines[line - 1]):
@@ -85,13 +85,13 @@ def _says(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A hint for the end of a message, "" where nothing known is near."""
+    """Return a hint for the end of a message, "" if no known word is similar."""
     near = difflib.get_close_matches(given.lower(), list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def flag_meant(value: object) -> str:
-    """What somebody means who writes ``yes`` or ``off`` for a flag: "true" or "false"; "" for anything else."""
+    """Return "true" or "false" for ``yes``, ``off`` and the like, "" for anything else."""
     return {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}.get(
         value.lower() if isinstance(value, str) else "", ""
     )
@@ -106,7 +106,7 @@ def _problem(code: str, name: str, line: int, says: str) -> Problem:
 
 
 def _refuse_references(text: str, name: str) -> None:
-    """Count and bound what the document holds before anything is built of it."""
+    """Reject anchors, aliases and tags, and too many or too deep values, before anything is built."""
     depth = values = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
@@ -171,7 +171,7 @@ class _Reading:
 
 
 class _Writer(yaml.SafeDumper):
-    """YAML that reads as what was written: a text that could be taken for anything else is quoted."""
+    """Write YAML that reads as the same values: a text that could be something else is quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -186,6 +186,6 @@ _Writer.add_representer(str, _text_node)
 
 
 def written(value: Any) -> str:
-    """A value of JSON as YAML, in the order of its keys; `parse_yaml` reads it as the same."""
+    """Return a JSON value as YAML, in the order of its keys; `parse_yaml` reads the same value."""
     # As wide as a document can be: a folded text ends its lines with backslashes, which nobody can edit.
     return yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=LONGEST)

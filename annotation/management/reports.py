@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import slug_re
@@ -19,20 +18,17 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
 def read_input(path: Path) -> bytes:
-    try:
+    with reading(path):
         if path.stat().st_size > MAX_FILE_BYTES:
             raise CommandError(f"{path} is larger than {MAX_FILE_BYTES} bytes.")
         return path.read_bytes()
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}.", returncode=2) from error
 
 
 @contextmanager
-def open_input(path: Path) -> Iterator[BinaryIO]:
-    """Open a file of any size for reading in parts."""
+def reading(path: Path) -> Iterator[None]:
+    """Raise CommandError for an OSError while the file at ``path`` is read."""
     try:
-        with path.open("rb") as source:
-            yield source
+        yield
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.", returncode=2) from error
 

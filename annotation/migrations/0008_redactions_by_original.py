@@ -7,14 +7,14 @@ from annotation.models import triggers
 def name_originals(apps, schema_editor):
     """Redactions made here were known by their screenshot only."""
     screenshots = apps.get_model("annotation", "Screenshot").objects.filter(pk=OuterRef("screenshot"))
-    made_here = apps.get_model("annotation", "Redaction").objects.filter(screenshot__isnull=False)
-    made_here.update(original=Subquery(screenshots.values("sha256")[:1]))
+    require_writable = apps.get_model("annotation", "Redaction").objects.filter(screenshot__isnull=False)
+    require_writable.update(original=Subquery(screenshots.values("sha256")[:1]))
 
 
 def name_screenshots(apps, schema_editor):
     screenshots = apps.get_model("annotation", "Screenshot").objects.filter(sha256=OuterRef("original"))
-    made_here = apps.get_model("annotation", "Redaction").objects.filter(submission__audited=False)
-    made_here.update(screenshot=Subquery(screenshots.values("pk")[:1]), original="")
+    require_writable = apps.get_model("annotation", "Redaction").objects.filter(submission__audited=False)
+    require_writable.update(screenshot=Subquery(screenshots.values("pk")[:1]), original="")
 
 
 class Migration(migrations.Migration):

@@ -71,7 +71,7 @@ class Assignment(models.Model):
             models.CheckConstraint(condition=Q(slot__gte=1), name="slots_count_from_one"),
         ]
         indexes = [
-            # Read by queue.held_by and by the return of expired leases.
+            # Read by queue.find_held and by the return of expired leases.
             models.Index(F("lease_expires_at"), condition=Q(lease_expires_at__isnull=False), name="assignment_leases"),
         ]
 
@@ -194,8 +194,6 @@ class InformedRevision(models.Model):
 
 
 class HumanAttempt(models.Model):
-    """How the annotator did the task themselves before judging; see `records.AttemptContent`."""
-
     label = models.OneToOneField(Label, on_delete=models.PROTECT, related_name="attempt")
     steps = models.PositiveIntegerField(null=True, blank=True)
     notes = models.TextField()
@@ -210,8 +208,6 @@ class HumanAttempt(models.Model):
 
 
 class KeyPointFinding(models.Model):
-    """What a label says about one key point, with the step that proves it."""
-
     label = models.ForeignKey(Label, on_delete=models.PROTECT, related_name="findings")
     key_point = models.ForeignKey(KeyPoint, on_delete=models.PROTECT, related_name="findings")
     finding = models.CharField(max_length=8, choices=FINDINGS)
@@ -354,8 +350,6 @@ class Adjudication(Decision):
 
 
 class AdjudicationFinding(models.Model):
-    """What an adjudication says about one key point."""
-
     adjudication = models.ForeignKey(Adjudication, on_delete=models.PROTECT, related_name="findings")
     key_point = models.ForeignKey(KeyPoint, on_delete=models.PROTECT, related_name="+")
     finding = models.CharField(max_length=8, choices=FINDINGS)

@@ -45,7 +45,6 @@ TO_ADJUDICATE = (State.DISPUTE, State.FLAGGED, State.SPOT_CHECK, State.REOPENED)
 
 
 def current_labels() -> QuerySet[Label]:
-    """The latest revision of every label."""
     later = Label.objects.filter(assignment=OuterRef("assignment"), revision__gt=OuterRef("revision"))
     return Label.objects.filter(~Exists(later))
 

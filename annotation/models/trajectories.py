@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from annotation.models.arrivals import Arrival
 from annotation.models.catalogue import Benchmark, Task
 from annotation.protocol import MINIMUM_LABELS
-from annotation.records import AttachmentKind, SourceFormat
+from annotation.records import AttachmentKind
 
 
 def new_seed() -> str:
@@ -102,7 +102,6 @@ class Submission(models.Model):
         return self.spot_check_seed if self.audited else seed_hash(self.spot_check_seed)
 
     def open_reports(self) -> int:
-        """How many reports wait for the maintainer."""
         return self.trajectories.filter(reports__isnull=False, reports__settled_at__isnull=True).count()
 
     def __str__(self) -> str:
@@ -123,7 +122,7 @@ class Trajectory(models.Model):
     task_text = models.TextField(help_text="As the agent's files state it.")
     final_answer = models.TextField(null=True, blank=True)  # noqa: DJ001 - null is "none given", "" is an answer
     reference_length = models.PositiveIntegerField(null=True, blank=True)
-    source_format = models.CharField(max_length=32, choices=[(f.value, f.value) for f in SourceFormat])
+    source_format = models.CharField(max_length=32)  # of `formats.registry`, not as choices: no migrations
     digest = models.CharField(max_length=64)
     warnings = models.JSONField(default=list)
     open_slots = models.PositiveSmallIntegerField()
@@ -137,7 +136,7 @@ class Trajectory(models.Model):
             models.CheckConstraint(condition=Q(open_slots__gte=0), name="no_more_labels_than_required"),
         ]
         indexes = [
-            # Serves `queue.candidates`: started trajectories first, in the order of the submission.
+            # Serves `queue.find_candidates`: started trajectories first, in the order of the submission.
             models.Index(
                 F("submission"),
                 F("open_slots"),

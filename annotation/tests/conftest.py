@@ -15,15 +15,16 @@ from playwright.sync_api import Page
 from annotation import testing, workflow
 from annotation.models import Person, Submission, Trajectory, triggers
 from annotation.tests.in_browser import EXPECTED, complaints_of, open_desk, sign_in
+from annotation.tests.shared_rows import shared_rows
 
 
-@pytest.fixture
-def submission(db: Any, tmp_path: Path) -> Submission:
+@shared_rows
+def submission(folder: Path) -> Submission:
     """Two trajectories of three steps each."""
-    return testing.submission(tmp_path / "package", trajectories=2)
+    return testing.submission(folder, trajectories=2)
 
 
-@pytest.fixture
+@shared_rows
 def people(submission: Submission) -> dict[str, Person]:
     return testing.cast(submission)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.formats.archive import open_package
-from annotation.formats.online_mind2web import Reading, read_trajectories
+from annotation.formats.packages import ReadTrajectory, read_trajectories
 from annotation.records import Problem
 
 V2_IMAGES = ("0000.png", "0001.png", "0002.png")
@@ -26,12 +26,12 @@ def write_folder(home: Path, result: Any, images: Iterable[str] = V2_IMAGES) -> 
     return home
 
 
-def read_all(path: Path) -> list[Reading]:
+def read_all(path: Path) -> list[ReadTrajectory]:
     with open_package(path) as package:
         return list(read_trajectories(package))
 
 
-def read_one(path: Path) -> Reading:
+def read_one(path: Path) -> ReadTrajectory:
     (reading,) = read_all(path)
     return reading
 

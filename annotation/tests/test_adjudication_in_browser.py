@@ -181,7 +181,7 @@ def test_decide_and_next_and_the_agreement_by_keys_alone(desk: Page, dispute: Tr
     expect(desk.get_by_text("You agree with all three labels.")).to_be_visible()
     expect(desk.locator("html")).to_have_class(re.compile("scripted"))
     desk.keyboard.press("Control+Enter")
-    expect(desk.get_by_text("Nothing waits for you at the moment.")).to_be_visible()
+    expect(desk.get_by_text("Your queue is empty.")).to_be_visible()
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])

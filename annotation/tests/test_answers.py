@@ -24,7 +24,7 @@ from annotation.models import (
     Trajectory,
 )
 from annotation.models.states import FINAL, state_of
-from annotation.records import AttachmentKind, SourceFormat
+from annotation.records import AttachmentKind
 from annotation.workflow import Incomplete
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +70,7 @@ def shown(client: Client, trajectory: Trajectory, query: str = "", name: str = "
 
 def test_an_answer_is_a_trajectory_without_steps_and_with_its_pages(answers: Submission) -> None:
     trajectory = answers.trajectories.get(position=0)
-    assert trajectory.source_format == SourceFormat.MIND2WEB_2
+    assert trajectory.source_format == "mind2web-2"
     assert trajectory.steps.count() == 0
     assert "499 EUR" in (trajectory.final_answer or "")
     assert trajectory.task_text == trajectory.task.text  # the answers do not say it

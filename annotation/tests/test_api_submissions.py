@@ -10,6 +10,7 @@ from rest_framework.test import APIClient
 from annotation import testing, workflow
 from annotation.models import ApiToken, Label, Person, Report, Submission
 from annotation.records import AttemptContent
+from annotation.tests.shared_rows import shared_rows
 
 People = dict[str, Person]
 OF_SUBMISSION = [
@@ -43,7 +44,7 @@ def problem(response: Any, status: int) -> dict[str, Any]:
     return body
 
 
-@pytest.fixture
+@shared_rows
 def frozen(submission: Submission, people: People) -> Submission:
     testing.label_all(people, submission, {"task_0000": [1, 0, 1], "task_0001": [2, 1, 1]})
     testing.adjudicate_all(people["carol"], submission, 0)

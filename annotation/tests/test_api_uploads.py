@@ -14,6 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotation import jobs, testing
 from annotation.models import Benchmark, Person, Submission, Upload
+from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import client, get, problem, results
 
 People = dict[str, Person]
@@ -31,8 +32,8 @@ def task_file(*tasks: dict[str, Any]) -> SimpleUploadedFile:
     return SimpleUploadedFile("tasks.json", json.dumps(tasks).encode())
 
 
-@pytest.fixture
-def mira(db: Any) -> Person:
+@shared_rows
+def mira() -> Person:
     return testing.person("mira", is_staff=True)
 
 

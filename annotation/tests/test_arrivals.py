@@ -34,21 +34,23 @@ def waiting() -> Upload:
 
 
 def taken() -> Upload:
-    found = arrivals.take(Upload, str(waiting().pk))
+    found = arrivals.claim(Upload, str(waiting().pk))
     assert found is not None
     return found
 
 
 def falls_silent(upload: Upload) -> None:
-    Upload.objects.filter(pk=upload.pk).update(heartbeat_at=timezone.now() - arrivals.SILENT - timedelta(seconds=1))
+    Upload.objects.filter(pk=upload.pk).update(
+        heartbeat_at=timezone.now() - arrivals.HEARTBEAT_TIMEOUT - timedelta(seconds=1)
+    )
 
 
 def test_exactly_one_of_those_who_ask_takes_it() -> None:
     upload = taken()
-    assert arrivals.take(Upload, str(upload.pk)) is None
+    assert arrivals.claim(Upload, str(upload.pk)) is None
 
     falls_silent(upload)
-    again = arrivals.take(Upload, str(upload.pk))
+    again = arrivals.claim(Upload, str(upload.pk))
     assert again is not None
     assert (upload.tries, again.tries) == (1, 2)
 
@@ -57,7 +59,7 @@ def test_exactly_one_of_those_who_ask_takes_it() -> None:
 def test_of_many_workers_at_once_one_takes_it() -> None:
     upload = waiting()
 
-    found = at_once(6, lambda number: arrivals.take(Upload, str(upload.pk)))
+    found = at_once(6, lambda number: arrivals.claim(Upload, str(upload.pk)))
 
     assert [each for each in found if isinstance(each, Exception)] == []
     assert sum(each is not None for each in found) == 1
@@ -65,12 +67,12 @@ def test_of_many_workers_at_once_one_takes_it() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_reports_while_it_has_nothing_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "BEAT", 0.01)
+    monkeypatch.setattr(arrivals, "HEARTBEAT", 0.01)
     upload = taken()
     falls_silent(upload)
 
-    with arrivals.working(upload):
-        wait_until(lambda: arrivals.waiting(Upload) == [], "a heartbeat")
+    with arrivals.supervise(upload):
+        wait_until(lambda: arrivals.find_waiting(Upload) == [], "a heartbeat")
 
 
 def test_progress_is_written_down_twice_a_second(
@@ -79,7 +81,7 @@ def test_progress_is_written_down_twice_a_second(
     """Of 200 parts, 64 in each half of a second: the first, the 65th, 129th and 193rd, and the last."""
     upload, calls = taken(), count()
     monkeypatch.setattr(arrivals, "monotonic", lambda: next(calls) / 128)
-    progress = arrivals.progress(upload)
+    progress = arrivals.make_progress_saver(upload)
 
     with django_assert_num_queries(5):
         for number in range(1, 201):
@@ -94,7 +96,7 @@ def test_progress_is_written_down_twice_a_second(
 def test_what_arrived_is_read_in_its_place_or_from_a_copy_with_the_suffix(suffix: str) -> None:
     upload = taken()
 
-    with arrivals.as_file(upload, suffix) as path:
+    with arrivals.open_as_file(upload, suffix) as path:
         assert (path.read_bytes(), path.suffix) == (b"bytes", suffix)
         assert (path == Path(default_storage.path(upload.stored_as))) is (suffix == "")
     assert default_storage.exists(upload.stored_as)

@@ -11,7 +11,7 @@ from django.core.files.storage import default_storage
 from PIL import Image, ImageDraw
 
 from annotation import changes, jobs, testing
-from annotation.changes import MOST_BOXES, VISIBLE, changed
+from annotation.changes import MOST_BOXES, VISIBLE, find_change
 from annotation.models import PictureChange, Submission, Trajectory
 
 SIZE = (1280, 720)
@@ -39,13 +39,13 @@ def inside(box: tuple[int, int, int, int], x: int, y: int) -> bool:
 
 
 def test_the_same_picture_has_not_changed() -> None:
-    found = changed(page(), page())
+    found = find_change(page(), page())
 
     assert found == changes.Change([], 0.0)
 
 
 def test_a_box_surrounds_what_changed_closely() -> None:
-    found = changed(page(), page((600, 300, 720, 360)))
+    found = find_change(page(), page((600, 300, 720, 360)))
 
     assert found is not None
     [box] = found.boxes
@@ -57,7 +57,7 @@ def test_a_box_surrounds_what_changed_closely() -> None:
 
 
 def test_changes_that_are_far_apart_have_boxes_of_their_own_from_top_to_bottom() -> None:
-    found = changed(page(), page((40, 600, 80, 640), (1100, 40, 1140, 80)))
+    found = find_change(page(), page((40, 600, 80, 640), (1100, 40, 1140, 80)))
 
     assert found is not None
     assert [inside(box, *point) for box, point in zip(found.boxes, [(1120, 60), (60, 620)], strict=True)] == [True] * 2
@@ -65,7 +65,7 @@ def test_changes_that_are_far_apart_have_boxes_of_their_own_from_top_to_bottom()
 
 @pytest.mark.parametrize(("kind", "quality"), [("JPEG", 60), ("JPEG", 85), ("WEBP", 60), ("WEBP", 85)])
 def test_the_noise_of_an_encoding_is_no_change(kind: str, quality: int) -> None:
-    found = changed(page(), encoded(page(), kind, quality))
+    found = find_change(page(), encoded(page(), kind, quality))
 
     assert found is not None
     assert found.share == 0
@@ -76,15 +76,15 @@ def test_a_tick_and_a_pale_highlight_are_changes() -> None:
     ImageDraw.Draw(tick).line([(900, 103), (905, 109), (914, 97)], fill="#1a56db", width=3)
 
     for after in (tick, page((800, 200, 1100, 240), fill="#e8f0fe")):
-        found = changed(page(), after)
+        found = find_change(page(), after)
         assert found is not None
         assert len(found.boxes) == 1
-    assert changed(page(), tick).share < VISIBLE  # type: ignore[union-attr]
+    assert find_change(page(), tick).share < VISIBLE  # type: ignore[union-attr]
 
 
 def test_there_are_never_more_boxes_than_a_person_can_look_at() -> None:
     spots = [(x, y, x + 8, y + 8) for x in range(700, 1260, 80) for y in range(20, 700, 80)]
-    found = changed(page(), page(*spots))
+    found = find_change(page(), page(*spots))
 
     assert found is not None
     assert 1 <= len(found.boxes) <= MOST_BOXES
@@ -92,7 +92,7 @@ def test_there_are_never_more_boxes_than_a_person_can_look_at() -> None:
 
 
 def test_what_a_page_has_grown_by_is_changed() -> None:
-    found = changed(page(), page(size=(1280, 1000)))
+    found = find_change(page(), page(size=(1280, 1000)))
 
     assert found is not None
     [box] = found.boxes
@@ -103,11 +103,11 @@ def test_what_a_page_has_grown_by_is_changed() -> None:
 
 @pytest.mark.parametrize("size", [(1000, 720), (1280, 3000), (640, 360)])
 def test_pictures_of_other_sizes_are_not_compared(size: tuple[int, int]) -> None:
-    assert changed(page(), page(size=size)) is None
+    assert find_change(page(), page(size=size)) is None
 
 
 def test_a_very_tall_page_is_compared() -> None:
-    found = changed(page(size=(1280, 20_000)), page((0, 15_000, 1200, 15_300), size=(1280, 20_000)))
+    found = find_change(page(size=(1280, 20_000)), page((0, 15_000, 1200, 15_300), size=(1280, 20_000)))
 
     assert found is not None
     [box] = found.boxes
@@ -137,7 +137,7 @@ def walked(db: Any, tmp_path: Path) -> Trajectory:
 
 
 def test_every_step_is_compared_with_the_one_before(walked: Trajectory) -> None:
-    found = changes.of_steps(walked, 0, 3)
+    found = changes.find_changes(walked, 0, 3)
 
     assert list(found) == [0, 1, 2, 3]
     assert found[0] is None
@@ -148,11 +148,11 @@ def test_every_step_is_compared_with_the_one_before(walked: Trajectory) -> None:
 
 
 def test_what_was_found_is_kept_and_not_computed_again(walked: Trajectory) -> None:
-    first = changes.of_steps(walked, 0, 3)
+    first = changes.find_changes(walked, 0, 3)
     assert PictureChange.objects.count() == 3
     default_storage.delete(f"originals/{(s := walked.steps.get(index=1).screenshot.sha256)[:2]}/{s}")
 
-    assert changes.of_steps(walked, 0, 3) == first
+    assert changes.find_changes(walked, 0, 3) == first
     assert PictureChange.objects.count() == 3
 
 
@@ -160,16 +160,16 @@ def test_a_lost_picture_is_not_compared_and_not_held_against_it_for_ever(walked:
     sha256 = walked.steps.get(index=1).screenshot.sha256
     data = testing.ingest.screenshots.original(sha256)
     default_storage.delete(f"originals/{sha256[:2]}/{sha256}")
-    assert changes.of_steps(walked, 1, 1) == {1: None}
+    assert changes.find_changes(walked, 1, 1) == {1: None}
 
     testing.ingest.screenshots.keep_bytes(sha256, data)
-    assert changes.of_steps(walked, 1, 1)[1] is not None
+    assert changes.find_changes(walked, 1, 1)[1] is not None
 
 
 def test_a_step_without_a_screenshot_has_nothing_to_compare(walked: Trajectory) -> None:
     walked.steps.filter(index=1).update(screenshot=None)
 
-    found = changes.of_steps(walked, 1, 2)
+    found = changes.find_changes(walked, 1, 2)
     assert found == {1: None, 2: None}
 
 

@@ -9,7 +9,7 @@ from django.core.signals import request_started
 from django.db import connection, connections
 from django.utils import timezone
 
-from annotation import arrivals, clock, store_checks, testing, uploads, workflow
+from annotation import arrivals, clock, store_checks, testing, workflow
 from annotation.models import Assignment, Membership, Trajectory, Upload
 from annotation.workflow import Conflict
 
@@ -98,7 +98,7 @@ def test_adjudication_is_not_taken_over_early_by_a_process_with_a_fast_clock(sub
 @pytest.mark.postgresql
 @pytest.mark.django_db
 def test_upload_in_work_is_not_taken_by_a_worker_with_a_fast_clock(people, runs_ahead):
-    uploads.receive(
+    testing.receive_upload(
         people["mira"],
         benchmark=testing.benchmark(1, slug="other"),
         agent="Agent",
@@ -106,12 +106,12 @@ def test_upload_in_work_is_not_taken_by_a_worker_with_a_fast_clock(people, runs_
     )
     runs_ahead(HOURS)
     (upload,) = Upload.objects.all()
-    assert arrivals.waiting(Upload) == []  # its message is on its way
+    assert arrivals.find_waiting(Upload) == []  # its message is on its way
     runs_ahead(timedelta())
-    assert arrivals.take(Upload, str(upload.pk)) is not None
+    assert arrivals.claim(Upload, str(upload.pk)) is not None
     runs_ahead(HOURS)
-    assert arrivals.waiting(Upload) == []
-    assert arrivals.take(Upload, str(upload.pk)) is None
+    assert arrivals.find_waiting(Upload) == []
+    assert arrivals.claim(Upload, str(upload.pk)) is None
 
 
 @pytest.mark.postgresql

@@ -11,13 +11,14 @@ import pytest
 from annotation import testing, workflow
 from annotation.models import Adjudication, Label, Person, Submission, Trajectory
 from annotation.records import AttemptContent, Finding, Verdict
+from annotation.tests.shared_rows import shared_rows
 from annotation.views.agreeing import agreement, effects, listed
-from annotation.views.comparing import compared, duration
+from annotation.views.comparing import compare_labels, duration
 
 NAMES = ("alice", "bob", "chen")
 
 
-@pytest.fixture
+@shared_rows
 def trajectory(submission: Submission) -> Trajectory:
     return submission.trajectories.all()[0]
 
@@ -26,7 +27,7 @@ def labelled(people: dict[str, Person], trajectory: Trajectory, *labels: dict[st
     """The comparison of a label for each of alice, bob and chen, who say ``labels``: fields of `testing.content`."""
     for name, fields in zip(NAMES, labels, strict=False):
         testing.label(people[name], trajectory, **fields)
-    return compared(Label.objects.all(), trajectory)
+    return compare_labels(Label.objects.all(), trajectory)
 
 
 def decided(people: dict[str, Person], trajectory: Trajectory, verdict: int, **fields: Any) -> Adjudication:
@@ -90,7 +91,7 @@ def test_the_current_revision_is_compared(people: dict[str, Person], trajectory:
     labelled(people, trajectory, {"verdict": 0}, {}, {})
     workflow.revise(people["alice"], trajectory, testing.content(trajectory, 1), "misread")
 
-    assert [c.text for c in compared(Label.objects.all(), trajectory).row("Verdict").cells] == ["Success"] * 3
+    assert [c.text for c in compare_labels(Label.objects.all(), trajectory).row("Verdict").cells] == ["Success"] * 3
 
 
 def test_how_labels_were_made_is_shown_when_asked_for_and_never_lit(
@@ -100,9 +101,9 @@ def test_how_labels_were_made_is_shown_when_asked_for_and_never_lit(
     workflow.record_activity(people["alice"], trajectory, 100, [0, 2])
     labelled(people, trajectory, {}, {}, {})
 
-    titles = [row.title for row in compared(Label.objects.all(), trajectory).rows]
+    titles = [row.title for row in compare_labels(Label.objects.all(), trajectory).rows]
     assert "Active for" not in titles
-    found = compared(Label.objects.all(), trajectory, measured=True)
+    found = compare_labels(Label.objects.all(), trajectory, measured=True)
     assert [cell.text for cell in found.row("Active for").cells] == ["2 min", "", ""]
     assert [cell.text for cell in found.row("Steps opened").cells] == ["2 of 3", "", ""]
     assert not any(cell.lit for cell in found.row("Active for").cells)

@@ -22,7 +22,7 @@ from annotation.models import (
 )
 from annotation.models.events import first_broken
 from annotation.workflow import Conflict
-from annotation.workflow.ground import lock_submission
+from annotation.workflow.guards import lock_submission
 from config.tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)

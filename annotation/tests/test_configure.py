@@ -11,13 +11,14 @@ from django.urls import reverse
 
 from annotation import testing, workflow
 from annotation.models import Event, Person, PracticeAnswer, Submission
+from annotation.tests.shared_rows import shared_rows
 
 
-@pytest.fixture
+@shared_rows
 def practice(people: dict[str, Person]) -> Submission:
     """A practice submission that mira maintains."""
     made = testing.bare_submission(1, agent="Teacher")
-    workflow.found(made, people["mira"])
+    workflow.join_as_maintainer(made, people["mira"])
     return workflow.configure(people["mira"], made, practice=True)
 
 
@@ -126,7 +127,7 @@ def test_a_practice_set_is_a_practice_submission_that_the_person_maintains(
     people: dict[str, Person], submission: Submission, practice: Submission
 ) -> None:
     real = testing.bare_submission(1, agent="Real")
-    workflow.found(real, people["mira"])
+    workflow.join_as_maintainer(real, people["mira"])
     practice.memberships.update(person=people["dave"])
 
     for wrong in (real, practice, submission):
@@ -166,7 +167,7 @@ def test_nothing_is_set_once_the_submission_is_frozen(people: dict[str, Person],
 
     with pytest.raises(workflow.Conflict, match="frozen"):
         workflow.configure(people["mira"], submission, pass_mark=None)
-    assert set(workflow.fixed(frozen)) >= {"pass_mark", "practice_set", "required_labels"}
+    assert set(workflow.find_fixed_settings(frozen)) >= {"pass_mark", "practice_set", "required_labels"}
 
 
 @pytest.mark.parametrize("name", ["alice", "carol", "dave"])

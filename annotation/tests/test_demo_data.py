@@ -20,16 +20,18 @@ from django.utils.timezone import now as real_now
 from PIL import Image
 
 from annotation import testing, workflow
-from annotation.demo import further, load
-from annotation.demo.answers import QUESTIONS
-from annotation.demo.record import AGENTS, DATA, ChromiumMissingError, find_chromium
-from annotation.demo.tasks import TASKS, TASKS_BY_NAME
+from annotation.completeness import Asked, missing
+from annotation.demo import DATA, further, load
 from annotation.formats.archive import open_package
-from annotation.formats.online_mind2web import read_trajectories
+from annotation.formats.packages import read_trajectories
 from annotation.formats.tasks import read_tasks
+from annotation.label_fields import LabelContent
 from annotation.models import Event, Label, Person, Submission
-from annotation.protocol import Asked, missing
-from annotation.records import Finding, FindingContent, LabelContent, TrajectoryRecord, Verdict
+from annotation.records import Finding, FindingContent, TrajectoryRecord, Verdict
+from tools.chromium import ChromiumMissingError, find_chromium
+from tools.demo.answers import QUESTIONS
+from tools.demo.record import AGENTS
+from tools.demo.tasks import TASKS, TASKS_BY_NAME
 
 ANNOTATORS = ("alice", "bob", "chen")
 V2_KEYS = {"schema_version", "task_id", "task", "reference_length", "agent_final_answer", "action_history"}
@@ -60,7 +62,7 @@ def content(written: dict[str, Any]) -> LabelContent:
     return LabelContent(**{**written, "verdict": Verdict(written["verdict"]), "findings": findings})
 
 
-def labels(agent: str) -> Iterator[tuple[str, str, LabelContent]]:
+def labels(agent: str) -> Iterator[tuple[str, str]]:
     """Task id, who, and the content of every label and adjudication of a submission."""
     for task_id, review in read_json(DATA / "reviews.json")[agent].items():
         for who, written in review["labels"].items():
@@ -319,7 +321,7 @@ def test_a_missing_chromium_is_refused_with_what_to_do(monkeypatch: pytest.Monke
 @pytest.mark.browser
 def test_recording_a_task_again_gives_the_committed_actions_and_addresses(tmp_path: Path) -> None:
     # A process of its own: Playwright refuses to run twice in one thread, and other browser tests hold it open.
-    command = [sys.executable, "-m", "annotation.demo.record", "--output", str(tmp_path), "--task", "cheapest"]
+    command = [sys.executable, "-m", "tools.demo.record", "--output", str(tmp_path), "--task", "cheapest"]
     subprocess.run(command, check=True, cwd=settings.BASE_DIR, timeout=120)
     task_id = TASKS_BY_NAME["cheapest"].task_id
     for kind, _ in AGENTS:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -12,10 +10,11 @@ from django.utils import timezone
 from annotation import quality, queue, testing
 from annotation.models import Assignment, Label, Person, Submission
 from annotation.tests.memory import LARGE, SMALL, bytes_for_each
+from annotation.tests.shared_rows import shared_rows
 
 
-@pytest.fixture
-def sizes(db: Any) -> list[Submission]:
+@shared_rows
+def sizes() -> list[Submission]:
     """Two submissions with disputed labels of three people, measured and hasty."""
     return [disputed(size) for size in (SMALL, LARGE)]
 

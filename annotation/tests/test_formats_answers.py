@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.formats import answer_text, cached_pages, foreign, pdf_text
+from annotation.formats import answer_text, cached_pages, pdf_text
 from annotation.formats.answer_text import normal, read_answer
+from annotation.formats.registry import open_packages
 from annotation.records import ImportReport
 from annotation.testing import pdf, write_answers, write_pages, write_submission
 from annotation.tests.formats_builders import link, read_all, write_zip
@@ -23,8 +24,8 @@ def nothing(done: int, total: int) -> None:
 def converted(path: Path, agent: str = "") -> tuple[list[list[str]], ImportReport]:
     """The task ids of each package, read back without a problem, and the report."""
     report = ImportReport()
-    with foreign.packages(path, report, nothing, agent) as packages:
-        readings = [read_all(package) for package in packages]
+    with open_packages(path, report, nothing, agent) as packages:
+        readings = [read_all(package.path) for package in packages]
     assert all(not problems for reading in readings for _, _, problems, _ in reading), readings
     return [[task_id for task_id, *_ in reading] for reading in readings], report
 
@@ -46,8 +47,8 @@ def test_every_answer_of_a_task_goes_into_a_package_of_its_own(tmp_path):
 
 def test_an_answer_keeps_its_text_and_its_pages(tmp_path):
     report = ImportReport()
-    with foreign.packages(write_answers(tmp_path, tasks=1, answers=2), report, nothing) as (_, second):
-        ((_, record, _, found),) = read_all(second)
+    with open_packages(write_answers(tmp_path, tasks=1, answers=2), report, nothing) as (_, second):
+        ((_, record, _, found),) = read_all(second.path)
     assert "This is answer 2." in (record.final_answer or "")
     assert (record.task_text, record.steps, found) == ("", (), [])
     assert len(record.attachments) == 4
@@ -55,10 +56,10 @@ def test_an_answer_keeps_its_text_and_its_pages(tmp_path):
 
 def test_an_ordinary_package_stays_as_it_is(tmp_path):
     package = write_submission(tmp_path, 1)
-    with foreign.packages(package, ImportReport(), nothing) as packages:
-        assert packages == [package]
-    with foreign.packages(tmp_path / "none.zip", ImportReport(), nothing) as packages:
-        assert packages == [tmp_path / "none.zip"]
+    with open_packages(package, ImportReport(), nothing) as packages:
+        assert [each.path for each in packages] == [package]
+    with open_packages(tmp_path / "none.zip", ImportReport(), nothing) as packages:
+        assert [each.path for each in packages] == [tmp_path / "none.zip"]
 
 
 def test_a_zip_with_a_folder_around_it_is_read_alike(tmp_path):
@@ -145,8 +146,8 @@ def test_a_page_whose_file_is_gone_is_left_out_as_if_it_was_not_kept(tmp_path):
     lost = cached_pages.files_of("https://shop0.example/laptops", "web")[1]
     (tmp_path / "cache" / "task_0000" / lost).unlink()
     report = ImportReport()
-    with foreign.packages(tmp_path, report, nothing) as (package,):
-        ((_, record, _, _),) = read_all(package)
+    with open_packages(tmp_path, report, nothing) as (package,):
+        ((_, record, _, _),) = read_all(package.path)
     assert warnings(report) == {("task_0000", "page_missing")}
     assert "https://shop0.example/laptops" in report.warnings[0][1].message
     assert len(record.attachments) == 2  # the index and the PDF
@@ -180,8 +181,8 @@ def test_files_that_nobody_reads_are_named(tmp_path):
 
 
 def test_pages_that_answers_share_take_their_room_once(tmp_path):
-    with foreign.packages(write_answers(tmp_path, 1, answers=3), ImportReport(), nothing) as packages:
-        files = [next(package.rglob("*.pdf")) for package in packages]
+    with open_packages(write_answers(tmp_path, 1, answers=3), ImportReport(), nothing) as packages:
+        files = [next(package.path.rglob("*.pdf")) for package in packages]
         assert len({file.stat().st_ino for file in files}) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from annotation.demo.load import DATA
+from annotation.demo import DATA
 from annotation.formats import har
 from annotation.formats.har.bodies import FILE_LEFT_OUT
 from annotation.formats.har.names import is_secret, is_secret_header

@@ -21,6 +21,9 @@ from annotation.formats.har.scrubbing import redact_url, scrub, scrub_html
 from annotation.formats.har.streaming import HarStream
 from annotation.tests.mutated_traces import TRACES
 from annotation.tests.traces import body, entry, form, gzipped, har_of, redacted, redacted_bytes, snapshots, zipped
+from conftest import examples
+
+pytestmark = pytest.mark.slow
 
 MIB = 2**20
 
@@ -58,9 +61,9 @@ def code(data: bytes) -> str:
     return refused(data).problems[0].code
 
 
-@settings(max_examples=10_000, deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10_000), deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck))
 @given(TRACES)
-def test_ten_thousand_tampered_traces_are_redacted_or_refused_and_nothing_else(data):
+def test_tampered_traces_are_redacted_or_refused_and_nothing_else(data):
     target = io.BytesIO()
     try:
         told = har.redact(io.BytesIO(data), "network.har", target)

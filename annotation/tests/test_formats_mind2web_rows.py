@@ -15,15 +15,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotation import catalogue, ingest
-from annotation.formats import mind2web_rows
 from annotation.formats.documents import FormatError
-from annotation.formats.mind2web_rows import converting, reading
-from annotation.formats.mind2web_rows.apart import ROOT
-from annotation.formats.mind2web_rows.rows import Row
+from annotation.formats.external import multimodal_mind2web
+from annotation.formats.external.multimodal_mind2web import converting, reading
+from annotation.formats.external.multimodal_mind2web.parquet_process import ROOT
+from annotation.formats.external.multimodal_mind2web.rows import Row
 from annotation.models import Attachment, Benchmark, Task, Trajectory
 from annotation.records import AttachmentKind, ImportReport, TaskRecord
 from annotation.tests.formats_builders import read_all
 from annotation.tests.mind2web_builders import ACTIONS, PAGE, jpeg, json_lines, parquet, row, rows
+
+pytestmark = pytest.mark.slow
 
 FORMS = {"parquet": (parquet, "r.parquet"), "lines": (json_lines, "r.jsonl"), "packed": (json_lines, "r.jsonl.gz")}
 
@@ -33,7 +35,7 @@ def converted(tmp_path, made, write=json_lines, name="rows.jsonl"):
     path = write(tmp_path / name, made)
     folder, report = tmp_path / "package", ImportReport()
     folder.mkdir()
-    mind2web_rows.convert(path, folder, report)
+    multimodal_mind2web.convert_rows(path, folder, report)
     return report, folder
 
 
@@ -42,7 +44,7 @@ def result(folder, task="task-1"):
 
 
 def reference(folder, step, task="task-1"):
-    return mind2web_rows.reference_of((folder / task / "reference" / f"{step}.json").read_bytes(), "step")
+    return multimodal_mind2web.reference_of((folder / task / "reference" / f"{step}.json").read_bytes(), "step")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -212,7 +214,7 @@ def test_a_file_that_cannot_be_read_to_its_end_gives_nothing(tmp_path, cut):
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:cut])
         folder, report = tmp_path / f"of-{name}", ImportReport()
         folder.mkdir()
-        mind2web_rows.convert(tmp_path / name, folder, report)
+        multimodal_mind2web.convert_rows(tmp_path / name, folder, report)
 
         assert {one.code for one in report.rejected[""]} <= {"parquet_damaged", "rows_damaged"}
         assert list(folder.iterdir()) == []
@@ -226,7 +228,7 @@ def test_a_damaged_text_of_a_parquet_file_is_a_broken_row(tmp_path):
     bad = pa.array([b"fine", b"\xff\xfe\xfd", b"fine"]).cast(pa.binary()).view(pa.string())
     pq.write_table(table.set_column(table.schema.get_field_index("cleaned_html"), "cleaned_html", bad), tmp_path / "r")
     report = ImportReport()
-    mind2web_rows.convert(tmp_path / "r", tmp_path / "package", report)
+    multimodal_mind2web.convert_rows(tmp_path / "r", tmp_path / "package", report)
 
     assert [(one.code, one.where) for one in report.rejected["task-1"]] == [("value_unreadable", "row 2")]
 
@@ -274,8 +276,8 @@ def test_the_report_of_many_broken_rows_stays_short(tmp_path, monkeypatch):
 def test_rows_are_told_by_their_content(tmp_path, content, is_one):
     (tmp_path / "package.zip").write_bytes(content)
 
-    assert mind2web_rows.is_rows(tmp_path / "package.zip") is is_one
-    assert not mind2web_rows.is_rows(tmp_path)
+    assert multimodal_mind2web.is_rows(tmp_path / "package.zip") is is_one
+    assert not multimodal_mind2web.is_rows(tmp_path)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -301,7 +303,7 @@ def test_tasks_are_each_there_once_with_the_number_of_their_actions(tmp_path):
     made = rows(2)
     path = parquet(tmp_path / "r.parquet", [made[3], made[0], made[1], made[4]])
 
-    assert list(mind2web_rows.read_tasks(path)) == [
+    assert list(multimodal_mind2web.read_tasks(path)) == [
         TaskRecord("task-2", made[3]["confirmed_task"], "shop", 3),
         TaskRecord("task-1", made[0]["confirmed_task"], "shop", 3),
     ]
@@ -311,14 +313,14 @@ def test_rows_that_tell_one_task_differently_are_refused(tmp_path):
     path = json_lines(tmp_path / "r.jsonl", [row(0), row(1) | {"confirmed_task": "Buy a chair"}])
 
     with pytest.raises(FormatError) as refused:
-        list(mind2web_rows.read_tasks(path))
+        list(multimodal_mind2web.read_tasks(path))
     assert [(one.code, one.where) for one in refused.value.problems] == [("task_text_differs", "row 2")]
 
 
 @pytest.mark.django_db
 def test_refused_task_rows_leave_nothing_behind(tmp_path):
     path = json_lines(tmp_path / "r.jsonl", [row(0), row(1) | {"confirmed_task": "Buy a chair"}])
-    report = catalogue.import_task_rows(path, benchmark_slug="rows")
+    report = catalogue.import_task_path(path, benchmark_slug="rows")
 
     assert (report.accepted, list(report.rejected)) == ([], [""])
     assert not Benchmark.objects.exists()
@@ -327,7 +329,7 @@ def test_refused_task_rows_leave_nothing_behind(tmp_path):
 @pytest.mark.django_db
 def test_a_row_that_tells_no_task_is_warned_of(tmp_path):
     path = json_lines(tmp_path / "r.jsonl", [row(0), row(1) | {"annotation_id": None}])
-    report = catalogue.import_task_rows(path, benchmark_slug="rows")
+    report = catalogue.import_task_path(path, benchmark_slug="rows")
 
     assert report.accepted == ["task-1"]
     assert [(task, one.where) for task, one in report.warnings] == [("", "row 2")]
@@ -338,7 +340,7 @@ def test_a_row_that_tells_no_task_is_warned_of(tmp_path):
 def test_rows_are_imported_as_tasks_and_then_as_a_submission_of_references(tmp_path, form):
     write, name = FORMS[form]
     path = write(tmp_path / name, rows(2))
-    catalogue.import_task_rows(path, benchmark_slug="rows")
+    catalogue.import_task_path(path, benchmark_slug="rows")
     report, made = ingest.import_all(
         path, benchmark=Benchmark.objects.get(slug="rows"), agent_name="Reference", keep_valid=False
     )
@@ -358,7 +360,7 @@ def test_rows_are_imported_as_tasks_and_then_as_a_submission_of_references(tmp_p
 @pytest.mark.django_db
 def test_with_a_broken_row_nothing_is_imported_but_by_wish_the_other_tasks(tmp_path):
     path = json_lines(tmp_path / "r.jsonl", [*rows(2), row(0, "task-3") | {"operation": "?"}])
-    catalogue.import_task_rows(path, benchmark_slug="rows")
+    catalogue.import_task_path(path, benchmark_slug="rows")
     benchmark = Benchmark.objects.get(slug="rows")
 
     report, made = ingest.import_all(path, benchmark=benchmark, agent_name="Reference", keep_valid=False)
@@ -377,7 +379,7 @@ def test_a_small_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path, col
     assert path.stat().st_size < 10_000
     report = ImportReport()
     (tmp_path / "out").mkdir()
-    converting.convert(path, tmp_path / "out", report)
+    converting.convert_rows(path, tmp_path / "out", report)
     assert [problem.code for problem in report.rejected[""]] == ["parquet_too_large"]
     if column == "action_reprs":
         with pytest.raises(FormatError, match="memory"):
@@ -394,7 +396,7 @@ def test_a_list_of_more_nulls_than_anybody_needs_is_a_broken_row(tmp_path, items
     texts = {name: pa.array(["a"]) for name in converting.REQUIRED}
     pq.write_table(pa.table(texts | {"neg_candidates": value}), path)
     assert path.stat().st_size < 10_000
-    rows = list(reading.rows_of(path, converting.COLUMNS, converting.REQUIRED))
+    rows = list(reading.read_rows(path, converting.COLUMNS, converting.REQUIRED))
     assert [(one.code, one.where) for one in rows[0].problems] == [("value_too_long", "row 1")]
     assert "neg_candidates" not in rows[0].values
 
@@ -405,7 +407,7 @@ def test_a_date_in_a_column_of_texts_is_a_broken_row(tmp_path):
     pq.write_table(pa.table(columns), path)
     report = ImportReport()
     (tmp_path / "out").mkdir()
-    converting.convert(path, tmp_path / "out", report)
+    converting.convert_rows(path, tmp_path / "out", report)
     assert "value_unreadable" in [problem.code for problem in report.rejected["a"]]
 
 
@@ -417,11 +419,11 @@ SHARE = 0.2  # of the bytes of more rows by which the peak may grow: it takes 0.
 CONVERT = """
 import resource, sys
 from pathlib import Path
-from annotation.formats import mind2web_rows
+from annotation.formats.external import multimodal_mind2web
 from annotation.records import ImportReport
 
 report = ImportReport()
-mind2web_rows.convert(Path(sys.argv[1]), Path(sys.argv[2]), report)
+multimodal_mind2web.convert_rows(Path(sys.argv[1]), Path(sys.argv[2]), report)
 assert not report.rejected, report.rejected
 status = Path("/proc/self/status").read_text(encoding="ascii")
 reader = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotation.formats.archive import PackageError, open_package
-from annotation.formats.online_mind2web import PACKAGE, read_trajectories
+from annotation.formats.packages import PACKAGE, read_trajectories
 from annotation.testing import result_v1, result_v2
 from annotation.tests.formats_builders import V2_IMAGES, codes, link, read_all, read_one, said, write_folder, write_zip
 
@@ -111,12 +111,13 @@ def test_one_task_id_in_two_folders_is_refused_in_both(tmp_path):
     readings = read_all(tmp_path)
 
     assert [(task_id, codes(problems)) for task_id, _, problems, _ in readings] == [
-        ("task_0001", {"duplicate_task_id"}),
-        ("task_0001", {"duplicate_task_id"}),
+        ("task_0001", set()),
+        ("task_0001", set()),
         ("task_0002", set()),
+        ("task_0001", {"duplicate_task_id"}),
     ]
-    assert "task_id" in said(readings[0][2])
-    assert "several folders hold the result of task task_0001: a, b." in said(readings[0][2])
+    assert [problem.where for problem in readings[3].problems] == ["a/result.json: task_id", "b/result.json: task_id"]
+    assert "several folders hold the result of task task_0001: a, b." in said(readings[3].problems)
 
 
 def test_a_problem_of_an_entry_comes_with_the_trajectory_it_lies_in(tmp_path):

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from annotation.formats.archive import PackageError, open_package
 from annotation.formats.labels_csv import read_labels
-from annotation.formats.online_mind2web import read_trajectories
+from annotation.formats.packages import read_trajectories
 from annotation.formats.tasks import read_tasks
 from annotation.tests.formats_builders import read_all, said
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.formats.printable import counted
-from annotation.records import ActionStatus, AttachmentKind, AttachmentRecord, Click, SourceFormat
+from annotation.records import ActionStatus, AttachmentKind, AttachmentRecord, Click
 from annotation.testing import result_v1
 from annotation.tests.formats_builders import codes, read_one, said, write_folder
 
@@ -38,7 +38,7 @@ def test_a_valid_trajectory_is_read_whole(home):
     record, problems, warnings = read(home, result_v1(1))
 
     assert (problems, warnings) == ([], [])
-    assert record.source_format is SourceFormat.ONLINE_MIND2WEB_V1
+    assert record.source_format == "online-mind2web-v1"
     assert (record.task_id, record.final_answer, record.reference_length) == ("task_0001", "Laptop added.", None)
     assert [step.action for step in record.steps] == ["Click at (100, 50)", "Click at (101, 51)"]
     assert [step.thought for step in record.steps] == ["I will do 0.", "I will do 1."]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.formats.trajectory_folder import Findings, TrajectoryFolder
-from annotation.records import ActionStatus, AttachmentKind, AttachmentRecord, Click, SourceFormat
+from annotation.records import ActionStatus, AttachmentKind, AttachmentRecord, Click
 from annotation.testing import result_v2
 from annotation.tests.formats_builders import V2_IMAGES, codes, read_one, said, write_folder
 
@@ -46,7 +46,7 @@ def test_a_valid_trajectory_is_read_whole(home):
     record = taken(home, result_v2(1))
 
     assert (record.folder, record.task_id, record.source_format) == (
-        "task_0001", "task_0001", SourceFormat.ONLINE_MIND2WEB_V2,
+        "task_0001", "task_0001", "online-mind2web-v2",
     )  # fmt: skip
     assert (record.final_answer, record.reference_length) == ("Laptop added.", 4)
     assert [step.index for step in record.steps] == [0, 1, 2]

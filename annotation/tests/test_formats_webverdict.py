@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from annotation.formats import cached_pages
-from annotation.records import AttachmentKind, SourceFormat, StepRecord
+from annotation.records import AttachmentKind, StepRecord
 from annotation.testing import jpeg, png, result_v2, write_pages
 from annotation.tests.formats_builders import codes, read_one, said
 
@@ -56,7 +56,7 @@ def test_steps_are_read_with_their_reference_steps(tmp_path):
     task_id, record, problems, warnings = read_one(write(tmp_path, result(), files))
 
     assert (task_id, problems, warnings) == ("task_0001", [], [])
-    assert record.source_format is SourceFormat.MULTIMODAL_MIND2WEB
+    assert record.source_format == "multimodal-mind2web"
     assert record.reference_length == 2
     assert record.steps == (
         StepRecord(0, "CLICK [button] Sort", None, "https://shop.example/", screenshot="0.png"),

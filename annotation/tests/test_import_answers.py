@@ -12,10 +12,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
-from annotation import ingest, jobs, testing, uploads
+from annotation import ingest, jobs, testing
 from annotation.formats import cached_pages
 from annotation.models import Attachment, Benchmark, Event, Screenshot, Submission, Trajectory
 from annotation.models.events import digest
+from annotation.tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -25,8 +26,8 @@ def images_in_a_folder_of_their_own(tmp_path: Path, settings: Any) -> None:
     settings.MEDIA_ROOT = tmp_path / "images"
 
 
-@pytest.fixture
-def shops(db: Any) -> Benchmark:
+@shared_rows
+def shops() -> Benchmark:
     return testing.benchmark(2)
 
 
@@ -170,7 +171,7 @@ def test_the_command_refuses_answers_of_several_agents_and_takes_the_one_that_is
 def test_an_upload_becomes_all_attempts_and_leads_to_the_first(shops, tmp_path):
     data = zipped(testing.write_answers(tmp_path / "answers", 2, answers=2))
     people = {"mira": testing.person("mira", is_staff=True)}
-    upload = uploads.receive(
+    upload = testing.receive_upload(
         people["mira"], benchmark=shops, agent="Agent", file=SimpleUploadedFile("answers.zip", data)
     )
     jobs.import_upload(str(upload.pk))

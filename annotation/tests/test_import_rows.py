@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation import jobs, screenshots, testing
-from annotation.formats import mind2web_rows
+from annotation.formats.external import multimodal_mind2web
 from annotation.models import Attachment, Benchmark, Person, Submission, Upload
 from annotation.tests.mind2web_builders import ACTIONS, json_lines, parquet, rows
 from annotation.tests.test_api_submissions import client, results
@@ -44,7 +44,7 @@ def sent(data: tuple[str, bytes]) -> SimpleUploadedFile:
 def operation_of(kept: Attachment) -> tuple[int, str]:
     """The place of a step among those of its task, and what is done there."""
     with screenshots.open_original(kept.sha256) as stream:
-        step = mind2web_rows.reference_of(stream.read(), kept.name)
+        step = multimodal_mind2web.reference_of(stream.read(), kept.name)
     return step.index, step.operation.op
 
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from annotation import catalogue, testing
 from annotation.models import Agent, Benchmark, ImportedLabel, Person, Submission
+from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import client as api
 from annotation.tests.test_api_submissions import problem
 
@@ -34,8 +35,8 @@ def by_api(person: Person, text: str | bytes, address: str = ADDRESS) -> Any:
     return api(person).post(address, {"file": csv(text)}, format="multipart")
 
 
-@pytest.fixture
-def mira(db: Any) -> Person:
+@shared_rows
+def mira() -> Person:
     testing.benchmark(2)
     return testing.person("mira", is_staff=True)
 
@@ -86,8 +87,7 @@ def test_a_file_that_is_no_label_file_is_refused(window: Client, mira: Person, t
 def test_a_file_that_is_too_large_is_refused_unread(
     window: Client, mira: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("annotation.forms", "annotation.api.catalogue"):
-        monkeypatch.setattr(f"{module}.LARGEST_LABEL_FILE", 10)
+    monkeypatch.setattr("annotation.forms.LARGEST_LABEL_FILE", 10)
     assert "at most 10 are accepted" in page_after(window, GOOD, 400)
     assert problem(by_api(mira, GOOD), 400)["errors"][0]["where"] == "file"
     assert not ImportedLabel.objects.exists()

@@ -16,6 +16,7 @@ from annotation import testing, workflow
 from annotation.models import Event, InformedRevision, Label, Person, Submission, Trajectory
 from annotation.models.states import final_verdict, with_state
 from annotation.records import Verdict
+from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.integrity import problems
 
@@ -26,7 +27,7 @@ SHOWN = [
 People = dict[str, Person]
 
 
-@pytest.fixture
+@shared_rows
 def trajectory(submission: Submission, people: People) -> Trajectory:
     """Labelled a success by alice, in a submission with a second stage."""
     workflow.configure(people["mira"], submission, second_stage=True)
@@ -45,7 +46,7 @@ def kinds(trajectory: Trajectory) -> list[str]:
 
 def test_looking_records_what_was_shown_and_when(trajectory: Trajectory, people: People) -> None:
     before = timezone.now()
-    seen = workflow.look(people["alice"], trajectory, SHOWN)
+    seen = workflow.show_judgments(people["alice"], trajectory, SHOWN)
     seen.refresh_from_db()
     assert (seen.judgments, seen.verdict, seen.decided_at) == (SHOWN, None, None)
     assert before <= seen.shown_at <= timezone.now()
@@ -55,8 +56,8 @@ def test_looking_records_what_was_shown_and_when(trajectory: Trajectory, people:
 
 
 def test_looking_twice_shows_what_was_shown_the_first_time(trajectory: Trajectory, people: People) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN[:1])
-    again = workflow.look(people["alice"], trajectory, SHOWN)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN[:1])
+    again = workflow.show_judgments(people["alice"], trajectory, SHOWN)
     assert again.judgments == SHOWN[:1]
     assert kinds(trajectory).count("judgments_shown") == 1
 
@@ -64,7 +65,7 @@ def test_looking_twice_shows_what_was_shown_the_first_time(trajectory: Trajector
 def test_the_blind_label_is_neither_revised_nor_undone_nor_flagged_after_the_look(
     trajectory: Trajectory, people: People
 ) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
     with pytest.raises(Conflict, match="your blind label stays as it is"):
         workflow.revise(people["alice"], trajectory, testing.content(trajectory, 0), "undone right after submitting")
     with pytest.raises(Conflict, match="not flagged any more"):
@@ -77,30 +78,30 @@ def test_before_the_look_the_label_is_revised_and_the_look_is_at_the_last_revisi
     trajectory: Trajectory, people: People
 ) -> None:
     workflow.revise(people["alice"], trajectory, testing.content(trajectory, 0), "I had read it wrong.")
-    seen = workflow.look(people["alice"], trajectory, SHOWN)
+    seen = workflow.show_judgments(people["alice"], trajectory, SHOWN)
     assert (seen.label.revision, seen.label.verdict) == (2, 0)
 
 
 def test_nobody_looks_before_their_own_label_is_in(trajectory: Trajectory, people: People) -> None:
     workflow.claim(people["bob"], trajectory.submission)
     with pytest.raises(Conflict, match="own label first"):
-        workflow.look(people["bob"], trajectory, SHOWN)
+        workflow.show_judgments(people["bob"], trajectory, SHOWN)
 
 
 @pytest.mark.parametrize("name", ["carol", "mira", "dave"])
 def test_nobody_but_annotators_look(trajectory: Trajectory, people: People, name: str) -> None:
     with pytest.raises(PermissionDenied):
-        workflow.look(people[name], trajectory, SHOWN)
+        workflow.show_judgments(people[name], trajectory, SHOWN)
 
 
 def test_there_is_nothing_to_look_at_without_a_judgment_or_without_the_stage(
     trajectory: Trajectory, people: People
 ) -> None:
     with pytest.raises(Conflict, match="There is no judgment to show you yet"):
-        workflow.look(people["alice"], trajectory, [])
+        workflow.show_judgments(people["alice"], trajectory, [])
     workflow.configure(people["mira"], trajectory.submission, second_stage=False)
     with pytest.raises(Conflict, match="no informed second stage"):
-        workflow.look(people["alice"], trajectory, SHOWN)
+        workflow.show_judgments(people["alice"], trajectory, SHOWN)
     assert not InformedRevision.objects.exists()
 
 
@@ -108,16 +109,18 @@ def test_there_is_nothing_to_look_at_without_a_judgment_or_without_the_stage(
 
 
 def test_keeping_needs_no_reason_and_changing_does(trajectory: Trajectory, people: People) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
     with pytest.raises(Incomplete, match="needs a reason"):
-        workflow.change(people["alice"], trajectory, Verdict.FAILURE, "  ")
-    kept = workflow.keep(people["alice"], trajectory)
+        workflow.change_verdict(people["alice"], trajectory, Verdict.FAILURE, "  ")
+    kept = workflow.keep_verdict(people["alice"], trajectory)
     assert (kept.verdict, kept.changed, kept.reason) == (1, False, "")
 
 
 def test_a_change_is_kept_beside_the_blind_label(trajectory: Trajectory, people: People) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
-    changed = workflow.change(people["alice"], trajectory, Verdict.FAILURE, "The judge saw the wrong size at step 1.")
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
+    changed = workflow.change_verdict(
+        people["alice"], trajectory, Verdict.FAILURE, "The judge saw the wrong size at step 1."
+    )
     assert (changed.verdict, changed.changed) == (0, True)
     assert Label.objects.get().verdict == 1
     payload = Event.objects.latest("sequence").payload
@@ -125,31 +128,31 @@ def test_a_change_is_kept_beside_the_blind_label(trajectory: Trajectory, people:
 
 
 def test_a_change_to_the_own_verdict_is_no_change(trajectory: Trajectory, people: People) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
     with pytest.raises(Incomplete, match="keep it"):
-        workflow.change(people["alice"], trajectory, Verdict.SUCCESS, "As before.")
+        workflow.change_verdict(people["alice"], trajectory, Verdict.SUCCESS, "As before.")
 
 
 def test_one_decides_once_and_only_after_the_look(trajectory: Trajectory, people: People) -> None:
     with pytest.raises(Conflict, match="Look at what the judges say first"):
-        workflow.keep(people["alice"], trajectory)
-    workflow.look(people["alice"], trajectory, SHOWN)
-    workflow.keep(people["alice"], trajectory)
+        workflow.keep_verdict(people["alice"], trajectory)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
+    workflow.keep_verdict(people["alice"], trajectory)
     with pytest.raises(Conflict, match="decided already"):
-        workflow.change(people["alice"], trajectory, Verdict.FAILURE, "On second thoughts.")
+        workflow.change_verdict(people["alice"], trajectory, Verdict.FAILURE, "On second thoughts.")
 
 
 def test_nothing_is_decided_once_the_stage_is_switched_off_or_the_submission_frozen(
     trajectory: Trajectory, people: People
 ) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
     workflow.configure(people["mira"], trajectory.submission, second_stage=False)
     with pytest.raises(Conflict, match="no informed second stage"):
-        workflow.keep(people["alice"], trajectory)
+        workflow.keep_verdict(people["alice"], trajectory)
     workflow.configure(people["mira"], trajectory.submission, second_stage=True)
     Submission.objects.filter(pk=trajectory.submission_id).update(frozen_at=timezone.now())
     with pytest.raises(Conflict, match="frozen"):
-        workflow.keep(people["alice"], trajectory)
+        workflow.keep_verdict(people["alice"], trajectory)
     with pytest.raises(Conflict, match="frozen"):
         workflow.configure(people["mira"], trajectory.submission, second_stage=False)
 
@@ -158,8 +161,8 @@ def test_nothing_is_decided_once_the_stage_is_switched_off_or_the_submission_fro
 
 
 def test_what_was_decided_never_changes(trajectory: Trajectory, people: People) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
-    row = InformedRevision.objects.filter(pk=workflow.keep(people["alice"], trajectory).pk)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
+    row = InformedRevision.objects.filter(pk=workflow.keep_verdict(people["alice"], trajectory).pk)
     for write in (lambda: row.update(verdict=0, reason="x"), row.delete):
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
             write()
@@ -176,7 +179,7 @@ def test_the_database_refuses_half_a_decision(trajectory: Trajectory, fields: di
 
 
 def test_a_label_has_one_informed_revision(trajectory: Trajectory, people: People) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
     with pytest.raises(IntegrityError), transaction.atomic():
         InformedRevision.objects.create(label=Label.objects.get(), judgments=SHOWN, shown_at=timezone.now())
 
@@ -188,8 +191,8 @@ def test_a_label_has_one_informed_revision(trajectory: Trajectory, people: Peopl
 def test_the_chain_notices_what_was_changed_or_deleted(
     trajectory: Trajectory, people: People, without_triggers: Any, tamper: dict[str, Any] | None
 ) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
-    workflow.change(people["alice"], trajectory, Verdict.FAILURE, "The judge is right.")
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
+    workflow.change_verdict(people["alice"], trajectory, Verdict.FAILURE, "The judge is right.")
     assert problems(trajectory.submission) == []
     rows = InformedRevision.objects.all()
     with without_triggers():
@@ -222,8 +225,8 @@ def test_states_and_final_verdicts_are_those_of_the_blind_labels(people: People,
     before = standing()
     for row in submission.trajectories.all():
         for name in ("alice", "bob", "chen"):
-            workflow.look(people[name], row, SHOWN)
-            workflow.change(people[name], row, Verdict.NOT_EXECUTABLE, "The judge says so.")
+            workflow.show_judgments(people[name], row, SHOWN)
+            workflow.change_verdict(people[name], row, Verdict.NOT_EXECUTABLE, "The judge says so.")
     assert standing() == before
     workflow.draw_spot_checks(people["mira"], submission)
     testing.adjudicate_all(people["carol"], submission)
@@ -275,7 +278,7 @@ def test_the_desk_leads_to_the_stage_after_the_own_label(
 def test_the_desk_offers_no_revision_and_no_undo_after_the_look(
     trajectory: Trajectory, people: People, client: Client
 ) -> None:
-    workflow.look(people["alice"], trajectory, SHOWN)
+    workflow.show_judgments(people["alice"], trajectory, SHOWN)
     for query in ("", "?revise", "?revise=undo"):
         shown = desk(client, people, trajectory, query)
         assert "Revise it" not in shown

@@ -3,6 +3,7 @@
 import errno
 import io
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from django.core.management import CommandError, call_command
 from PIL import Image
 
 from annotation import ingest, screenshots, testing
+from annotation.formats import archive, packages
+from annotation.formats.archive import ZipPackage
+from annotation.formats.documents import parse_json
 from annotation.models import Attachment, Benchmark, Event, Screenshot, Step, Submission, Task, Trajectory
 
 pytestmark = pytest.mark.django_db
@@ -221,7 +225,7 @@ def test_a_full_disk_stops_the_import_with_one_line_and_keeps_no_row(shops, tmp_
         return name
 
     monkeypatch.setattr(default_storage, "save", fail_on_the_third)
-    with pytest.raises(ingest.ImportStopped, match="kept nothing: No space left"):
+    with pytest.raises(ingest.ImportStopped, match=r"The import stopped: No space left.* Nothing was saved"):
         read(testing.write_submission(tmp_path / "package", 2), shops)
     assert Submission.objects.count() == 0
     monkeypatch.undo()
@@ -324,3 +328,24 @@ def test_real_trajectories_import_whole_and_show_their_screenshots(tmp_path):
     assert Image.open(io.BytesIO(data)).width == 1280
     call_command("import_labels", str(REAL / "human_labels.csv"), benchmark="real", verbosity=0)
     assert shops.imported_labels.count() == 31
+
+
+def test_none_of_two_results_of_a_task_is_imported_even_if_valid_ones_are_kept(shops, tmp_path):
+    folder = testing.write_submission(tmp_path / "package", 2)
+    shutil.copytree(folder / "task_0000", folder / "zweiter")
+    report, submission = read(folder, shops, keep_valid=True)
+    assert codes(report) == {"task_0000": ["duplicate_task_id", "duplicate_task_id"]}
+    assert report.accepted == ["task_0001"]
+    assert [row.task.external_id for row in submission.trajectories.all()] == ["task_0001"]
+
+
+@pytest.mark.parametrize("write", [testing.write_submission, testing.write_answers])
+def test_an_import_opens_a_zip_once_and_parses_every_result_once(shops, tmp_path, monkeypatch, write):
+    package = zipped(write(tmp_path / "package", 2))
+    opened, parsed = [], []
+    monkeypatch.setattr(archive, "ZipPackage", lambda *given: opened.append(given) or ZipPackage(*given))
+    monkeypatch.setattr(packages, "parse_json", lambda data, name: parsed.append(name) or parse_json(data, name))
+    _, (submission, *_) = ingest.import_all(package, benchmark=shops, agent_name="Agent")
+    assert submission.trajectories.count() == 2
+    assert len(opened) == 1
+    assert len(parsed) == Trajectory.objects.count()

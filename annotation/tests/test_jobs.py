@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from annotation import arrivals, ingest, jobs, screenshots, testing, uploads, workflow
+from annotation import arrivals, ingest, jobs, screenshots, testing, workflow
 from annotation.models import Assignment, Benchmark, Screenshot, Submission, Upload
 from annotation.records import ImportReport
 from config.celery import app
@@ -69,7 +69,7 @@ def test_an_upload_that_another_worker_is_reading_is_left_alone(upload):
 
 
 def test_an_upload_whose_worker_was_killed_is_taken_up_again(upload):
-    silent = timezone.now() - arrivals.SILENT - timedelta(seconds=1)
+    silent = timezone.now() - arrivals.HEARTBEAT_TIMEOUT - timedelta(seconds=1)
     Upload.objects.filter(pk=upload.pk).update(started_at=silent, heartbeat_at=silent, done=1, total=2)
     jobs.resume_uploads()
     upload.refresh_from_db()
@@ -137,7 +137,7 @@ def test_an_import_during_which_the_database_was_away_is_finished_by_the_next_ru
     assert (upload.finished_at, upload.report, upload.submission) == (None, None, None)
     assert default_storage.exists(upload.stored_as)
     assert Submission.objects.count() == 0
-    Upload.objects.update(heartbeat_at=timezone.now() - arrivals.SILENT - timedelta(seconds=1))
+    Upload.objects.update(heartbeat_at=timezone.now() - arrivals.HEARTBEAT_TIMEOUT - timedelta(seconds=1))
     jobs.resume_uploads()
     upload.refresh_from_db()
     assert upload.report["accepted"] == ["task_0000", "task_0001"]
@@ -150,7 +150,7 @@ def test_a_package_whose_row_the_database_refuses_is_not_kept():
     gone = Benchmark(pk=999_999, slug="gone", name="Deleted meanwhile")
     file = SimpleUploadedFile("package.zip", b"PK")
     with pytest.raises(IntegrityError):
-        uploads.receive(testing.person("mira", is_staff=True), benchmark=gone, agent="Agent", file=file)
+        testing.receive_upload(testing.person("mira", is_staff=True), benchmark=gone, agent="Agent", file=file)
     assert not Upload.objects.exists()
     assert not default_storage.exists("uploads") or default_storage.listdir("uploads")[1] == []
 
@@ -166,7 +166,7 @@ def test_package_is_removed_when_the_connection_is_lost_before_its_row_is_saved(
     mira, file = testing.person("mira", is_staff=True), SimpleUploadedFile("package.zip", b"PK")
     shops = testing.benchmark(1)
     with connection.execute_wrapper(refuse_inserts), pytest.raises(lost):
-        uploads.receive(mira, benchmark=shops, agent="Agent", file=file)
+        testing.receive_upload(mira, benchmark=shops, agent="Agent", file=file)
     assert not default_storage.exists("uploads") or default_storage.listdir("uploads")[1] == []
 
 
@@ -186,23 +186,23 @@ def test_a_worker_that_wakes_up_late_imports_nothing(upload, monkeypatch):
 
 
 def test_the_first_outcome_of_an_upload_stays(upload):
-    late = arrivals.take(Upload, str(upload.pk))
+    late = arrivals.claim(Upload, str(upload.pk))
     Upload.objects.update(started_at=None)
     jobs.import_upload(str(upload.pk))
-    with pytest.raises(arrivals.Lost):
+    with pytest.raises(arrivals.ArrivalLost):
         arrivals.finish(late, report=ImportReport().as_json(), submission=None)
     upload.refresh_from_db()
     assert upload.submission is not None
 
 
 def test_a_package_that_ends_every_worker_is_given_up(upload):
-    silent = timezone.now() - arrivals.SILENT - timedelta(seconds=1)
+    silent = timezone.now() - arrivals.HEARTBEAT_TIMEOUT - timedelta(seconds=1)
     Upload.objects.update(tries=arrivals.MOST_TRIES, started_at=silent, heartbeat_at=silent)
     jobs.resume_uploads()
     upload.refresh_from_db()
     (refusal,) = upload.report["rejected"]
     assert refusal["problems"][0]["code"] == "import_given_up"
-    assert "begun 5 times" in refusal["problems"][0]["message"]
+    assert "5 workers started to read it" in refusal["problems"][0]["message"]
     assert "import_submission" in refusal["problems"][0]["message"]
     assert Submission.objects.count() == 0
     assert not default_storage.exists(upload.stored_as)

@@ -10,9 +10,11 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation import workflow
+from annotation.completeness import Asked
 from annotation.forms import LabelForm
 from annotation.models import Event, Label, Person, Phrase, Report, Submission, Trajectory
-from annotation.protocol import FAILURE_TYPES, PATHS, Asked
+from annotation.protocol import FAILURE_TYPES, PATHS
+from annotation.tests.shared_rows import shared_rows
 from annotation.views.account import MOST_PHRASES
 
 JSON = {"HTTP_ACCEPT": "application/json"}
@@ -25,13 +27,13 @@ def alice(client: Client, people: dict[str, Person]) -> Client:
     return client
 
 
-@pytest.fixture
+@shared_rows
 def held(people: dict[str, Person], submission: Submission) -> Trajectory:
     """What alice is working on."""
     return workflow.claim(people["alice"], submission).trajectory
 
 
-@pytest.fixture
+@shared_rows
 def second_version(submission: Submission) -> Submission:
     submission.protocol_version = 2
     submission.save(update_fields=["protocol_version"])

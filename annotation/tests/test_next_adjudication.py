@@ -11,12 +11,13 @@ from django.utils import timezone
 
 from annotation import queue, testing, workflow
 from annotation.models import Adjudication, Person, Submission, Trajectory
+from annotation.tests.shared_rows import shared_rows
 
 VERDICTS = [(1, 1, 1), (1, 2, 1), (0, 1, 1), (0, 1, 2), (0, 1, 0), (0, 2, 1)]
 
 
-@pytest.fixture
-def waiting(db: Any) -> tuple[Submission, dict[str, Person]]:
+@shared_rows
+def waiting() -> tuple[Submission, dict[str, Person]]:
     """Six that wait: a flagged one, and disputes of each kind."""
     submission = testing.bare_submission(6, agent="Hard Agent")
     people = testing.cast(submission)
@@ -37,7 +38,7 @@ def places(rows: list[Any]) -> list[int]:
 def test_next_has_the_order_of_the_queue(waiting: Any) -> None:
     submission, people = waiting
     assert places(queue.next_to_adjudicate(people["carol"], submission)) == [3, 5, 2, 4, 1, 0]
-    assert places(queue.to_adjudicate(submission)) == [3, 5, 2, 4, 1, 0]
+    assert places(queue.load_queue(submission)) == [3, 5, 2, 4, 1, 0]
 
 
 def test_next_is_of_the_kind_that_was_asked_for(waiting: Any) -> None:

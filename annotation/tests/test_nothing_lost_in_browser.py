@@ -94,22 +94,23 @@ def test_a_copy_that_the_server_has_overtaken_is_shown_beside_it(
     desk.context.set_offline(True)
     reasoning(desk).fill(TEXT)
     expect(desk.locator("#saved")).to_have_text("not saved: offline")
-    desk.goto("about:blank")
+    # A page that is left lives on for a moment: back online, it would save its text and forget the copy.
+    desk.close()
     desk.context.set_offline(False)
-    # By hand, and far ahead: what the page sent as it was left may arrive at any moment.
     elsewhere = {"content": {"reasoning": "from elsewhere", "verdict": "1"}, "version": 9, "saved_at": timezone.now()}
-    Draft.objects.update_or_create(trajectory=held, author=alice(), defaults=elsewhere)
-    open_desk(desk, live_server.url, held)
+    Draft.objects.create(trajectory=held, author=alice(), **elsewhere)
+    again = desk.context.new_page()
+    open_desk(again, live_server.url, held)
 
-    dialog = desk.locator("#conflict")
+    dialog = again.locator("#conflict")
     expect(dialog).to_contain_text(TEXT)
     expect(dialog).to_contain_text("from elsewhere")
     expect(dialog.get_by_role("row", name="Verdict")).to_contain_text("Success")
-    desk.keyboard.press("Escape")
+    again.keyboard.press("Escape")
     expect(dialog).to_be_visible()
-    with desk.expect_response(re.compile("/draft$")):
+    with again.expect_response(re.compile("/draft$")):
         dialog.get_by_role("button", name="Keep what is here").click()
-    expect(reasoning(desk)).to_have_value(TEXT)
+    expect(reasoning(again)).to_have_value(TEXT)
     assert Draft.objects.get().content == {"reasoning": TEXT}
 
 
@@ -182,10 +183,10 @@ def test_a_hold_that_ran_out_keeps_the_text_and_can_be_renewed(desk: Page, held:
     Assignment.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
     workflow.return_expired_leases(held.submission)
     desk.reload()
-    expect(desk.locator("#lease")).to_have_text("hold has run out")
-    expect(desk.locator("#run-out")).to_contain_text("what you typed is kept")
+    expect(desk.locator("#lease")).to_have_text("reservation has expired")
+    expect(desk.locator("#run-out")).to_contain_text("what you typed is saved")
     expect(reasoning(desk)).to_have_value(TEXT)
-    desk.get_by_role("button", name="Hold it again").click()
+    desk.get_by_role("button", name="Reserve it again").click()
 
     expect(desk.locator("#run-out")).to_be_hidden()
     expect(desk.locator("#lease")).to_be_hidden()
@@ -202,9 +203,9 @@ def test_no_free_slot_is_said_and_the_text_stays(desk: Page, held: Trajectory) -
         workflow.add_member(Person.objects.get(username="mira"), held.submission, person, "annotator")
         workflow.claim_this(person, held)
     desk.reload()
-    desk.get_by_role("button", name="Hold it again").click()
+    desk.get_by_role("button", name="Reserve it again").click()
 
-    expect(desk.locator("#run-out")).to_contain_text("You no longer hold this trajectory; your draft is kept.")
+    expect(desk.locator("#run-out")).to_contain_text("Your reservation has ended. Your draft is saved.")
     expect(reasoning(desk)).to_have_value(TEXT)
 
 
@@ -213,7 +214,7 @@ def test_the_end_of_a_hold_is_shown_when_it_is_near_and_moves_with_work(desk: Pa
     Assignment.objects.update(lease_expires_at=timezone.now() + timedelta(minutes=5))
     desk.clock.install()
     desk.reload()
-    expect(desk.locator("#lease")).to_have_text(re.compile(r"held until \d\d:\d\d"))
+    expect(desk.locator("#lease")).to_have_text(re.compile(r"reserved until \d\d:\d\d"))
     desk.keyboard.press("j")
     desk.clock.run_for(21_000)
 

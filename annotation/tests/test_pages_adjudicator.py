@@ -24,6 +24,7 @@ from annotation.models import (
     Submission,
     Trajectory,
 )
+from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_pages_annotator import filled
 from annotation.views.adjudicator import age
 
@@ -36,7 +37,7 @@ def carol(client: Client, people: dict[str, Person]) -> Client:
     return client
 
 
-@pytest.fixture
+@shared_rows
 def labelled(people: dict[str, Person], submission: Submission) -> list[Trajectory]:
     """A dispute (alice: failure at step 1) and a unanimous trajectory that alice has flagged, with her words."""
     trajectories = list(submission.trajectories.all())
@@ -148,8 +149,8 @@ def test_only_adjudicators_see_the_queue_and_the_desk(
 # --- the queue -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def hard(db: Any) -> tuple[Submission, dict[str, Person]]:
+@shared_rows
+def hard() -> tuple[Submission, dict[str, Person]]:
     """Of every kind one that waits, easiest first: spot check, flagged, 1 against 2, 0 against 1, three-way."""
     submission = testing.bare_submission(5, agent="Hard Agent")
     submission.spot_check_rate = 1
@@ -171,23 +172,23 @@ KINDS = ["three-way", "opposed", "not-executable", "flagged", "spot-check"]
 
 
 def test_the_queue_goes_from_three_way_splits_to_spot_checks(hard: Any) -> None:
-    assert [row.kind for row in queue.to_adjudicate(hard[0])] == KINDS
+    assert [row.kind for row in queue.load_queue(hard[0])] == KINDS
 
 
 def test_a_reopened_one_comes_first_and_waits_from_the_reopening(hard: Any) -> None:
     submission, people = hard
-    last = queue.to_adjudicate(submission)[-1]
+    last = queue.load_queue(submission)[-1]
     workflow.open_adjudication(people["carol"], last)
     workflow.decide(people["carol"], last, testing.content(last))
     reopened = workflow.reopen(people["mira"], last, "look again")
 
-    first = queue.to_adjudicate(submission)[0]
+    first = queue.load_queue(submission)[0]
     assert (first.pk, first.kind, first.since) == (last.pk, "reopened", reopened.reopened_at)
 
 
 def test_within_a_kind_the_oldest_comes_first(hard: Any, without_triggers: Any) -> None:
     submission, _ = hard
-    rows = {row.kind: row for row in queue.to_adjudicate(submission)}
+    rows = {row.kind: row for row in queue.load_queue(submission)}
     with without_triggers():  # what was 0 against 1 becomes a split too, whose last label is a day older
         other = rows["opposed"]
         Label.objects.filter(assignment__trajectory=other, assignment__annotator__username="chen").update(
@@ -195,11 +196,11 @@ def test_within_a_kind_the_oldest_comes_first(hard: Any, without_triggers: Any) 
         )
         Label.objects.filter(assignment__trajectory=other).update(created_at=timezone.now() - timedelta(days=1))
 
-    assert [row.pk for row in queue.to_adjudicate(submission)][:2] == [other.pk, rows["three-way"].pk]
+    assert [row.pk for row in queue.load_queue(submission)][:2] == [other.pk, rows["three-way"].pk]
 
 
 def test_a_flagged_one_waits_from_its_flag_and_a_spot_check_from_its_draw(hard: Any) -> None:
-    rows = {row.kind: row for row in queue.to_adjudicate(hard[0])}
+    rows = {row.kind: row for row in queue.load_queue(hard[0])}
 
     assert rows["flagged"].since == Flag.objects.get().flagged_at
     assert rows["spot-check"].since == hard[0].spot_check_draws.get().drawn_at
@@ -237,7 +238,7 @@ def test_the_queue_is_narrowed_by_the_address(client: Client, hard: Any) -> None
 def test_what_the_adjudicator_has_opened_is_listed_once(client: Client, hard: Any) -> None:
     submission, people = hard
     client.force_login(people["carol"])
-    opened = queue.to_adjudicate(submission)[0]
+    opened = queue.load_queue(submission)[0]
     workflow.open_adjudication(people["carol"], opened)
 
     response = client.get(reverse("adjudicate", args=[submission.pk]))
@@ -250,7 +251,7 @@ def test_what_another_adjudicator_has_opened_is_said_and_not_given(client: Clien
     submission, people = hard
     erin = testing.person("erin")
     workflow.add_member(people["mira"], submission, erin, Membership.Role.ADJUDICATOR)
-    first, second = queue.to_adjudicate(submission)[:2]
+    first, second = queue.load_queue(submission)[:2]
     workflow.open_adjudication(erin, first)
     client.force_login(people["carol"])
 
@@ -261,7 +262,7 @@ def test_what_another_adjudicator_has_opened_is_said_and_not_given(client: Clien
 def test_next_opens_the_hardest_once_even_when_pressed_twice(client: Client, hard: Any) -> None:
     submission, people = hard
     client.force_login(people["carol"])
-    hardest = queue.to_adjudicate(submission)[0]
+    hardest = queue.load_queue(submission)[0]
 
     answers = [client.post(reverse("open-next", args=[submission.pk])) for _ in range(2)]
     assert {answer.url for answer in answers} == {reverse("adjudication", args=[hardest.pk])}
@@ -273,7 +274,7 @@ def test_next_goes_on_past_what_was_opened_before_and_comes_back_to_it(
 ) -> None:
     submission, people = hard
     client.force_login(people["carol"])
-    order = [row.pk for row in queue.to_adjudicate(submission)]
+    order = [row.pk for row in queue.load_queue(submission)]
     client.post(reverse("open-next", args=[submission.pk]))
     with without_triggers():
         Adjudication.objects.update(opened_at=timezone.now() - timedelta(minutes=1))
@@ -286,7 +287,7 @@ def test_next_goes_on_past_what_was_opened_before_and_comes_back_to_it(
 def test_next_keeps_to_the_kind_that_is_asked_for(client: Client, hard: Any) -> None:
     submission, people = hard
     client.force_login(people["carol"])
-    flagged = next(row for row in queue.to_adjudicate(submission) if row.kind == "flagged")
+    flagged = next(row for row in queue.load_queue(submission) if row.kind == "flagged")
 
     answer = client.post(reverse("open-next", args=[submission.pk]), {"kind": "flagged"})
     assert answer.url == reverse("adjudication", args=[flagged.pk])
@@ -295,14 +296,14 @@ def test_next_keeps_to_the_kind_that_is_asked_for(client: Client, hard: Any) -> 
 def test_decide_and_next_goes_down_the_queue_and_ends_at_it(client: Client, hard: Any) -> None:
     submission, people = hard
     client.force_login(people["carol"])
-    order = queue.to_adjudicate(submission)
+    order = queue.load_queue(submission)
     client.post(reverse("open-next", args=[submission.pk]))
     for row, following in zip(order, [*order[1:], None], strict=True):
         answer = client.post(reverse("decide", args=[row.pk]), filled(row) | {"then": "next"})
         there = reverse("adjudication", args=[following.pk]) if following else None
         assert answer.url == (there or reverse("adjudicate", args=[submission.pk]))
 
-    assert "Nothing waits for you" in client.get(answer.url).content.decode()
+    assert "Your queue is empty" in client.get(answer.url).content.decode()
 
 
 def test_the_queue_costs_the_same_however_long_it_is(

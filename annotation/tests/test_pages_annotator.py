@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from annotation import testing, workflow
 from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Person, Release, Step, Submission, Trajectory
+from annotation.tests.shared_rows import shared_rows
 from annotation.views.viewer import AROUND
 
 JSON = {"HTTP_ACCEPT": "application/json"}
@@ -22,7 +23,7 @@ def alice(client: Client, people: dict[str, Person]) -> Client:
     return client
 
 
-@pytest.fixture
+@shared_rows
 def held(people: dict[str, Person], submission: Submission) -> Trajectory:
     """What alice is working on."""
     return workflow.claim(people["alice"], submission).trajectory
@@ -233,7 +234,7 @@ def test_an_expired_hold_is_said_and_the_draft_is_kept(
     workflow.return_expired_leases(submission)
 
     page = alice.get(reverse("trajectory", args=[held.pk])).content.decode()
-    assert "has run out" in page
+    assert "reservation has expired" in page
     assert "so far" in page
     assert alice.post(reverse("submit", args=[held.pk]), filled(held)).status_code == 302
 

@@ -13,9 +13,10 @@ from PIL import Image
 
 from annotation import screenshots, workflow
 from annotation.models import Attachment, Person, Submission, Trajectory
+from annotation.tests.shared_rows import shared_rows
 
 
-@pytest.fixture
+@shared_rows
 def held(people: dict[str, Person], submission: Submission) -> Trajectory:
     return workflow.claim(people["alice"], submission).trajectory
 

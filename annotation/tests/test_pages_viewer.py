@@ -11,13 +11,14 @@ from django.utils import timezone
 
 from annotation import workflow
 from annotation.models import Activity, Person, Screenshot, Step, Submission, Trajectory
+from annotation.tests.shared_rows import shared_rows
 from annotation.views.viewer import CLICKING
 
 HTMX = {"HTTP_HX_REQUEST": "true"}
 ROLES = [("alice", 200), ("bob", 404), ("carol", 200), ("mira", 200), ("dave", 404)]
 
 
-@pytest.fixture
+@shared_rows
 def held(people: dict[str, Person], submission: Submission) -> Trajectory:
     return workflow.claim(people["alice"], submission).trajectory
 

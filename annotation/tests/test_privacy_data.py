@@ -76,7 +76,7 @@ def used(people, submission, rows, tmp_path):
 def _newcomers(people, tmp_path):
     """A second submission, which has a practice set."""
     other = testing.bare_submission(1)
-    workflow.found(other, people["mira"])
+    workflow.join_as_maintainer(other, people["mira"])
     workflow.add_member(people["mira"], other, people["dave"], "annotator")
     return other, tmp_path / "practice"
 

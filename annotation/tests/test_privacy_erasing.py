@@ -17,13 +17,13 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import sign_ins, testing, uploads, workflow
+from annotation import sign_ins, testing, workflow
 from annotation.models import ApiToken, Draft, Event, Membership, Person, Phrase, Upload
 from annotation.models.events import first_broken
 from annotation.records import Problem
 from annotation.tests import planted
 from annotation.workflow import Conflict, Incomplete, integrity
-from annotation.workflow.ground import Role
+from annotation.workflow.guards import Role
 
 # Where names, addresses or user agents are before anybody is erased: docs/privacy.md says the same.
 KNOWN = {
@@ -87,7 +87,7 @@ def lived(transactional_db: Any, tmp_path: Path, settings: Any) -> dict[str, Any
     client.post(reverse("add-phrase"), {"text": f"As {identity['first_name']}"})
     ApiToken.issue(people["alice"], f"laptop of {identity['first_name']}", "admin")
     package = SimpleUploadedFile(f"{identity['last_name']}.zip", b"no zip")
-    upload = uploads.receive(people["alice"], benchmark=submission.benchmark, agent="X", file=package)
+    upload = testing.receive_upload(people["alice"], benchmark=submission.benchmark, agent="X", file=package)
     Upload.objects.filter(pk=upload.pk).update(finished_at=timezone.now())
     changed_in_the_administration(people["alice"], identity)
     words = [*identity.values(), planted.ADDRESS, planted.BROWSER]
@@ -338,7 +338,7 @@ def test_records_of_sign_ins_are_forgotten_after_a_day(cast):
     assert sign_ins.attempts_of(cast[1]["bob"]).count() == 1
     assert sign_ins.forget_sign_ins() == 0
     sign_ins.attempts_of(cast[1]["bob"]).update(attempt_time=timezone.now() - 2 * sign_ins.KEPT)
-    [session] = sign_ins.sessions_of(cast[1]["alice"])
+    [session] = sign_ins.sessions_of(cast[1]["alice"].pk)
     type(session).objects.update(expire_date=timezone.now())
     assert sign_ins.forget_sign_ins() == 2
     assert tables_with([planted.ADDRESS]) == {}

@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotation import catalogue, testing, workflow
 from annotation.models import Draft, Event, Person
 from annotation.models.events import first_broken
-from annotation.workflow.named import MOST_PLACES, Naming, searched
+from annotation.workflow.name_search import MOST_PLACES, NamedPlaces, search_names
 
 pytestmark = pytest.mark.django_db
 NAME = "Zwetkowa"
@@ -59,7 +59,9 @@ def test_texts_that_name_the_person_are_told_with_number_and_places_and_stop_the
     bob.refresh_from_db()
     assert (bob.last_name, bob.erased_at) == (NAME, None)
     assert not Event.objects.filter(kind="person_erased").exists()
-    assert workflow.naming(bob) == [Naming(texts.pk, ("label of A2 on task_0000",), ("label of A1 on task_0000",))]
+    assert workflow.find_named_places(bob) == [
+        NamedPlaces(texts.pk, ("label of A2 on task_0000",), ("label of A1 on task_0000",))
+    ]
 
 
 def test_with_a_yes_the_person_is_erased_and_the_texts_stay(texts, people, bob):
@@ -72,7 +74,7 @@ def test_with_a_yes_the_person_is_erased_and_the_texts_stay(texts, people, bob):
 
 def test_a_name_of_somebody_else_and_an_address_of_anybody_stop_nothing(texts, people, bob):
     testing.label(people["chen"], texts.trajectories.get(position=0), reasoning="203.0.113.7, ask x@shop.example")
-    assert workflow.naming(people["chen"]) == []
+    assert workflow.find_named_places(people["chen"]) == []
     assert workflow.erase(None, people["chen"], "They left.").erased_at is not None
 
 
@@ -86,9 +88,9 @@ def test_a_draft_stops_nothing_since_it_goes(submission, people, bob):
 
 def test_a_former_member_is_looked_for_too_and_a_bundle_of_others_is_not(texts, people, bob):
     workflow.deactivate_member(people["mira"], texts, bob)
-    assert len(workflow.naming(bob)) == 1
+    assert len(workflow.find_named_places(bob)) == 1
     type(texts).objects.filter(pk=texts.pk).update(audited=True)
-    assert workflow.naming(bob) == []
+    assert workflow.find_named_places(bob) == []
 
 
 def reading_texts(queries):
@@ -105,28 +107,30 @@ def test_texts_are_read_before_anything_is_locked(texts, people):
 
 def test_under_the_lock_only_what_has_changed_is_read_again(texts, people):
     chen, slot = people["chen"], texts.trajectories.get(position=1)
-    before = searched(chen)
+    before = search_names(chen)
     with CaptureQueriesContext(connection) as queries:
-        assert searched(chen, before) == before
+        assert search_names(chen, before) == before
     assert reading_texts(queries) == []
     testing.label(people["alice"], slot, reasoning="As Chen said.")
-    assert searched(chen, before)[texts.pk].found == Naming(texts.pk, (), ("label of A1 on task_0001",))
+    assert search_names(chen, before)[texts.pk].found == NamedPlaces(texts.pk, (), ("label of A1 on task_0001",))
 
 
 @pytest.mark.parametrize("changed", ["renamed", "proposal accepted"])
 def test_a_name_or_a_key_point_that_came_meanwhile_is_looked_for(texts, people, changed):
-    before = searched(people["chen"])
+    before = search_names(people["chen"])
     assert before[texts.pk].found is None
     if changed == "renamed":
         Person.objects.filter(pk=people["chen"].pk).update(last_name=NAME)
     else:
         task = texts.trajectories.get(position=1).task
         catalogue.accept_key_point(catalogue.propose_key_point(task, "Chen is told.", people["alice"]))
-    assert searched(Person.objects.get(pk=people["chen"].pk), before)[texts.pk].found is not None
+    assert search_names(Person.objects.get(pk=people["chen"].pk), before)[texts.pk].found is not None
 
 
 def test_of_many_places_the_first_are_listed():
-    said = Naming(7, tuple(f"flag of A2 on {number}" for number in range(MOST_PLACES + 5)), ()).said(whole=True)
+    said = NamedPlaces(7, tuple(f"flag of A2 on {number}" for number in range(MOST_PLACES + 5)), ()).describe(
+        whole=True
+    )
     assert said.startswith("25 in submission 7 (flag of A2 on 0, ")
     assert said.endswith(f"flag of A2 on {MOST_PLACES - 1}, and 5 more)")
 

@@ -12,16 +12,17 @@ from django.utils import timezone
 
 from annotation import progress, quality, testing, workflow
 from annotation.models import Activity, Assignment, KnownAnswer, Label, Membership, Person, Step, Submission
+from annotation.tests.shared_rows import shared_rows
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)  # a Friday
 
 
-@pytest.fixture
-def bare(db: Any) -> Submission:
+@shared_rows
+def bare() -> Submission:
     return testing.bare_submission(8, steps=4)
 
 
-@pytest.fixture
+@shared_rows
 def cast(bare: Submission) -> dict[str, Person]:
     return testing.cast(bare)
 
@@ -72,7 +73,7 @@ def test_the_pace_counts_labels_of_a_day_and_a_week_by_hours_of_the_clock(
     for position, days in enumerate((9, 3, 2, 0.5)):
         label(cast["alice"], bare, position, created_at=now - timedelta(days=days))
     label(cast["bob"], bare, 0, created_at=now - timedelta(hours=2))
-    found = progress.pace(bare, names(bare), remaining=19)
+    found = progress.measure_pace(bare, names(bare), remaining=19)
 
     assert (found.overall.labels, found.overall.week, found.overall.day) == (5, 4, 2)
     assert found.overall.day_rate == pytest.approx(2 / 24)
@@ -84,7 +85,7 @@ def test_the_pace_counts_labels_of_a_day_and_a_week_by_hours_of_the_clock(
 def test_the_rate_of_the_first_minutes_is_no_wild_number(cast: dict[str, Person], bare: Submission) -> None:
     label(cast["alice"], bare, 0)
 
-    assert progress.pace(bare, names(bare), remaining=23).overall.day_rate == 1.0
+    assert progress.measure_pace(bare, names(bare), remaining=23).overall.day_rate == 1.0
 
 
 def test_an_hour_of_activity_is_measured_time_only(cast: dict[str, Person], bare: Submission) -> None:
@@ -92,7 +93,7 @@ def test_an_hour_of_activity_is_measured_time_only(cast: dict[str, Person], bare
     label(cast["alice"], bare, 1, active_seconds=600)
     label(cast["alice"], bare, 2)  # without script, so not measured
     label(cast["bob"], bare, 0)
-    alice, bob = progress.pace(bare, names(bare), remaining=20).people
+    alice, bob = progress.measure_pace(bare, names(bare), remaining=20).people
 
     assert alice.active_rate == pytest.approx(4.0)  # two labels in 1800 seconds
     assert bob.active_rate is None
@@ -103,7 +104,7 @@ def test_rate_per_hour_of_activity_is_undefined_when_less_than_ten_minutes_were_
     mira: Client, cast: dict[str, Person], bare: Submission, seconds: int, rate: float | None
 ) -> None:
     label(cast["alice"], bare, 0, active_seconds=seconds)
-    pace = progress.pace(bare, names(bare), remaining=23)
+    pace = progress.measure_pace(bare, names(bare), remaining=23)
     assert (pace.overall.active_rate, pace.people[0].active_rate) == (rate, rate)
     page = mira.get(reverse("submission", args=[bare.pk])).content.decode()
     assert ("labels, over" in page) == (rate is not None)
@@ -116,7 +117,7 @@ def test_a_correction_is_no_second_label(cast: dict[str, Person], bare: Submissi
         cast["alice"], first.assignment.trajectory, testing.content(first.assignment.trajectory, 0), "a slip"
     )
 
-    assert progress.pace(bare, names(bare), remaining=23).overall.labels == 1
+    assert progress.measure_pace(bare, names(bare), remaining=23).overall.labels == 1
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_correction_is_no_second_label(cast: dict[str, Person], bare: Submissi
     ],
 )
 def test_the_estimate_is_said_in_words(remaining: int, per_hour: float, says: str) -> None:
-    assert progress.estimate(remaining, per_hour, NOW) == says
+    assert progress.estimate_end(remaining, per_hour, NOW) == says
 
 
 # --- who is at work --------------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def test_whoever_gave_a_sign_of_work_is_shown_once_by_pseudonym(cast: dict[str, 
     assert gone is not None
     workflow.record_activity(cast["bob"], gone.trajectory, 5, [0])
     Activity.objects.filter(person=cast["bob"]).update(last_at=timezone.now() - timedelta(minutes=11))
-    found = progress.at_work(bare, names(bare))
+    found = progress.find_active_people(bare, names(bare))
 
     assert [(entry.pseudonym, entry.trajectory, entry.since) for entry in found] == [
         ("A1", ahead.trajectory, ahead.claimed_at)
@@ -165,7 +166,7 @@ def test_annotators_and_adjudicator_are_at_work_when_they_have_just_submitted_th
     Activity.objects.create(person=cast["alice"], trajectory=trajectory, seconds=30, last_at=timezone.now())
     workflow.open_adjudication(cast["carol"], trajectory)
     workflow.decide(cast["carol"], trajectory, testing.content(trajectory))
-    found = progress.at_work(bare, names(bare))
+    found = progress.find_active_people(bare, names(bare))
 
     assert [(entry.pseudonym, entry.trajectory, entry.since) for entry in found] == [
         ("Q1", trajectory, None),
@@ -317,8 +318,8 @@ def test_no_verdict_stands_on_the_quality_page_before_the_freeze(
 # --- the cost --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def big(db: Any) -> Submission:
+@shared_rows
+def big() -> Submission:
     """300 trajectories, 20 annotators, 900 labels, everybody at work."""
     made = testing.bare_submission(300, steps=2)
     testing.cast(made)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from annotation.demo.tasks import TASKS
 from annotation.protocol import CRITERIA, touched, wording
+from tools.demo.tasks import TASKS
 
 
 @pytest.mark.parametrize(

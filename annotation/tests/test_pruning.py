@@ -52,7 +52,7 @@ def test_a_clean_up_that_fails_does_not_keep_up_the_next_one(monkeypatch: pytest
     def gone(folder: str) -> Any:
         raise PermissionError(folder)
 
-    monkeypatch.setattr(screenshots, "_listed", gone)
+    monkeypatch.setattr(screenshots, "_list_folder", gone)
     with pytest.raises(PermissionError):
         jobs.prune_images()
 

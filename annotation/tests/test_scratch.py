@@ -12,6 +12,8 @@ from django.conf import settings
 
 from annotation.formats import scratch
 
+pytestmark = pytest.mark.slow
+
 # What an upload is written to, in a process that never ends.
 UPLOADING = """
 import time, django

@@ -131,7 +131,7 @@ def test_second_window_after_a_submit_says_that_the_label_is_in_and_offers_no_ho
     submit(second)
 
     expect(second.locator("#notices")).to_contain_text("You have already submitted a label for this trajectory")
-    expect(second.get_by_role("button", name="Hold it again")).to_be_hidden()
+    expect(second.get_by_role("button", name="Reserve it again")).to_be_hidden()
     second.locator("#notices").get_by_role("link", name="Revise the label").click()
     expect(second.locator("#conflict")).to_contain_text("Other words.")
     second.locator("#conflict").get_by_role("button", name="Keep what is here").click()

@@ -44,7 +44,7 @@ def derive(submission: Submission) -> dict[State, int]:
 
 
 def shown(submission: Submission) -> dict[State, int]:
-    return dict(progress.standing(submission).states)
+    return dict(progress.count_states(submission).states)
 
 
 def test_states_follow_every_event_of_a_review(large: Submission, people: dict[str, Person]) -> None:
@@ -57,9 +57,9 @@ def test_states_follow_every_event_of_a_review(large: Submission, people: dict[s
     workflow.flag(people["bob"], rows[2], "Look at the price.")
     assert shown(large) == derive(large) == {State.IN_REVIEW: 9, State.DISPUTE: 1, State.FLAGGED: 1, State.AGREED: 1}
     workflow.open_adjudication(people["carol"], rows[1])
-    assert progress.standing(large).opened == 1
+    assert progress.count_states(large).opened == 1
     workflow.decide(people["carol"], rows[1], testing.content(rows[1]))
-    assert (shown(large), progress.standing(large).opened) == (derive(large), 0)
+    assert (shown(large), progress.count_states(large).opened) == (derive(large), 0)
     workflow.reopen(people["mira"], rows[1], "Look again.")
     assert shown(large) == derive(large)
     assert shown(large)[State.REOPENED] == 1

@@ -25,6 +25,7 @@ from annotation.models import (
     Submission,
     Trajectory,
 )
+from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete
 
 
@@ -39,7 +40,7 @@ def items(practice_set: Submission) -> list[Trajectory]:
     return list(practice_set.trajectories.order_by("position"))
 
 
-@pytest.fixture
+@shared_rows
 def alice(people: dict[str, Person]) -> Person:
     return people["alice"]
 
@@ -122,7 +123,7 @@ def test_without_a_pass_mark_practice_is_up_to_everybody(
     answer_all(alice, submission, items, 0, 1, 0)
 
     assert workflow.claim(alice, submission) is not None
-    assert not training.practice(alice, submission).passed
+    assert not training.load_practice(alice, submission).passed
     assert not Event.objects.filter(kind=training.PASSED).exists()
 
 
@@ -174,7 +175,7 @@ def test_real_work_as_a_practice_set_shows_nobody_its_gold_items(
     Submission.objects.filter(pk=submission.pk).update(practice_set=other, pass_mark=0.5)
     submission.refresh_from_db()
 
-    assert training.practice(people["alice"], submission).items == []
+    assert training.load_practice(people["alice"], submission).items == []
     for look in (access.visible_trajectory_for, lambda p, pk: access.practice_trajectory_for(p, submission.pk, pk)):
         with pytest.raises(Http404):
             look(people["alice"], gold.pk)
@@ -227,14 +228,14 @@ def test_a_new_round_asks_everything_again_and_can_be_passed(
     alice: Person, submission: Submission, items: list[Trajectory]
 ) -> None:
     answer_all(alice, submission, items, 0, 1, 1)
-    failed = training.practice(alice, submission)
+    failed = training.load_practice(alice, submission)
     assert (failed.over, failed.passed, failed.right, failed.needed, failed.open_round) == (True, False, 1, 2, 2)
 
     answer(alice, submission, items[0], 1, 2)
-    begun = training.practice(alice, submission)
+    begun = training.load_practice(alice, submission)
     assert (begun.number, begun.answered, begun.next_item) == (2, 1, items[1])
     answer_all(alice, submission, items[1:], 0, 0, number=2)
-    assert training.practice(alice, submission).passed
+    assert training.load_practice(alice, submission).passed
     event = Event.objects.get(kind=training.PASSED)
     assert event.submission == submission
     assert (event.actor_pseudonym, event.payload) == ("A1", {"round": 2, "right": 2, "of": 3, "pass_mark": 0.6})
@@ -264,7 +265,7 @@ def test_who_has_passed_stays_so_when_the_set_grows_or_the_mark_rises(
     workflow.configure(testing.person("mira"), submission, pass_mark=1.0)
     submission.refresh_from_db()
 
-    state = training.practice(alice, submission)
+    state = training.load_practice(alice, submission)
     assert (state.over, state.passed) == (False, True)
     assert workflow.claim(alice, submission) is not None
 

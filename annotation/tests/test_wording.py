@@ -12,7 +12,7 @@ from annotation import testing, workflow
 from annotation.formats.printable import counted
 from annotation.models import Event, Person, Submission
 from annotation.screenshots import ScreenshotError, inspect
-from annotation.views.maintainer import _word
+from annotation.views.maintainer import _format_value
 
 pytestmark = pytest.mark.django_db
 
@@ -61,7 +61,7 @@ def test_short_text_is_one_line_of_at_most_70_characters(submission: Submission)
     ],
 )
 def test_values_of_events_are_written_as_people_write_them(value: Any, says: str) -> None:
-    assert _word(value) == says
+    assert _format_value(value) == says
 
 
 def test_events_page_shows_no_values_of_python(

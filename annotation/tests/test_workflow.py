@@ -101,7 +101,7 @@ def test_a_late_draft_without_a_free_slot_is_kept_and_refused(submission, people
     workflow.add_member(people["mira"], submission, erin, Role.ANNOTATOR)
     for person in (people["bob"], people["chen"], erin):
         testing.label(person, held.trajectory)
-    with pytest.raises(Conflict, match="draft is kept"):
+    with pytest.raises(Conflict, match="draft is saved"):
         workflow.submit(people["alice"], held.trajectory, testing.content(held.trajectory))
     assert Draft.objects.filter(author=people["alice"]).exists()
 
@@ -253,13 +253,13 @@ def test_a_flag_sends_a_unanimous_trajectory_to_the_adjudicator(submission, peop
     workflow.flag(people["bob"], first(submission), "The price is cut off.")
     assert state_of(first(submission)) is State.FLAGGED
     assert not access.may_see_labels(people["carol"], first(submission))
-    assert [t.pk for t in queue.to_adjudicate(submission)] == [first(submission).pk]
+    assert [t.pk for t in queue.load_queue(submission)] == [first(submission).pk]
 
 
 def test_disputes_come_before_spot_checks(submission, people):
     testing.label_all(people, submission, {"task_0001": [0, 1, 1]})
     workflow.draw_spot_checks(people["mira"], submission)
-    assert [t.state for t in queue.to_adjudicate(submission)] == ["dispute", "spot check"]
+    assert [t.state for t in queue.load_queue(submission)] == ["dispute", "spot check"]
 
 
 def test_the_draw_is_repeatable_and_rounds_up():

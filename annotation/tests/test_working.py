@@ -14,15 +14,16 @@ from django.utils import timezone
 
 from annotation import clock, queue, testing, workflow
 from annotation.models import Activity, Assignment, Draft, Event, Label, Person, Report, Submission, Trajectory
+from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_concurrency import annotators, at_once
 from annotation.workflow import Conflict
 from annotation.workflow.annotating import AHEAD_LEASE
-from annotation.workflow.ground import lease
+from annotation.workflow.guards import lease
 
 JSON = {"HTTP_ACCEPT": "application/json"}
 
 
-@pytest.fixture
+@shared_rows
 def held(people: dict[str, Person], submission: Submission) -> Trajectory:
     """The trajectory that alice is working on."""
     found = workflow.claim(people["alice"], submission)
@@ -277,7 +278,7 @@ def test_looking_ahead_while_submitting_and_claiming_gives_no_slot_twice() -> No
     outcomes = at_once(6, work)
     assert [outcome for outcome in outcomes if not isinstance(outcome, int)] == []
     assert Label.objects.count() == 72 == sum(outcomes)
-    assert not queue.all_held_by(people[0], submission).exists()
+    assert not queue.find_all_held(people[0], submission).exists()
 
 
 @pytest.mark.django_db(transaction=True)

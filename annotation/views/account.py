@@ -137,7 +137,6 @@ def sign_out_everywhere(request: Request) -> HttpResponse:
 
 @act
 def make_token(request: Request) -> HttpResponse:
-    """Create a token and show it once."""
     form = TokenForm(request.POST)
     token = _issue_token(request.user, form) if form.is_valid() else None
     if token is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -20,9 +21,9 @@ from annotation.models import Adjudication, Draft, Membership, Report, Submissio
 from annotation.models.states import State, with_waiting
 from annotation.records import Problem, Verdict
 from annotation.views import desk
-from annotation.views.agreeing import agreement, effects
+from annotation.views.agreeing import Agreement, agreement, effects
 from annotation.views.answers import Request, act, act_from, page, paged, show_task_message
-from annotation.views.comparing import Comparison, compared, named, pseudonyms
+from annotation.views.comparing import Comparison, compare_labels, pseudonyms, summarise
 from annotation.views.drafts import save
 from annotation.views.viewer import number, viewer
 
@@ -34,40 +35,40 @@ TONES = {queue.Kind.FLAGGED: "warn", queue.Kind.SPOT_CHECK: ""}  # of the chips;
 def adjudicate(request: Request, pk: int) -> HttpResponse:
     """What waits for an adjudicator; of trajectories to be judged blind nothing but task, kind and age."""
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
-    kind = _kind(request.GET.get("kind"))
-    found = queue.queue_of(request.user, submission, kind)
+    kind = _read_kind(request.GET.get("kind"))
+    found = queue.load_queue_of(request.user, submission, kind)
     waiting = paged(request, found.others, 50)
-    waiting.object_list = [_dated(row) for row in waiting.object_list]
+    waiting.object_list = [_describe_wait(row) for row in waiting.object_list]
     decided = Adjudication.objects.filter(
         adjudicator=request.user, trajectory__submission=submission, decided_at__isnull=False
     )
     context = {
         "submission": submission,
-        "mine": _with_drafts(request, [_dated(row) for row in found.mine[:]]),
+        "mine": _with_drafts(request, [_describe_wait(row) for row in found.mine[:]]),
         "waiting": waiting,
         "total": found.kinds.total(),
-        "kinds": _kinds(found.kinds, kind),
+        "kinds": _list_kinds(found.kinds, kind),
         "kind": kind,
         "decided": _latest(decided),
-        "draws": progress.draws(submission),
+        "draws": progress.load_draws(submission),
     }
     return render(request, "annotation/adjudicate.html", context)
 
 
-def _latest(decided: Any) -> list[Adjudication]:
+def _latest(decided: QuerySet[Adjudication]) -> list[Adjudication]:
     return list(decided.select_related("trajectory__task").order_by("-decided_at")[:50])
 
 
-def _kind(value: str | None) -> queue.Kind | None:
+def _read_kind(value: str | None) -> queue.Kind | None:
     return queue.Kind(value) if value in queue.Kind.values else None
 
 
-def _kinds(counts: Counter[queue.Kind], chosen: queue.Kind | None) -> list[tuple[queue.Kind, int, bool]]:
+def _list_kinds(counts: Counter[queue.Kind], chosen: queue.Kind | None) -> list[tuple[queue.Kind, int, bool]]:
     """The kinds that wait, with how many, and whether the list is narrowed to it."""
     return [(kind, counts[kind], kind == chosen) for kind in queue.Kind if counts[kind] or kind == chosen]
 
 
-def _dated(row: Any) -> Any:
+def _describe_wait(row: Any) -> Any:
     """The row with how long it waits and the tone of its chip."""
     row.age, row.tone = age(row.since, timezone.now()), TONES.get(row.kind, "bad")
     return row
@@ -104,15 +105,16 @@ def draw(request: Request, pk: int) -> HttpResponse:
 def open_next(request: Request, pk: int) -> HttpResponse:
     """Open the hardest that waits, of ?kind= where that is posted."""
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
-    return _next(request, submission, _kind(request.POST.get("kind")))
+    return _open_next(request, submission, _read_kind(request.POST.get("kind")))
 
 
-def _next(request: Request, submission: Submission, kind: queue.Kind | None = None) -> HttpResponse:
+def _open_next(request: Request, submission: Submission, kind: queue.Kind | None = None) -> HttpResponse:
     for trajectory in queue.next_to_adjudicate(request.user, submission, kind or ""):
         with suppress(workflow.Conflict):  # somebody else was faster
             workflow.open_adjudication(request.user, trajectory)
             return redirect("adjudication", trajectory.pk)
-    messages.info(request, "Nothing waits for you at the moment.")
+    if kind:  # the page lists every kind
+        messages.info(request, "No trajectories of this kind are waiting.")
     return redirect("adjudicate", submission.pk)
 
 
@@ -121,7 +123,7 @@ def adjudication(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
     if request.htmx:
         return desk.step_partial(request, found)
-    return _desk(request, found)
+    return _render_desk(request, found)
 
 
 @act
@@ -140,10 +142,10 @@ def decide(request: Request, pk: int) -> HttpResponse:
             raise workflow.Incomplete([])
         workflow.decide(request.user, found, form.content())
     except workflow.Incomplete as incomplete:
-        return _desk(request, found, refused=incomplete.problems, status=400)
+        return _render_desk(request, found, refused=incomplete.problems, status=400)
     show_task_message(request, "Trajectory decided: {}", found.task)
     if request.POST.get("then") == "next":
-        return _next(request, found.submission)
+        return _open_next(request, found.submission)
     return redirect("adjudication", pk)
 
 
@@ -169,12 +171,12 @@ def report(request: Request, pk: int) -> HttpResponse:
         raise BadRequest("There is no such kind of report.")
     workflow.report(request.user, found, Report.Kind(request.POST["kind"]), request.POST.get("note", ""))
     if request.htmx:
-        return render(request, "annotation/_reports.html", {"trajectory": found} | _reports(request, found))
+        return render(request, "annotation/_reports.html", {"trajectory": found} | _load_reports(request, found))
     messages.success(request, "The maintainer is told.")
     return redirect(f"{reverse('adjudication', args=[pk])}?step={number(request.POST.get('step')) or 0}")
 
 
-def _reports(request: Request, trajectory: Trajectory) -> dict[str, Any]:
+def _load_reports(request: Request, trajectory: Trajectory) -> dict[str, Any]:
     """The person's own reports by kind, and the kinds with the question that each form asks."""
     sent = {report.kind: report for report in trajectory.reports.filter(reporter=request.user)}
     asks = [
@@ -184,7 +186,7 @@ def _reports(request: Request, trajectory: Trajectory) -> dict[str, Any]:
     return {"reports": [(kind, question, sent.get(kind)) for kind, question in asks]}
 
 
-def _desk(
+def _render_desk(
     request: Request, trajectory: Trajectory, refused: list[Problem] | None = None, status: int = 200
 ) -> HttpResponse:
     adjudications = list(trajectory.adjudications.prefetch_related("findings__key_point").order_by("revision"))
@@ -207,28 +209,32 @@ def _desk(
         "phrases": access.phrases_of(request.user),
         "folded": request.COOKIES.get("labels") == "folded",
     }
-    context |= _standing(trajectory) | _reports(request, trajectory) | _labels(request, trajectory, mine, decided)
+    context |= (
+        _load_standing(trajectory)
+        | _load_reports(request, trajectory)
+        | _compare_labels(request, trajectory, mine, decided)
+    )
     context |= desk.form_context(request.POST if refused is not None else start, points, asked, refused)
     context |= desk.rules(trajectory.task.text)
     return render(request, "annotation/adjudication.html", context, status=status)
 
 
-def _standing(trajectory: Trajectory) -> dict[str, Any]:
+def _load_standing(trajectory: Trajectory) -> dict[str, Any]:
     """Where it stands in the protocol, and why it waits."""
     row = with_waiting(Trajectory.objects.filter(pk=trajectory.pk)).get()
-    kind = queue.kind_of(row)
+    kind = queue.find_kind(row)
     return {"state": State(row.state), "waits": kind, "changeable": row.state == State.ADJUDICATED}
 
 
-def _labels(
+def _compare_labels(
     request: Request, trajectory: Trajectory, mine: Adjudication | None, decided: list[Adjudication]
 ) -> dict[str, Any]:
     """What the labels say and what a decision does to them: only for who may see them, else that it is blind."""
     names = pseudonyms(trajectory)
-    decisions = [(names[a.adjudicator_id], named(a)) for a in reversed(decided)]
+    decisions = [(names[a.adjudicator_id], summarise(a)) for a in reversed(decided)]
     if not access.may_see_labels(request.user, trajectory):
         return {"decisions": decisions, "blind": access.judged_blind(trajectory)}
-    comparison = compared(access.labels_for(request.user, trajectory), trajectory, measured=True)
+    comparison = compare_labels(access.labels_for(request.user, trajectory), trajectory, measured=True)
     final = decided[-1].verdict if decided else None
     before = None if final is None else Verdict(final)
     return {
@@ -236,12 +242,12 @@ def _labels(
         "blind": False,
         "comparison": comparison,
         "effects": effects(comparison, before) if mine else None,
-        "agreement": _agreement(request, comparison, decided) if not mine else None,
+        "agreement": _describe_agreement(request, comparison, decided) if not mine else None,
         "asked_again": trajectory.reopenings.order_by("-revision").first() if decided else None,
     }
 
 
-def _agreement(request: Request, comparison: Comparison, decided: list[Adjudication]) -> Any:
+def _describe_agreement(request: Request, comparison: Comparison, decided: list[Adjudication]) -> Agreement | None:
     if not decided:
         return None
     return agreement(comparison, decided[-1], own=decided[-1].adjudicator_id == request.user.pk)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -12,7 +10,7 @@ from django.utils.html import format_html
 
 from annotation import access, catalogue, queue, training, workflow
 from annotation.forms import LabelForm, ProposalForm, as_posted
-from annotation.models import Membership, Release, Report
+from annotation.models import Membership, Release, Report, Submission
 from annotation.models.states import current_labels
 from annotation.views import desk
 from annotation.views.answers import Request, act, act_from, page, paged, scripted, show_task_message
@@ -30,15 +28,15 @@ def guidelines(request: Request) -> HttpResponse:
 def work(request: Request, pk: int) -> HttpResponse:
     """The queue: own progress, what is next, and what the person has done so far."""
     submission = access.submission_for(request.user, pk, Role.ANNOTATOR)
-    done, total = queue.own_progress(request.user, submission)
+    done, total = queue.count_own(request.user, submission)
     own = current_labels().filter(assignment__annotator=request.user, assignment__trajectory__submission=submission)
     context = {
         "submission": submission,
         "done": done,
         "total": total,
-        "practice": training.practice(request.user, submission) if submission.practice_set_id else None,
-        "admitted": training.admitted(request.user, submission),
-        "held": queue.held_by(request.user, submission),
+        "practice": training.load_practice(request.user, submission) if submission.practice_set_id else None,
+        "admitted": training.is_admitted(request.user, submission),
+        "held": queue.find_held(request.user, submission),
         "history": paged(request, own.select_related("assignment__trajectory__task").order_by("-created_at"), 25),
         "releases": Release.objects.filter(annotator=request.user, trajectory__submission=submission)
         .select_related("trajectory__task")
@@ -52,7 +50,7 @@ def next_trajectory(request: Request, pk: int) -> HttpResponse:
     return _next(request, access.submission_for(request.user, pk, Role.ANNOTATOR))
 
 
-def _next(request: Request, submission: Any) -> HttpResponse:
+def _next(request: Request, submission: Submission) -> HttpResponse:
     assignment = workflow.claim(request.user, submission)
     if assignment is None:
         messages.info(request, "Nothing is left for you here at the moment. Thank you.")

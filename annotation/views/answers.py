@@ -40,12 +40,12 @@ View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 def page(view: View) -> View:
     """A page that shows something to somebody who is signed in, and changes nothing."""
-    return gzip_page(login_required(require_safe(_explained(view))))
+    return gzip_page(login_required(require_safe(_explain_refusals(view))))
 
 
 def act(view: View) -> View:
     """An address that changes something for somebody who is signed in."""
-    return gzip_page(login_required(require_POST(_explained(view))))
+    return gzip_page(login_required(require_POST(_explain_refusals(view))))
 
 
 def act_from(desk: str) -> Callable[[View], View]:
@@ -65,12 +65,12 @@ def act_from(desk: str) -> Callable[[View], View]:
     return decorated
 
 
-def _explained(view: View) -> View:
+def _explain_refusals(view: View) -> View:
     """Answer a verb's refusal with a page that says what to do instead."""
 
     @wraps(view)
     def explained(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        _storable(request, *kwargs.values())
+        _refuse_nul(request, *kwargs.values())
         try:
             response = view(request, *args, **kwargs)
         except (Conflict, Incomplete) as refusal:
@@ -99,7 +99,7 @@ def scripted(request: HttpRequest) -> bool:
     return request.accepts("application/json") and not request.accepts("text/html")
 
 
-def _storable(request: HttpRequest, *parts: Any) -> None:
+def _refuse_nul(request: HttpRequest, *parts: Any) -> None:
     """Refuse (400) NUL characters, which PostgreSQL cannot store and answers with an error."""
     given = [value for data in (request.GET, request.POST) for _, values in data.lists() for value in values]
     if any("\x00" in str(value) for value in (*given, *parts)):

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
 from annotation.forms import VERDICT_NAMES
-from annotation.models import Adjudication, HumanAttempt, Label, Membership, Trajectory
-from annotation.protocol import CAUSES, DECIDING, FAILURE_TYPES, PATHS
+from annotation.label_fields import (
+    ADJUDICATION_FIELDS,
+    CONTENT_ORDER,
+    LABEL_FIELDS,
+    TEXT_FIELDS,
+    CodeField,
+    CodesField,
+    LabelField,
+    StepField,
+    StepsField,
+    TextField,
+    VerdictField,
+)
+from annotation.models import Adjudication, HumanAttempt, KeyPointFinding, Label, Membership, Trajectory
+from annotation.protocol import PATHS
 from annotation.records import Verdict
 
-NAMES = {term.code: term.name for term in (*CAUSES, *FAILURE_TYPES)}
-CRITERION_NAMES = {term.code: term.name for term in DECIDING}
+Decision = TypeVar("Decision", Label, Adjudication)
 PATH_NAMES = {term.code: term.name for term in PATHS}
 LONG = 240  # characters of a reasoning from which it is folded; about five lines of a column
 
@@ -61,6 +74,10 @@ class Column:
         return None if attempt is None else (PATH_NAMES.get(attempt.path, attempt.path).lower(), attempt)
 
     @property
+    def texts(self) -> list[tuple[str, str]]:
+        return _list_texts(self.label)
+
+    @property
     def start(self) -> str:
         """The beginning of a long reasoning; empty when the whole is short enough to stand there."""
         lines = self.label.reasoning.splitlines()
@@ -81,7 +98,7 @@ class Comparison:
         return next(row for row in self.rows if row.title == title)
 
 
-def compared(labels: QuerySet[Label], trajectory: Trajectory, *, measured: bool = False) -> Comparison:
+def compare_labels(labels: QuerySet[Label], trajectory: Trajectory, *, measured: bool = False) -> Comparison:
     """The current revisions of ``labels``, which the caller has been allowed to see, in the order of pseudonyms.
 
     ``measured`` adds how long each annotator was active and how many steps they opened: not for their fellows.
@@ -91,44 +108,63 @@ def compared(labels: QuerySet[Label], trajectory: Trajectory, *, measured: bool 
     said = labels.select_related("assignment", "attempt").prefetch_related("findings__key_point")
     for label in said.order_by("revision"):
         newest[label.assignment.annotator_id] = label
-    found = sorted(((names[pk], label) for pk, label in newest.items()), key=lambda pair: _natural(pair[0]))
+    found = sorted(((names[pk], label) for pk, label in newest.items()), key=lambda pair: _sort_key(pair[0]))
     flags = [(names[flag.annotator_id], flag.note) for flag in trajectory.flags.all()]
     current = [label for _, label in found]
-    rows = _rows(current) + (_measures(current, trajectory) if measured else [])
-    columns = [Column(name, label, _everything(label)) for name, label in found]
-    return Comparison(columns, [_signed(row, columns) for row in rows], flags)
+    rows = _build_rows(current) + (_build_measures(current, trajectory) if measured else [])
+    columns = [Column(name, label, _encode_everything(label)) for name, label in found]
+    return Comparison(columns, [_sign_cells(row, columns) for row in rows], flags)
 
 
 def pseudonyms(trajectory: Trajectory) -> dict[int, str]:
-    """Pseudonym by the person's primary key."""
     members = Membership.objects.filter(submission=trajectory.submission_id)
     return dict(members.values_list("person_id", "pseudonym"))
 
 
-def _natural(pseudonym: str) -> tuple[str, int]:
+def _sort_key(pseudonym: str) -> tuple[str, int]:
     return pseudonym[:1], int(pseudonym[1:] or 0)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _rows(labels: list[Label]) -> list[Row]:
-    rows = [
-        _row("Verdict", [Cell(verdict_name(label), fields=json.dumps(_verdict_fields(label))) for label in labels]),
-        _row("Failed at", [Cell("", _steps(label.failure_step)) for label in labels]),
-        _row("Failure type", [Cell(NAMES.get(label.failure_type, label.failure_type)) for label in labels]),
-        _row("Also failed by", [Cell(_further(label)) for label in labels]),
-        _row("Cause", [Cell(NAMES.get(label.cause, label.cause)) for label in labels]),
-    ]
-    texts = {f.key_point_id: f.key_point for label in labels for f in label.findings.all()}
-    for number, point in enumerate(sorted(texts.values(), key=lambda p: (p.position, p.pk)), start=1):
-        found = [{f.key_point_id: f for f in label.findings.all()}.get(point.pk) for label in labels]
-        rows.append(_row(f"{number}. {point.text}", [_finding_cell(finding) for finding in found]))
-    rows.append(_row("Evidence missing", [_evidence_cell(label) for label in labels]))
+def _build_rows(labels: list[Label]) -> list[Row]:
+    rows = []
+    for name in CONTENT_ORDER:
+        declared = LABEL_FIELDS.get(name)
+        if name == "findings":
+            rows += _build_finding_rows(labels)
+        elif declared is not None and not isinstance(declared, TextField):
+            rows.append(_build_row(declared.title, [_build_cell(declared, label) for label in labels]))
     return [row for row in rows if any(cell.said for cell in row.cells)]
 
 
-def _row(title: str, cells: list[Cell]) -> Row:
+def _build_finding_rows(labels: list[Label]) -> list[Row]:
+    rows = []
+    texts = {f.key_point_id: f.key_point for label in labels for f in label.findings.all()}
+    for number, point in enumerate(sorted(texts.values(), key=lambda p: (p.position, p.pk)), start=1):
+        found = [{f.key_point_id: f for f in label.findings.all()}.get(point.pk) for label in labels]
+        rows.append(_build_row(f"{number}. {point.text}", [_build_finding_cell(finding) for finding in found]))
+    return rows
+
+
+def _build_cell(declared: LabelField, label: Label) -> Cell:
+    """A cell that can be adopted alone unless the field goes with the verdict."""
+    value = getattr(label, declared.name)
+    if isinstance(declared, VerdictField):
+        return Cell(verdict_name(label), fields=json.dumps(_verdict_fields(label)))
+    fields = json.dumps({declared.name: declared.as_text(value)}) if declared.of is None and value else ""
+    match declared:
+        case StepField():
+            return Cell("", _as_steps(value), fields=fields)
+        case StepsField():
+            return Cell("", tuple(value), fields=fields)
+        case CodeField() | CodesField():
+            return Cell(", ".join(sorted(declared.names_of(value))), fields=fields)
+    raise TypeError(declared)
+
+
+def _build_row(title: str, cells: list[Cell]) -> Row:
     """Light the cells that most others do not share; all of them when no value has a majority."""
     # A key point is judged by its finding: two steps may prove the same thing.
     values: list[Any] = [cell.text or cell.steps for cell in cells]
@@ -137,30 +173,21 @@ def _row(title: str, cells: list[Cell]) -> Row:
     return Row(title, [replace(c, lit=v != majority) for c, v in zip(cells, values, strict=True)])
 
 
-def _signed(row: Row, columns: list[Column]) -> Row:
+def _sign_cells(row: Row, columns: list[Column]) -> Row:
     return Row(row.title, [replace(cell, of=column.name) for cell, column in zip(row.cells, columns, strict=True)])
 
 
-def _finding_cell(finding: Any) -> Cell:
+def _build_finding_cell(finding: KeyPointFinding | None) -> Cell:
     if finding is None:
         return Cell("")
-    return Cell(finding.finding, _steps(finding.step), fields=json.dumps(_finding_fields(finding)))
+    return Cell(finding.finding, _as_steps(finding.step), fields=json.dumps(_finding_fields(finding)))
 
 
-def _evidence_cell(label: Label) -> Cell:
-    steps = tuple(label.evidence_missing)
-    return Cell("", steps, fields=json.dumps(_evidence_fields(label)) if steps else "")
-
-
-def _steps(step: int | None) -> tuple[int, ...]:
+def _as_steps(step: int | None) -> tuple[int, ...]:
     return () if step is None else (step,)
 
 
-def _further(label: Label) -> str:
-    return ", ".join(sorted(NAMES.get(code, code) for code in label.further_failure_types))
-
-
-def _measures(labels: list[Label], trajectory: Trajectory) -> list[Row]:
+def _build_measures(labels: list[Label], trajectory: Trajectory) -> list[Row]:
     """How the labels were made, where the desk measured it; never lit, for it decides nothing."""
     if all(label.active_seconds is None and label.steps_seen is None for label in labels):
         return []
@@ -187,26 +214,24 @@ def duration(seconds: int | None) -> str:
 
 def _verdict_fields(label: Label) -> dict[str, str]:
     """The verdict with what belongs to it; what it lacks is emptied in the form, words stay the reader's own."""
+    return _as_text(label, lambda each: each.of is not None or isinstance(each, VerdictField))
+
+
+def _as_text(label: Label, wanted: Callable[[LabelField], bool]) -> dict[str, str]:
     return {
-        "verdict": str(int(label.verdict)),
-        "failure_step": "" if label.failure_step is None else str(label.failure_step),
-        "failure_type": label.failure_type,
-        "further_failure_types": " ".join(label.further_failure_types),
-        "cause": label.cause,
+        name: each.as_text(getattr(label, name))
+        for name, each in LABEL_FIELDS.items()
+        if wanted(each) and not isinstance(each, TextField)
     }
 
 
-def _finding_fields(finding: Any) -> dict[str, str]:
+def _finding_fields(finding: KeyPointFinding) -> dict[str, str]:
     name = f"finding_{finding.key_point_id}"
     return {name: finding.finding, f"{name}_step": "" if finding.step is None else str(finding.step)}
 
 
-def _evidence_fields(label: Label) -> dict[str, str]:
-    return {"evidence_missing": ", ".join(map(str, label.evidence_missing))}
-
-
-def _everything(label: Label) -> str:
-    fields = _verdict_fields(label) | _evidence_fields(label)
+def _encode_everything(label: Label) -> str:
+    fields = _as_text(label, lambda each: True)
     for finding in label.findings.all():
         fields |= _finding_fields(finding)
     return json.dumps(fields)
@@ -216,14 +241,39 @@ def verdict_name(decision: Label | Adjudication) -> str:
     return "" if decision.verdict is None else VERDICT_NAMES[Verdict(decision.verdict)]
 
 
-def named(decision: Any) -> Any:
-    """The decision with the names of its types, cause and criterion, for the template; None stays None."""
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A decision in words, without its verdict, failure step, findings and reasoning: pairs of title and content."""
+
+    failure: str
+    choices: list[tuple[str, str]]
+    steps: list[tuple[str, list[int]]]
+    texts: list[tuple[str, str]]
+    path: str
+
+
+def summarise(decision: Decision | None) -> Decision | None:
+    """Add the ``summary`` that templates show; None stays None."""
     if decision is not None:
-        decision.failure_type_name = NAMES.get(decision.failure_type, decision.failure_type)
-        decision.further_names = [NAMES.get(code, code) for code in decision.further_failure_types]
-        decision.cause_name = NAMES.get(decision.cause, decision.cause)
-        criterion = getattr(decision, "criterion", "")
-        decision.criterion_name = CRITERION_NAMES.get(criterion, criterion)
-        attempt = getattr(decision, "attempt", None)
-        decision.way = PATH_NAMES.get(attempt.path, attempt.path).lower() if isinstance(attempt, HumanAttempt) else ""
+        decision.summary = _build_summary(decision)  # type: ignore[attr-defined]
     return decision
+
+
+def _build_summary(decision: Label | Adjudication) -> Summary:
+    declared = ADJUDICATION_FIELDS if isinstance(decision, Adjudication) else LABEL_FIELDS
+    given = [(each, value) for name, each in declared.items() if (value := getattr(decision, name))]
+    codes = [(each, each.names_of(value)) for each, value in given if isinstance(each, CodeField | CodesField)]
+    attempt = getattr(decision, "attempt", None)
+    return Summary(
+        failure=", ".join(name for each, names in codes if each.of is not None for name in names),
+        choices=[(each.title, ", ".join(names)) for each, names in codes if each.of is None],
+        steps=[(each.title, value) for each, value in given if isinstance(each, StepsField)],
+        texts=_list_texts(decision),
+        path=PATH_NAMES.get(attempt.path, attempt.path).lower() if isinstance(attempt, HumanAttempt) else "",
+    )
+
+
+def _list_texts(decision: Label | Adjudication) -> list[tuple[str, str]]:
+    """Title and text of what was written beside the reasoning."""
+    texts = [(LABEL_FIELDS[name].title, getattr(decision, name)) for name in TEXT_FIELDS if name != "reasoning"]
+    return [(title, text) for title, text in texts if text]

@@ -12,12 +12,12 @@ from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 
 from annotation import access, clock, protocol, workflow
+from annotation.completeness import Asked
 from annotation.forms import VERDICT_NAMES, LabelForm, values_of
-from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Report, Step, Trajectory
-from annotation.protocol import Asked
+from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Person, Report, Step, Trajectory
 from annotation.records import Problem
 from annotation.views.answers import Request
-from annotation.views.comparing import compared, named
+from annotation.views.comparing import Comparison, compare_labels, summarise
 from annotation.views.viewer import viewer
 
 UNDONE = "undone right after submitting"  # the reason that a revision begins with when a submit is undone
@@ -50,14 +50,14 @@ def render_desk(
     request: Request, trajectory: Trajectory, refused: list[Problem] | None = None, status: int = 200
 ) -> HttpResponse:
     """The annotator's desk. ``refused`` is given when the posted form was not accepted: it stays as typed."""
-    facts = _facts(request.user, trajectory)
+    facts = _load_facts(request.user, trajectory)
     assignment = trajectory.assignments.filter(annotator=request.user).first()
     labelled = assignment is not None and assignment.lease_expires_at is None
     draft = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
-    points, proposals = _key_points(request.user, trajectory)
-    label = named(_own_label(request.user, trajectory)) if labelled else None
+    points, proposals = _load_key_points(request.user, trajectory)
+    label = summarise(_find_own_label(request.user, trajectory)) if labelled else None
     # After the second stage, or a draw, the label stays as it is. That somebody has opened it is not told here.
-    stays = labelled and (hasattr(label, "informed") or workflow.was_there_at_a_draw(trajectory))
+    stays = labelled and (hasattr(label, "informed") or workflow.was_in_draw(trajectory))
     revising = labelled and (refused is not None or "revise" in request.GET) and not stays
     undoing = revising and request.GET.get("revise") == "undo"
     mode = "?revise=undo&" if undoing else "?revise&" if revising else "?"
@@ -68,7 +68,7 @@ def render_desk(
         "viewer": viewer(request, trajectory, address),
         "facts": facts,
         "assignment": assignment,
-        "expired": _expired(assignment),
+        "expired": _is_expired(assignment),
         "label": label,
         "revising": revising,
         "stays": stays,
@@ -76,7 +76,7 @@ def render_desk(
         "proposals": proposals,
         "draft": draft,
         "final": trajectory.submission.frozen_at is not None,
-        "comparison": _opened(request.user, trajectory) if labelled else None,
+        "comparison": _compare_opened(request.user, trajectory) if labelled else None,
         "phrases": access.phrases_of(request.user),
     }
     start = ({"reason": UNDONE} if undoing else {}) | (draft.content if draft else values_of(label))
@@ -88,7 +88,7 @@ def render_desk(
     return render(request, "annotation/desk.html", context, status=status)
 
 
-def _expired(assignment: Assignment | None) -> bool:
+def _is_expired(assignment: Assignment | None) -> bool:
     until = assignment.lease_expires_at if assignment else None
     return until is not None and until <= clock.now()
 
@@ -106,7 +106,7 @@ def form_context(
     return {"form": form, "points": form.rows(points), "missing": missing, "refused": refused is not None}
 
 
-def _facts(person: Any, trajectory: Trajectory) -> dict[str, Any]:
+def _load_facts(person: Person, trajectory: Trajectory) -> dict[str, Any]:
     """Number of steps, own flag and report, and own progress, in one query."""
     here = Q(trajectory=OuterRef("pk"))
     own = Label.objects.filter(
@@ -116,10 +116,10 @@ def _facts(person: Any, trajectory: Trajectory) -> dict[str, Any]:
     facts: Any = (
         Trajectory.objects.filter(pk=trajectory.pk)
         .annotate(
-            count=_counted(Step.objects.filter(here), "trajectory"),
+            count=_count(Step.objects.filter(here), "trajectory"),
             flagged=Exists(Flag.objects.filter(here, annotator=person)),
             reported=Exists(Report.objects.filter(here, reporter=person)),
-            done=_counted(own, "assignment__trajectory__submission"),
+            done=_count(own, "assignment__trajectory__submission"),
             # Positions run from 0 without a hole: the last one tells the number without counting rows.
             total=Subquery(everything.order_by("-position").values("position")[:1]) + 1,
         )
@@ -129,23 +129,22 @@ def _facts(person: Any, trajectory: Trajectory) -> dict[str, Any]:
     return dict(facts)
 
 
-def _counted(rows: QuerySet[Any], group: str) -> Coalesce:
+def _count(rows: QuerySet[Any], group: str) -> Coalesce:
     return Coalesce(Subquery(rows.order_by().values(group).annotate(n=Count("pk")).values("n")), 0)
 
 
-def _key_points(person: Any, trajectory: Trajectory) -> tuple[list[KeyPoint], list[KeyPoint]]:
-    """The accepted key points, and the person's own proposals that wait."""
+def _load_key_points(person: Person, trajectory: Trajectory) -> tuple[list[KeyPoint], list[KeyPoint]]:
     current = KeyPoint.objects.filter(task=trajectory.task_id, retired_at__isnull=True)
     shown = list(current.filter(Q(accepted_at__isnull=False) | Q(proposed_by=person)))
     return [p for p in shown if p.accepted_at], [p for p in shown if not p.accepted_at]
 
 
-def _own_label(person: Any, trajectory: Trajectory) -> Label | None:
+def _find_own_label(person: Person, trajectory: Trajectory) -> Label | None:
     return access.own_labels(person, trajectory).order_by("-revision").prefetch_related("findings__key_point").first()
 
 
-def _opened(person: Any, trajectory: Trajectory) -> Any:
+def _compare_opened(person: Person, trajectory: Trajectory) -> Comparison | None:
     """All labels side by side, once the maintainer has opened the frozen submission."""
     if trajectory.submission.opened_at is None or not access.may_see_labels(person, trajectory):
         return None
-    return compared(access.labels_for(person, trajectory), trajectory)
+    return compare_labels(access.labels_for(person, trajectory), trajectory)

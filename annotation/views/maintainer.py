@@ -14,7 +14,7 @@ from annotation.models.states import FINAL, State, state_of
 from annotation.task_versions import TaskVersions
 from annotation.views import desk
 from annotation.views.answers import Request, act, page, paged, show_task_message
-from annotation.views.comparing import compared, named, pseudonyms
+from annotation.views.comparing import compare_labels, pseudonyms, summarise
 from annotation.views.viewer import viewer
 
 Role = Membership.Role
@@ -27,7 +27,7 @@ def submissions(request: Request) -> HttpResponse:
     """Every submission that the person maintains, with how much of its review is done."""
     rows = access.submissions_maintained_by(request.user)
     shown = paged(request, rows, 50)
-    done = progress.done([row.pk for row in shown])
+    done = progress.count_done([row.pk for row in shown])
     for row in shown:
         row.progress = done[row.pk] | {"needed": done[row.pk]["trajectories"] * row.required_labels}
     context = {"rows": shown, "may_upload": access.may_create_submissions(request.user)}
@@ -51,9 +51,9 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
         "viewer": viewer(request, found, redacting=redacting),
         "state": state,
         "reopenable": state in FINAL and found.submission.frozen_at is None and not found.submission.audited,
-        "given_back": _given_back(found, state),
-        "comparison": compared(access.labels_for(request.user, found), found) if seen else None,
-        "decisions": [(names[a.adjudicator_id], named(a)) for a in decided.order_by("-revision")] if seen else [],
+        "given_back": _count_releases(found, state),
+        "comparison": compare_labels(access.labels_for(request.user, found), found) if seen else None,
+        "decisions": [(names[a.adjudicator_id], summarise(a)) for a in decided.order_by("-revision")] if seen else [],
         "key_points": workflow.key_points_of(found),
         "outdated": outdated,
         "warnings": [warning for warning in found.warnings if warning["code"] not in {each.code for each in outdated}],
@@ -61,7 +61,7 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
     return render(request, "annotation/trajectory.html", context)
 
 
-def _given_back(found: Trajectory, state: State) -> int:
+def _count_releases(found: Trajectory, state: State) -> int:
     """How many have given it back, where that can be lifted."""
     if state is not State.IN_REVIEW or found.submission.audited:
         return 0
@@ -124,31 +124,31 @@ def events(request: Request, pk: int) -> HttpResponse:
     """What happened, newest first, by pseudonym, and whether the chain of hashes holds."""
     found = access.submission_for(request.user, pk, *access.READERS)
     shown = paged(request, found.events.order_by("-sequence"), 100)
-    look = chain_checks.look(found, list(shown))
+    look = chain_checks.check_shown(found, list(shown))
     hidden = HIDDEN_BEFORE_FREEZE if found.frozen_at is None and not found.audited else frozenset()
     context = {
         "submission": found,
         "look": look,
         "page": shown,
-        "rows": [(event, _said(event, hidden)) for event in shown],
+        "rows": [(event, _describe_payload(event, hidden)) for event in shown],
     }
     return render(request, "annotation/events.html", context)
 
 
-def _said(event: Event, hidden: frozenset[str]) -> list[tuple[str, str]]:
+def _describe_payload(event: Event, hidden: frozenset[str]) -> list[tuple[str, str]]:
     """An event's payload; of changed settings the old value and the new one, where somebody else's chain has both."""
     said = [(name, value) for name, value in event.payload.items() if name not in hidden]
     if event.kind != "configured" or not all(isinstance(value, list) and len(value) == 2 for _, value in said):
-        return [(name.replace("_", " "), _word(value)) for name, value in said]
-    return [(name.replace("_", " "), f"{_word(old)} → {_word(new)}") for name, (old, new) in said]
+        return [(name.replace("_", " "), _format_value(value)) for name, value in said]
+    return [(name.replace("_", " "), f"{_format_value(old)} → {_format_value(new)}") for name, (old, new) in said]
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a JSON value without brackets and quotation marks."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_word(each)}" for name, each in value.items()) or "none"
+        return ", ".join(f"{name}: {_format_value(each)}" for name, each in value.items()) or "none"
     if isinstance(value, list):
-        return ", ".join(map(_word, value)) or "none"
+        return ", ".join(map(_format_value, value)) or "none"
     return str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -28,17 +29,17 @@ def submission(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, *access.READERS)
     members = list(found.memberships.order_by("joined_at", "pk"))
     names = {member.person_id: member.pseudonym for member in members}
-    done = progress.done([pk])[pk]
+    done = progress.count_done([pk])[pk]
     needed = done["trajectories"] * found.required_labels
     first = found.events.filter(sequence=0).values("hash")
     context = {
         "submission": found,
         "progress": done | {"needed": needed},
-        "standing": progress.standing(found),
-        "at_work": progress.at_work(found, names),
+        "standing": progress.count_states(found, done["trajectories"]),
+        "at_work": progress.find_active_people(found, names),
         "minutes": int(progress.AT_WORK.total_seconds() // 60),
-        "pace": progress.pace(found, names, needed - done["labels"]),
-        "draws": progress.draws(found),
+        "pace": progress.measure_pace(found, names, needed - done["labels"]),
+        "draws": progress.load_draws(found),
         "head": found.events.annotate(chain=Subquery(first)).order_by("-sequence").first(),
     }
     return render(
@@ -52,7 +53,7 @@ def _matrix(request: Request, found: Submission, members: list[Membership], tota
     form = MatrixForm(request.GET, states, progress.SLOT_STATES, annotators)
     chosen: dict[str, Any] = form.chosen()
     wanted = {**chosen, "who": annotators[chosen["who"]]} if "who" in chosen else chosen
-    shown = paged(request, progress.narrowed(found, **wanted), 100, None if chosen else total)
+    shown = paged(request, progress.filter_matrix(found, **wanted), 100, None if chosen else total)
     rows = _with_slots(found, shown, members)
     versions = TaskVersions(found.benchmark, [row.task.external_id for row in rows])
     return {
@@ -161,9 +162,9 @@ def configure(request: Request, pk: int) -> HttpResponse:
     return redirect("submission-settings", pk)
 
 
-def _settings_form(request: Request, found: Submission, data: Any) -> SettingsForm:
+def _settings_form(request: Request, found: Submission, data: Mapping[str, Any] | None) -> SettingsForm:
     sets = access.submissions_maintained_by(request.user).filter(practice=True).exclude(pk=found.pk)
-    return SettingsForm(data, found, sets, workflow.fixed(found))
+    return SettingsForm(data, found, sets, workflow.find_fixed_settings(found))
 
 
 def _settings(request: Request, found: Submission, form: SettingsForm, status: int = 200) -> HttpResponse:

@@ -13,7 +13,6 @@ from annotation.views.answers import Request, act_from, page
 
 @page
 def own_data(request: Request) -> HttpResponse:
-    """Everything that is kept of the person, as a file."""
     data = privacy.data_of(request.user)
     response = JsonResponse(data, json_dumps_params={"indent": 2, "ensure_ascii": False})
     response["Content-Disposition"] = 'attachment; filename="webverdict-my-data.json"'
@@ -46,6 +45,6 @@ def erase(request: Request) -> HttpResponse:
 def _erasing(request: Request, problem: str = "", status: int = 200, wrong: str = "password") -> HttpResponse:
     open_parts = access.memberships_of(request.user).filter(submission__frozen_at__isnull=True)
     context = {"problem": problem, "wrong": wrong, "memberships": open_parts}
-    context["alone"] = workflow.maintained_alone(request.user)
-    context["texts"] = [each.said(whole=False) for each in workflow.naming(request.user)]
+    context["alone"] = workflow.find_solely_maintained(request.user)
+    context["texts"] = [each.describe(whole=False) for each in workflow.find_named_places(request.user)]
     return render(request, "annotation/erasing.html", context, status=status)

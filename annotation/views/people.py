@@ -98,7 +98,7 @@ def _join_link(request: Request, person: Person) -> str:
 
 def _people(request: Request, found: Submission, status: int = 200, **context: Any) -> HttpResponse:
     members = found.memberships.select_related("person").order_by("role", "joined_at", "pk")
-    seen = progress.last_seen(found)
+    seen = progress.find_last_signs(found)
     member_form = context.setdefault("member_form", MemberForm())
     others = member_form.fields["person"].queryset.exclude(memberships__submission=found)
     member_form.fields["person"].queryset = others

@@ -54,18 +54,18 @@ def _damaged(damaged: screenshots.DamagedFile) -> HttpResponse:
 
 
 @from_store
-def picture(request: HttpRequest, pk: int, step: int, kind: str) -> HttpResponse:
+def picture(request: Request, pk: int, step: int, kind: str) -> HttpResponse:
     """The screenshot of a step, re-encoded; a browser that has it is told so without reading it again."""
     return _rendition(request, access.screenshot_for(request.user, pk, step), kind)
 
 
 @from_store
-def page_picture(request: HttpRequest, pk: int, attachment_pk: int, kind: str) -> HttpResponse:
+def page_picture(request: Request, pk: int, attachment_pk: int, kind: str) -> HttpResponse:
     """The picture of a page that an answer cites, re-encoded as screenshots are."""
     return _rendition(request, access.page_picture_for(request.user, pk, attachment_pk), kind)
 
 
-def _rendition(request: HttpRequest, screenshot: Screenshot, kind: str) -> HttpResponse:
+def _rendition(request: Request, screenshot: Screenshot, kind: str) -> HttpResponse:
     tag = f'"{screenshot.sha256}-{kind}"'
     if request.headers.get("If-None-Match") == tag:
         response = HttpResponse(status=304)
@@ -78,7 +78,7 @@ def _rendition(request: HttpRequest, screenshot: Screenshot, kind: str) -> HttpR
 
 
 @from_store
-def sheet(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+def sheet(request: Request, pk: int, number: int) -> HttpResponse:
     """The thumbnails of `screenshots.SHEET_STEPS` steps as one picture; what the trajectory shows never changes."""
     shown = access.screenshots_for(request.user, pk, number * screenshots.SHEET_STEPS, screenshots.SHEET_STEPS)
     data, damaged = screenshots.sheet(shown)
@@ -98,13 +98,13 @@ def changes(request: Request, pk: int) -> JsonResponse:
     first = number(request.GET.get("from")) or 0
     last = number(request.GET.get("to"))
     end = first + MOST_STEPS - 1 if last is None else min(last, first + MOST_STEPS - 1)
-    found = compared.of_steps(trajectory, first, end)
+    found = compared.find_changes(trajectory, first, end)
     steps = {index: change and {"boxes": change.boxes, "share": change.share} for index, change in found.items()}
     return JsonResponse({"from": first, "to": end, "visible": compared.VISIBLE, "steps": steps})
 
 
 @from_store
-def attachment(request: HttpRequest, pk: int, attachment_pk: int) -> HttpResponseBase:
+def attachment(request: Request, pk: int, attachment_pk: int) -> HttpResponseBase:
     """A file that came with a trajectory, to be saved and never shown."""
     found = access.attachment_for(request.user, pk, attachment_pk)
     try:

@@ -13,14 +13,15 @@ from django.urls import reverse
 from annotation import access, training, workflow
 from annotation.forms import VERDICT_NAMES, LabelForm, as_posted
 from annotation.models import KeyPoint, KnownAnswer, Label, Membership, PracticeAnswer, Submission, Trajectory
+from annotation.protocol import CAUSES, FAILURE_TYPES
 from annotation.records import Problem, Verdict
 from annotation.views import desk
 from annotation.views.answers import Request, act, page, paged, show_task_message
-from annotation.views.comparing import NAMES
 from annotation.views.viewer import number, viewer
 from annotation.workflow.training import EXCEPTION
 
 Role = Membership.Role
+NAMES = {term.code: term.name for term in (*CAUSES, *FAILURE_TYPES)}
 
 
 # --- newcomers -------------------------------------------------------------------------------------------------------
@@ -30,11 +31,11 @@ Role = Membership.Role
 def practice(request: Request, pk: int) -> HttpResponse:
     """How far the person is, and the results of their rounds; of the answers nothing but right or wrong."""
     submission = access.practice_for(request.user, pk)
-    state = training.practice(request.user, submission)
+    state = training.load_practice(request.user, submission)
     context = {
         "submission": submission,
         "practice": state,
-        "admitted": training.admitted(request.user, submission),
+        "admitted": training.is_admitted(request.user, submission),
         "rows": [(item, state.current.get(item.pk)) for item in state.items],
         "first": state.items[0] if state.items else None,
         "earlier": [(n, state.right_in(n)) for n in sorted(state.rounds, reverse=True) if n != state.number],
@@ -44,18 +45,18 @@ def practice(request: Request, pk: int) -> HttpResponse:
 
 def practice_desk(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
     """An item of the practice set: the form until it is answered in this round, then what was right about it."""
-    view = _answer if request.method == "POST" else _item
+    view = _submit_answer if request.method == "POST" else _show_item
     return view(request, pk=pk, trajectory_pk=trajectory_pk)
 
 
 @page
-def _item(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
+def _show_item(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
     submission, item = access.practice_trajectory_for(request.user, pk, trajectory_pk)
-    return _practice_desk(request, submission, item)
+    return _render_practice_desk(request, submission, item)
 
 
 @act
-def _answer(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
+def _submit_answer(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
     submission, item = access.practice_trajectory_for(request.user, pk, trajectory_pk)
     form = LabelForm(request.POST, as_posted(request.POST, attempt=item.submission.asks_attempt))
     numbered = number(request.GET.get("round")) or 0
@@ -64,14 +65,14 @@ def _answer(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
             raise workflow.Incomplete([])
         workflow.answer_practice(request.user, submission, item, form.content(), numbered)
     except workflow.Incomplete as incomplete:
-        return _practice_desk(request, submission, item, incomplete.problems)
+        return _render_practice_desk(request, submission, item, incomplete.problems)
     return redirect(reverse("practice-desk", args=[pk, trajectory_pk]))
 
 
-def _practice_desk(
+def _render_practice_desk(
     request: Request, submission: Submission, item: Trajectory, refused: list[Problem] | None = None
 ) -> HttpResponse:
-    state = training.practice(request.user, submission)
+    state = training.load_practice(request.user, submission)
     given = state.current.get(item.pk)
     # In a new round the form is there again, and what was right about it is not until it is answered.
     again = state.open_round not in (None, state.number) and number(request.GET.get("round")) == state.open_round
@@ -94,8 +95,8 @@ def _practice_desk(
         "place": state.items.index(item) + 1,
     }
     if answer is not None:
-        known = _known(item)
-        context |= {"known": known, "rows": compared(answer, known, points) if known else []}
+        known = _find_known_answer(item)
+        context |= {"known": known, "rows": compare_answers(answer, known, points) if known else []}
     else:
         asked = workflow.asked_of(item)
         context |= desk.form_context(request.POST if refused is not None else {}, points, asked, refused)
@@ -115,51 +116,52 @@ class Row:
     differs: bool
 
 
-def compared(answer: PracticeAnswer, known: KnownAnswer, points: list[KeyPoint]) -> list[Row]:
+def compare_answers(answer: PracticeAnswer, known: KnownAnswer, points: list[KeyPoint]) -> list[Row]:
     """An answer beside the known one; what neither speaks about is left out."""
     own = answer.content
     rows = [
-        _row("Verdict", VERDICT_NAMES[Verdict(answer.verdict)], None, VERDICT_NAMES[Verdict(known.verdict)], None),
-        _row("Failed at", "", own.get("failure_step"), "", known.failure_step),
-        _row("Failure type", _name(own.get("failure_type", "")), None, _name(known.failure_type), None),
-        _row("Cause", _name(own.get("cause", "")), None, _name(known.cause), None),
+        _build_row(
+            "Verdict", VERDICT_NAMES[Verdict(answer.verdict)], None, VERDICT_NAMES[Verdict(known.verdict)], None
+        ),
+        _build_row("Failed at", "", own.get("failure_step"), "", known.failure_step),
+        _build_row(
+            "Failure type", NAMES.get(own.get("failure_type"), ""), None, NAMES.get(known.failure_type, ""), None
+        ),
+        _build_row("Cause", NAMES.get(own.get("cause"), ""), None, NAMES.get(known.cause, ""), None),
     ]
     for place, point in enumerate(points, start=1):
         mine, right = (said.get(str(point.pk), {}) for said in (own.get("findings", {}), known.findings))
         title = f"{place}. {point.text}"
-        rows.append(_row(title, mine.get("finding", ""), mine.get("step"), right.get("finding", ""), right.get("step")))
+        rows.append(
+            _build_row(title, mine.get("finding", ""), mine.get("step"), right.get("finding", ""), right.get("step"))
+        )
     return [row for row in rows if any((row.own, row.known)) or (row.own_step, row.known_step) != (None, None)]
 
 
-def _row(title: str, own: str, own_step: int | None, known: str, known_step: int | None) -> Row:
+def _build_row(title: str, own: str, own_step: int | None, known: str, known_step: int | None) -> Row:
     """A finding differs by its word alone: two steps may prove the same."""
     differs = own != known if own or known else own_step != known_step
     return Row(title, own, own_step, known, known_step, differs)
-
-
-def _name(code: str) -> str:
-    return NAMES.get(code, code)
 
 
 # --- maintainers -----------------------------------------------------------------------------------------------------
 
 
 def known_answer(request: Request, pk: int) -> HttpResponse:
-    """What is right about a trajectory, to read and to enter."""
-    view = _enter if request.method == "POST" else _entered
+    view = _save_known_answer if request.method == "POST" else _show_known_answer
     return view(request, pk=pk)
 
 
 @page
-def _entered(request: Request, pk: int) -> HttpResponse:
+def _show_known_answer(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     if request.htmx:
         return desk.step_partial(request, found)
-    return _known_answer(request, found)
+    return _render_known_answer(request, found)
 
 
 @act
-def _enter(request: Request, pk: int) -> HttpResponse:
+def _save_known_answer(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     form = LabelForm(request.POST, as_posted(request.POST))
     try:
@@ -167,14 +169,14 @@ def _enter(request: Request, pk: int) -> HttpResponse:
             raise workflow.Incomplete([])
         workflow.set_known_answer(request.user, found, form.content())
     except workflow.Incomplete as incomplete:
-        return _known_answer(request, found, incomplete.problems)
+        return _render_known_answer(request, found, incomplete.problems)
     show_task_message(request, "Known answer saved: {}", found.task)
     return redirect("known-answer", pk)
 
 
-def _known_answer(request: Request, found: Trajectory, refused: list[Problem] | None = None) -> HttpResponse:
+def _render_known_answer(request: Request, found: Trajectory, refused: list[Problem] | None = None) -> HttpResponse:
     shown = viewer(request, found, reverse("known-answer", args=[found.pk]) + "?")
-    known = _known(found)
+    known = _find_known_answer(found)
     context: dict[str, Any] = {
         "trajectory": found,
         "submission": found.submission,
@@ -188,12 +190,11 @@ def _known_answer(request: Request, found: Trajectory, refused: list[Problem] | 
     return render(request, "annotation/known_answer.html", context, status=200 if refused is None else 400)
 
 
-def _known(trajectory: Trajectory) -> KnownAnswer | None:
+def _find_known_answer(trajectory: Trajectory) -> KnownAnswer | None:
     return KnownAnswer.objects.filter(trajectory=trajectory).first()
 
 
 def values_of(known: KnownAnswer | None) -> dict[str, str]:
-    """A known answer as the fields of its form."""
     if known is None:
         return {}
     explanation, _, exception = known.explanation.partition(EXCEPTION)
@@ -218,7 +219,7 @@ def gold(request: Request, pk: int) -> HttpResponse:
     nothing anywhere.
     """
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
-    items = training.gold(submission)
+    items = training.load_gold(submission)
     names = sorted({name for item in items for name in item.results}, key=lambda name: (len(name), name))
     labelled = Exists(Label.objects.filter(assignment__trajectory=OuterRef("pk")))
     rows = (
@@ -228,11 +229,11 @@ def gold(request: Request, pk: int) -> HttpResponse:
         "submission": submission,
         "names": names,
         "items": [(item, [item.results.get(name) for name in names]) for item in items],
-        "shares": [_share([i.results[name] for i in items if name in i.results]) for name in names],
+        "shares": [_format_share([i.results[name] for i in items if name in i.results]) for name in names],
         "page": paged(request, rows, 100),
     }
     return render(request, "annotation/gold.html", context)
 
 
-def _share(results: list[bool]) -> str:
+def _format_share(results: list[bool]) -> str:
     return f"{sum(results)} of {len(results)}"

@@ -36,7 +36,6 @@ class Source:
 
     @property
     def live(self) -> str:
-        """The address as a link, "" where it must be none: kept pages come with files of anybody's."""
         return self.address if cached_pages.is_web(self.address) else ""
 
 
@@ -88,7 +87,7 @@ class Reading:
 def reading_of(request: HttpRequest, trajectory: Trajectory) -> Reading:
     """The answer of a trajectory without steps, with the page that ?page= names, as ?show=text or picture."""
     said = read_answer(trajectory.final_answer or "")
-    files, index, problem = _kept(trajectory)
+    files, index, problem = _load_pages(trajectory)
     by_form = {normal(address): (kind, address) for address, kind in reversed(index.items())}
     cited = [
         Source(one.number, one.address, one.titles, *by_form.pop(normal(one.address), ("", "")))
@@ -103,10 +102,10 @@ def reading_of(request: HttpRequest, trajectory: Trajectory) -> Reading:
     found = Reading(html, said.left_out, cited, others, problem=problem)
     chosen = request.GET.get("page", "")
     source = next((one for one in (*cited, *others) if one.kind and str(one.number) == chosen), None)
-    return replace(found, page=_page(source, files, request.GET.get("show", ""))) if source else found
+    return replace(found, page=_build_page(source, files, request.GET.get("show", ""))) if source else found
 
 
-def _kept(trajectory: Trajectory) -> tuple[dict[str, Attachment], dict[str, str], str]:
+def _load_pages(trajectory: Trajectory) -> tuple[dict[str, Attachment], dict[str, str], str]:
     """The files of the kept pages by name, their index, and why there is none although there should be one."""
     files = {one.name: one for one in trajectory.attachments.filter(kind=AttachmentKind.CACHED_PAGE, withheld=False)}
     index = files.get(cached_pages.INDEX)
@@ -122,19 +121,19 @@ def _kept(trajectory: Trajectory) -> tuple[dict[str, Attachment], dict[str, str]
         return files, {}, AWAY
 
 
-def _page(source: Source, files: dict[str, Attachment], show: str) -> Page:
-    found = dict(_files(source, files))
+def _build_page(source: Source, files: dict[str, Attachment], show: str) -> Page:
+    found = dict(_find_files(source, files))
     if source.kind == cached_pages.PDF:
-        return _with_text(Page(source, TEXT, file=found.get(".pdf")), found.get(".pdf"))
+        return _add_text(Page(source, TEXT, file=found.get(".pdf")), found.get(".pdf"))
     picture = found.get(".jpg")
     size = Screenshot.objects.filter(sha256=picture.sha256).first() if picture else None
     shown = Page(
         source, TEXT if show == TEXT or size is None else PICTURE, picture=picture if size else None, size=size
     )
-    return _with_text(shown, found.get(".txt")) if shown.shown == TEXT else shown
+    return _add_text(shown, found.get(".txt")) if shown.shown == TEXT else shown
 
 
-def _files(source: Source, files: dict[str, Attachment]) -> Iterator[tuple[str, Attachment]]:
+def _find_files(source: Source, files: dict[str, Attachment]) -> Iterator[tuple[str, Attachment]]:
     there = {name.rpartition("/")[2] for name in files}
     for name in cached_pages.files_of(source.kept_as, source.kind, there):
         found = files.get(f"{cached_pages.FOLDER}/{name}")
@@ -142,24 +141,23 @@ def _files(source: Source, files: dict[str, Attachment]) -> Iterator[tuple[str, 
             yield name[name.rfind(".") :], found
 
 
-def _with_text(page: Page, file: Attachment | None) -> Page:
-    text, why_not = _text(file.sha256, page.source.kind) if file else ("", "its file is not there")
+def _add_text(page: Page, file: Attachment | None) -> Page:
+    text, why_not = _read_text(file.sha256, page.source.kind) if file else ("", "its file is not there")
     return replace(page, text=text[:LONGEST_TEXT], left_out=max(len(text) - LONGEST_TEXT, 0), why_not=why_not)
 
 
 @lru_cache(maxsize=16)
-def _pdf_text(sha256: str) -> tuple[str, str]:
+def _read_pdf_text(sha256: str) -> tuple[str, str]:
     try:
         return pdf_text.text_of(screenshots.original(sha256)), ""
     except pdf_text.NoText as error:
         return "", str(error)
 
 
-def _text(sha256: str, kind: str) -> tuple[str, str]:
-    """The text of a page, and why there is none."""
+def _read_text(sha256: str, kind: str) -> tuple[str, str]:
     try:
         if kind == cached_pages.PDF:
-            return _pdf_text(sha256)
+            return _read_pdf_text(sha256)
         return screenshots.original(sha256).decode("utf-8-sig", errors="replace"), ""
     except screenshots.DamagedFile:
         logger.exception("The text of a kept page is damaged")

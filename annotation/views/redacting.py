@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_cache_control
 
 from annotation import access, redactions, screenshots, workflow
-from annotation.models import Membership, Redaction, Step, Submission
+from annotation.models import Membership, Redaction, Screenshot, Step, Submission
 from annotation.records import Problem
 from annotation.views.answers import Request, act_from, page, paged
 from annotation.views.comparing import pseudonyms
@@ -29,16 +29,16 @@ Row = dict[str, str]
 @page
 def redaction(request: Request, pk: int, step: int) -> HttpResponse:
     """The picture of a step, the boxes that cover it in bundles and exports, and all that was covered before."""
-    found = _step(request, pk, step)
+    found = _find_step(request, pk, step)
     current = _current(found)
     return _editor(request, found, _rows_of(current.boxes if current else []))
 
 
 @act_from("redaction")
 def redact(request: Request, pk: int, step: int) -> HttpResponse:
-    found = _step(request, pk, step)
-    rows = _rows_posted(request)
-    boxes, problems = _boxes(rows)
+    found = _find_step(request, pk, step)
+    rows = _read_rows(request)
+    boxes, problems = _parse_boxes(rows)
     try:
         if problems:
             raise workflow.Incomplete(problems)
@@ -61,9 +61,9 @@ def _done(made: Redaction) -> str:
 
 
 @from_store
-def redacted_picture(request: HttpRequest, pk: int, step: int) -> HttpResponse:
+def redacted_picture(request: Request, pk: int, step: int) -> HttpResponse:
     """The covered picture as bundles carry it; it was made here, so that it can be shown as it is."""
-    current = _current(_step(request, pk, step))
+    current = _current(_find_step(request, pk, step))
     if current is None:
         raise Http404("This picture has no redaction.")
     response = HttpResponse(screenshots.original(current.redacted), content_type="image/png")
@@ -76,7 +76,7 @@ def submission_redactions(request: Request, pk: int) -> HttpResponse:
     """Every redaction of a submission with its revisions, newest first, and a step that shows the picture."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     shown = paged(request, redactions.with_replaced(redactions.history(found)).reverse(), 50)
-    places = _first_steps(found, [row.original for row in shown])
+    places = _find_first_steps(found, [row.original for row in shown])
     names = dict(found.memberships.values_list("person_id", "pseudonym"))
     rows = [
         (row, places.get(row.original), names.get(row.redacted_by_id), bool(row.boxes) and not row.replaced)
@@ -86,14 +86,14 @@ def submission_redactions(request: Request, pk: int) -> HttpResponse:
     return render(request, "annotation/redactions.html", context)
 
 
-def _first_steps(submission: Submission, originals: list[str]) -> dict[str, Step]:
+def _find_first_steps(submission: Submission, originals: list[str]) -> dict[str, Step]:
     """The first step that shows each of the pictures, by the SHA-256 of the picture."""
     steps = Step.objects.filter(trajectory__submission=submission, screenshot__sha256__in=originals)
     ordered = steps.select_related("trajectory__task", "screenshot").order_by("-trajectory__position", "-index")
     return {step.screenshot.sha256: step for step in ordered if step.screenshot is not None}
 
 
-def _step(request: Any, pk: int, index: int) -> Step:
+def _find_step(request: Request, pk: int, index: int) -> Step:
     """A step with a picture, for the maintainers of its submission."""
     trajectory = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     found = trajectory.steps.select_related("screenshot").filter(index=index, screenshot__isnull=False).first()
@@ -103,8 +103,8 @@ def _step(request: Any, pk: int, index: int) -> Step:
     return found
 
 
-def _picture(step: Step) -> Any:
-    return step.screenshot
+def _picture(step: Step) -> Screenshot:
+    return cast(Screenshot, step.screenshot)  # `_find_step` refuses a step without one
 
 
 def _current(step: Step) -> Redaction | None:
@@ -136,7 +136,7 @@ def _rows_of(boxes: Sequence[Sequence[int]]) -> list[Row]:
     return [{side: str(value) for side, value in zip(SIDES, box, strict=True)} for box in boxes]
 
 
-def _rows_posted(request: Request) -> list[Row]:
+def _read_rows(request: Request) -> list[Row]:
     """The rows that were typed, as they were; empty ones are left out."""
     columns = [request.POST.getlist(side)[: MOST_BOXES + 1] for side in SIDES]
     count = max(len(column) for column in columns)
@@ -145,7 +145,7 @@ def _rows_posted(request: Request) -> list[Row]:
     return [row for row in rows if any(row.values())]
 
 
-def _boxes(rows: list[Row]) -> tuple[list[list[int]], list[Problem]]:
+def _parse_boxes(rows: list[Row]) -> tuple[list[list[int]], list[Problem]]:
     """The typed boxes as numbers, or which of them are none."""
     wrong = [number for number, row in enumerate(rows, start=1) if not all(map(_is_number, row.values()))]
     says = "Box {}: give x, y, width and height as whole numbers."

@@ -34,13 +34,13 @@ def search(request: Request, pk: int) -> HttpResponse:
     """Steps whose action, thought or address has the words ?q=, as a page, or as a list for a script."""
     trajectory = access.visible_trajectory_for(request.user, pk)
     words = request.GET.get("q", "").strip()[:200]
-    hits = _hits(trajectory, words) if words else []
+    hits = _find_hits(trajectory, words) if words else []
     context = {
         "trajectory": trajectory,
         "words": words,
         "hits": hits[:MOST_HITS],
         "more": len(hits) > MOST_HITS,
-        "address": _back(request, trajectory),
+        "address": _find_way_back(request, trajectory),
     }
     template = "annotation/_search.html" if request.htmx else "annotation/search.html"
     response = render(request, template, context)
@@ -48,14 +48,14 @@ def search(request: Request, pk: int) -> HttpResponse:
     return response
 
 
-def _back(request: Request, trajectory: Trajectory) -> str:
+def _find_way_back(request: Request, trajectory: Trajectory) -> str:
     """The desk that asked, to lead back to; a path of ours and nothing else."""
     given = request.GET.get("desk", "")
     ours = given.startswith("/") and url_has_allowed_host_and_scheme(given, None) and given.endswith(("?", "&"))
     return given if ours else f"/trajectories/{trajectory.pk}?"
 
 
-def _hits(trajectory: Trajectory, words: str) -> list[Hit]:
+def _find_hits(trajectory: Trajectory, words: str) -> list[Hit]:
     """The first occurrence in each text of each step, without regard to case; one more than are shown at most."""
     wanted = re.compile(re.escape(words), re.IGNORECASE)
     hits: list[Hit] = []

@@ -10,7 +10,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.text import slugify
 
-from annotation import access, catalogue, uploads
+from annotation import access, arrivals, catalogue, jobs
 from annotation.forms import UploadForm
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Upload
@@ -32,19 +32,13 @@ def upload(request: Request) -> HttpResponse:
     form = UploadForm(request.POST, request.FILES)
     if not form.is_valid():
         return _form(request, form, 400)
-    benchmark = _benchmark(form)
+    benchmark = _find_benchmark(form)
     if benchmark is None:
         return _form(request, form, 400)
-    given = form.cleaned_data
+    given = {name: form.cleaned_data[name] for name in ("agent_name", "keep_valid", "dry_run")}
+    made = Upload(uploaded_by=request.user, benchmark=benchmark, **given)
     try:
-        made = uploads.receive(
-            request.user,
-            benchmark=benchmark,
-            agent=given["agent_name"],
-            file=given["package"],
-            keep_valid=given["keep_valid"],
-            dry_run=given["dry_run"],
-        )
+        arrivals.receive(made, form.cleaned_data["package"], jobs.import_upload.delay)
     except ImportStopped as error:
         form.add_error("package", str(error))
         answer = _form(request, form, error.outage.status)
@@ -53,7 +47,7 @@ def upload(request: Request) -> HttpResponse:
     return redirect("upload-status", made.pk)
 
 
-def _benchmark(form: UploadForm) -> Benchmark | None:
+def _find_benchmark(form: UploadForm) -> Benchmark | None:
     """The benchmark of the form, made from its task file when it is new; None with an error when that is refused."""
     known: Benchmark | None = form.cleaned_data["benchmark"]
     file, name = form.cleaned_data["tasks"], form.cleaned_data["benchmark_name"]
@@ -76,13 +70,12 @@ def _form(request: Request, form: UploadForm, status: int = 200) -> HttpResponse
 def upload_status(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Progress while it runs (the page asks again every second), then the report."""
     found = access.upload_for(request.user, pk)
-    context = {"upload": found} | _report(request, found.report)
+    context = {"upload": found} | _build_report(request, found.report)
     partial = request.htmx
     return render(request, "annotation/_upload.html" if partial else "annotation/upload_status.html", context)
 
 
-def _report(request: Request, report: dict[str, Any] | None) -> dict[str, Any]:
-    """The report's rows of one kind, filtered by code and words, grouped by task."""
+def _build_report(request: Request, report: dict[str, Any] | None) -> dict[str, Any]:
     if report is None:
         return {}
     kinds = [kind for kind in KINDS if kind in report]

@@ -82,7 +82,6 @@ class Thumb:
 
     @property
     def sheet(self) -> int:
-        """The sheet that has the thumbnail, and `top`: where on it, in the sheet's pixels."""
         return self.step.index // SHEET_STEPS
 
     @property
@@ -130,7 +129,6 @@ class Viewer:
 
     @property
     def earlier(self) -> int | None:
-        """A step before the strip, to jump to."""
         return max(self.index - 2 * AROUND, 0) if self.strip and self.strip[0].step.index > 0 else None
 
     @property

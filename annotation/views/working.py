@@ -61,7 +61,6 @@ def first_pictures(trajectory: Trajectory) -> list[str]:
 
 @act
 def hold(request: Request, pk: int) -> HttpResponse:
-    """Hold a trajectory again whose lease has run out."""
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     held = workflow.hold_again(request.user, found)
     if scripted(request) and held.lease_expires_at:

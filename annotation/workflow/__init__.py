@@ -23,21 +23,21 @@ from annotation.workflow.annotating import (
     return_expired_leases,
     revise,
     submit,
-    was_there_at_a_draw,
+    was_in_draw,
 )
-from annotation.workflow.configuring import configure, fixed
-from annotation.workflow.erasing import LastMaintainer, erase, maintained_alone
-from annotation.workflow.ground import (
+from annotation.workflow.configuring import configure, find_fixed_settings
+from annotation.workflow.erasing import LastMaintainer, erase, find_solely_maintained
+from annotation.workflow.guards import (
     LABEL_SUBMITTED,
     Conflict,
     Incomplete,
     StaleDraft,
     asked_of,
     decision_fields,
-    found,
+    join_as_maintainer,
     key_points_of,
 )
-from annotation.workflow.informed import change, keep, look
+from annotation.workflow.informed import change_verdict, keep_verdict, show_judgments
 from annotation.workflow.maintaining import (
     add_member,
     deactivate_member,
@@ -47,58 +47,7 @@ from annotation.workflow.maintaining import (
     reopen,
     reopen_submission,
 )
-from annotation.workflow.named import NamedInTexts, naming
+from annotation.workflow.name_search import NamedInTexts, find_named_places
 from annotation.workflow.redacting import redact
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
 from annotation.workflow.working import record_activity, report, save_draft, settle_report
-
-__all__ = [
-    "LABEL_SUBMITTED",
-    "Conflict",
-    "Incomplete",
-    "LastMaintainer",
-    "NamedInTexts",
-    "StaleDraft",
-    "add_member",
-    "answer_practice",
-    "asked_of",
-    "change",
-    "choose",
-    "claim",
-    "claim_ahead",
-    "claim_this",
-    "configure",
-    "deactivate_member",
-    "decide",
-    "decision_fields",
-    "draw_spot_checks",
-    "erase",
-    "fixed",
-    "flag",
-    "found",
-    "freeze",
-    "hold_again",
-    "keep",
-    "key_points_of",
-    "known_answer_refusal",
-    "leave_adjudication",
-    "look",
-    "maintained_alone",
-    "naming",
-    "offer_again",
-    "open_adjudication",
-    "open_results",
-    "record_activity",
-    "redact",
-    "release",
-    "reopen",
-    "reopen_submission",
-    "report",
-    "return_expired_leases",
-    "revise",
-    "save_draft",
-    "set_known_answer",
-    "settle_report",
-    "submit",
-    "was_there_at_a_draw",
-]

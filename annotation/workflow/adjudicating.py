@@ -1,21 +1,22 @@
-"""The verbs of adjudicators, and the draw of the spot checks."""
+"""Transitions by adjudicators, and the draw of the spot checks."""
 
 from __future__ import annotations
 
 import math
 import random
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from annotation import access, queue
+from annotation.label_fields import LabelContent
 from annotation.models import (
     Activity,
     Adjudication,
     AdjudicationFinding,
     Draft,
     Membership,
+    Person,
     SpotCheck,
     SpotCheckDraw,
     Submission,
@@ -24,39 +25,38 @@ from annotation.models import (
 from annotation.models.events import digest
 from annotation.models.states import TO_ADJUDICATE, State, state_of, with_state
 from annotation.models.trajectories import new_seed, seed_hash
-from annotation.records import LabelContent
 from annotation.workflow.facts import adjudication_facts, draw_facts
-from annotation.workflow.ground import (
+from annotation.workflow.guards import (
     Conflict,
     Role,
-    active_member,
-    complete,
-    given_reason,
     has_content,
+    load_measures,
     lock_submission,
-    locked,
-    measured,
-    not_frozen,
+    lock_trajectory,
     record_for,
+    require_complete,
+    require_member,
+    require_reason,
+    require_unfrozen,
 )
 
 
-def open_adjudication(person: Any, trajectory: Trajectory, reason: str = "") -> Adjudication:
+def open_adjudication(person: Person, trajectory: Trajectory, reason: str = "") -> Adjudication:
     """Take a trajectory for adjudication; labels cannot change from here on.
 
     Opening one's own again returns it. Somebody else's is taken over once its lease has run out. A decided one is
     opened again only for a ``reason``, as the next revision.
     """
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ADJUDICATOR)
-        not_frozen(submission)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ADJUDICATOR)
+        require_unfrozen(submission)
         undecided = row.adjudications.filter(decided_at__isnull=True).first()
         if undecided is not None and undecided.adjudicator == person:
             return undecided
         if undecided is not None:
             _take_over(undecided, row)
         blind = access.judged_blind(row)
-        _may_adjudicate(state_of(row), reason)
+        _require_adjudicable(state_of(row), reason)
         adjudication = Adjudication.objects.create(
             trajectory=row,
             adjudicator=person,
@@ -69,9 +69,9 @@ def open_adjudication(person: Any, trajectory: Trajectory, reason: str = "") -> 
         return adjudication
 
 
-def _may_adjudicate(state: State, reason: str) -> None:
+def _require_adjudicable(state: State, reason: str) -> None:
     if state is State.ADJUDICATED:
-        given_reason(reason, "changing an adjudication")
+        require_reason(reason, "changing an adjudication")
     elif state not in TO_ADJUDICATE:
         raise Conflict(f"There is nothing to adjudicate: the trajectory is {state}.")
 
@@ -86,28 +86,28 @@ def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
     undecided.delete()
 
 
-def leave_adjudication(person: Any, trajectory: Trajectory) -> None:
+def leave_adjudication(person: Person, trajectory: Trajectory) -> None:
     """Put an opened trajectory back into the adjudicators' queue; the draft is kept."""
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ADJUDICATOR)
-        undecided = _own_open_adjudication(person, row)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ADJUDICATOR)
+        undecided = _require_open_adjudication(person, row)
         record_for(member, "adjudication_left", row, revision=undecided.revision)
         undecided.delete()
 
 
-def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudication:
+def decide(person: Person, trajectory: Trajectory, content: LabelContent) -> Adjudication:
     """Make the deciding verdict of an adjudication that the person has opened.
 
     The same decision again changes nothing and returns the stored one: the answer to the first request may have
     been lost.
     """
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ADJUDICATOR)
-        if (standing := _standing(person, row)) and has_content(standing, content):
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ADJUDICATOR)
+        if (standing := _find_standing(person, row)) and has_content(standing, content):
             return standing
-        not_frozen(submission)
-        adjudication = _own_open_adjudication(person, row)
-        fields = complete(row, content, Role.ADJUDICATOR) | measured(person, row) | {"criterion": content.criterion}
+        require_unfrozen(submission)
+        adjudication = _require_open_adjudication(person, row)
+        fields = require_complete(row, content, Role.ADJUDICATOR) | load_measures(person, row)
         for name, value in fields.items():
             setattr(adjudication, name, value)
         AdjudicationFinding.objects.bulk_create(
@@ -124,26 +124,26 @@ def decide(person: Any, trajectory: Trajectory, content: LabelContent) -> Adjudi
         return adjudication
 
 
-def _standing(person: Any, trajectory: Trajectory) -> Adjudication | None:
+def _find_standing(person: Person, trajectory: Trajectory) -> Adjudication | None:
     """Return the person's decision if it is the latest and the trajectory was not reopened since."""
     latest = trajectory.adjudications.order_by("-revision").first()
     theirs = latest is not None and latest.decided_at is not None and latest.adjudicator_id == person.pk
     return latest if theirs and state_of(trajectory) is not State.REOPENED else None
 
 
-def _own_open_adjudication(person: Any, trajectory: Trajectory) -> Adjudication:
+def _require_open_adjudication(person: Person, trajectory: Trajectory) -> Adjudication:
     adjudication = trajectory.adjudications.filter(decided_at__isnull=True, adjudicator=person).first()
     if adjudication is None:
         raise Conflict("You have not opened this trajectory for adjudication.")
     return adjudication
 
 
-def draw_spot_checks(person: Any, submission: Submission) -> SpotCheckDraw:
+def draw_spot_checks(person: Person, submission: Submission) -> SpotCheckDraw:
     """Draw from the unanimous trajectories that took part in no draw yet, by the seed that was fixed before."""
     with transaction.atomic():
         submission = lock_submission(submission.pk)
-        member = active_member(person, submission, Role.MAINTAINER, Role.ADJUDICATOR)
-        not_frozen(submission)
+        member = require_member(person, submission, Role.MAINTAINER, Role.ADJUDICATOR)
+        require_unfrozen(submission)
         agreed = with_state(submission.trajectories.select_related("task")).filter(state=State.AGREED.value)
         population = {trajectory.task.external_id: trajectory for trajectory in agreed}
         if not population:

@@ -1,16 +1,16 @@
-"""The verbs of annotators."""
+"""Transitions by annotators."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Subquery
 from django.utils import timezone
 
 from annotation import clock, queue, training
+from annotation.label_fields import LabelContent
 from annotation.models import (
     Activity,
     Assignment,
@@ -21,33 +21,34 @@ from annotation.models import (
     KeyPointFinding,
     Label,
     Membership,
+    Person,
     Release,
     Submission,
     Trajectory,
 )
 from annotation.models.events import digest
-from annotation.records import LabelContent, Problem
+from annotation.records import Problem
 from annotation.workflow.facts import label_facts
-from annotation.workflow.ground import (
+from annotation.workflow.guards import (
     LABEL_SUBMITTED,
     Conflict,
     Incomplete,
     Role,
-    active_member,
-    bounded,
-    complete,
+    check_note,
     extend_lease,
-    given_reason,
     has_content,
     lease,
+    load_measures,
     lock_submission,
-    locked,
-    measured,
-    not_frozen,
+    lock_trajectory,
     record_for,
+    require_complete,
+    require_member,
+    require_reason,
+    require_unfrozen,
 )
 from annotation.workflow.informed import STANDS, has_looked
-from annotation.workflow.training import gives_work, takes_labels
+from annotation.workflow.training import refuse_practice_set, require_admitted
 
 ALREADY_SUBMITTED = "You have already submitted a label for this trajectory. Revise it instead."
 FIXED = "This label can no longer be revised."
@@ -55,26 +56,26 @@ UNCHANGED = "This revision changes nothing. Change the label, or cancel the revi
 AHEAD_LEASE = timedelta(minutes=10)  # how long the next trajectory waits for somebody who is about to submit
 
 
-def claim(person: Any, submission: Submission) -> Assignment | None:
+def claim(person: Person, submission: Submission) -> Assignment | None:
     """Give the person the trajectory they are working on, or the next one; None when nothing is left for them."""
     return_expired_leases(submission)
     with transaction.atomic():
-        member = active_member(person, submission, Role.ANNOTATOR, lock=True)
-        held = queue.held_by(person, submission)
+        member = require_member(person, submission, Role.ANNOTATOR, lock=True)
+        held = queue.find_held(person, submission)
         if held is not None and (until := extend_lease(person, held.trajectory)) is not None:
             held.lease_expires_at = until
             return held
         trajectory = queue.lock_next(person, submission)
         if trajectory is None:
-            gives_work(person, submission)
+            require_admitted(person, submission)
             return None
         submission = lock_submission(submission.pk)
-        not_frozen(submission)
-        gives_work(person, submission)
+        require_unfrozen(submission)
+        require_admitted(person, submission)
         return _assign(member, trajectory)
 
 
-def claim_ahead(person: Any, trajectory: Trajectory) -> Assignment | None:
+def claim_ahead(person: Person, trajectory: Trajectory) -> Assignment | None:
     """The one that `claim` will give after ``trajectory``, so that its first pictures can be fetched; None if none.
 
     Its lease is a short one until `claim` gives it: who stops here keeps it from nobody for long. Nobody holds more
@@ -82,29 +83,29 @@ def claim_ahead(person: Any, trajectory: Trajectory) -> Assignment | None:
     """
     submission = trajectory.submission
     with transaction.atomic():
-        member = active_member(person, submission, Role.ANNOTATOR, lock=True)
-        takes_labels(submission)
-        held = list(queue.all_held_by(person, submission))
+        member = require_member(person, submission, Role.ANNOTATOR, lock=True)
+        refuse_practice_set(submission)
+        held = list(queue.find_all_held(person, submission))
         if all(assignment.trajectory_id != trajectory.pk for assignment in held):
             return None  # the lease is gone: first things first
         ahead = next((assignment for assignment in held if assignment.trajectory_id != trajectory.pk), None)
         if ahead is not None:
             return ahead
         chosen = queue.lock_next(person, submission)
-        if chosen is None or not training.admitted(person, submission):
+        if chosen is None or not training.is_admitted(person, submission):
             return None  # who held something when practice was switched on ends that first
         submission = lock_submission(submission.pk)
-        not_frozen(submission)
+        require_unfrozen(submission)
         return _assign(member, chosen, AHEAD_LEASE)
 
 
-def claim_this(person: Any, trajectory: Trajectory) -> Assignment:
+def claim_this(person: Person, trajectory: Trajectory) -> Assignment:
     """Give the person this very trajectory, past the queue: for scripts that enter reviews made elsewhere."""
     with transaction.atomic():
-        member = active_member(person, trajectory.submission, Role.ANNOTATOR, lock=True)
-        with locked(trajectory) as (row, submission):
-            not_frozen(submission)
-            gives_work(person, submission)
+        member = require_member(person, trajectory.submission, Role.ANNOTATOR, lock=True)
+        with lock_trajectory(trajectory) as (row, submission):
+            require_unfrozen(submission)
+            require_admitted(person, submission)
             given_back = row.releases.filter(annotator=person, lifted_at__isnull=True).exists()
             if row.open_slots == 0 or given_back or row.assignments.filter(annotator=person).exists():
                 raise Conflict("The trajectory has no free slot for this person.")
@@ -125,21 +126,21 @@ def _assign(member: Membership, trajectory: Trajectory, held_for: timedelta | No
     return assignment
 
 
-def _renewed(assignment: Assignment) -> Assignment:
+def _renew_lease(assignment: Assignment) -> Assignment:
     assignment.lease_expires_at = clock.now() + lease()
     assignment.save(update_fields=["lease_expires_at"])
     return assignment
 
 
-def hold_again(person: Any, trajectory: Trajectory) -> Assignment:
+def hold_again(person: Person, trajectory: Trajectory) -> Assignment:
     """Hold a trajectory whose lease has run out once more, if its slot, or another one, is still free."""
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
-        not_frozen(submission)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ANNOTATOR)
+        require_unfrozen(submission)
         assignment = row.assignments.filter(annotator=person).first() or _resume(member, row)
         if assignment.lease_expires_at is None:
             raise Conflict("You have already submitted your label, so you need no reservation.", LABEL_SUBMITTED)
-        return _renewed(assignment)
+        return _renew_lease(assignment)
 
 
 def return_expired_leases(submission: Submission) -> int:
@@ -160,18 +161,22 @@ def return_expired_leases(submission: Submission) -> int:
         return returned
 
 
-def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note: str | None = None) -> Label:
+def submit(person: Person, trajectory: Trajectory, content: LabelContent, flag_note: str | None = None) -> Label:
     """Make the person's label. It needs an assignment; a lease that ran out is no obstacle while the slot is free.
 
     ``flag_note`` (None for no flag) flags it in the same transaction: a moment later it might be final already.
     The same label again changes nothing and returns the stored one: the answer to the first may have been lost.
     """
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ANNOTATOR)
         assignment = row.assignments.filter(annotator=person).first()
-        if (label := _latest(assignment)) and has_content(label, content) and _is_flagged(member, row, flag_note):
+        if (
+            (label := _find_latest_label(assignment))
+            and has_content(label, content)
+            and _is_flagged(member, row, flag_note)
+        ):
             return label
-        not_frozen(submission)
+        require_unfrozen(submission)
         assignment = assignment or _resume(member, row)
         if assignment.lease_expires_at is None:
             raise Conflict(ALREADY_SUBMITTED, LABEL_SUBMITTED)
@@ -185,29 +190,29 @@ def submit(person: Any, trajectory: Trajectory, content: LabelContent, flag_note
         return label
 
 
-def revise(person: Any, trajectory: Trajectory, content: LabelContent, reason: str) -> Label:
+def revise(person: Person, trajectory: Trajectory, content: LabelContent, reason: str) -> Label:
     """Correct the person's own label while it is still blind: before an adjudication was opened or a draw made.
 
     The same revision again changes nothing and returns the stored one, as in `submit`.
     """
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
-        latest = _latest(row.assignments.filter(annotator=person).first())
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ANNOTATOR)
+        latest = _find_latest_label(row.assignments.filter(annotator=person).first())
         unchanged = latest is not None and has_content(latest, content)
         if latest is not None and unchanged and latest.revision > 1 and latest.revision_reason == reason.strip():
             return latest
-        not_frozen(submission)
-        assignment = _own_assignment(person, row)
+        require_unfrozen(submission)
+        assignment = _require_assignment(person, row)
         if latest is None:
             raise Conflict("There is no label of yours to revise yet.")
         if has_looked(assignment):
             raise Conflict(STANDS)
-        if was_there_at_a_draw(row):
+        if was_in_draw(row):
             raise Conflict(FIXED)
         # Before the state: a refused request leaves no trace, so its answer must not reveal whether somebody has opened
         # the trajectory. This concerns incomplete forms and unchanged labels.
-        reason = given_reason(reason, "a revision")
-        complete(row, content, Role.ANNOTATOR)
+        reason = require_reason(reason, "a revision")
+        require_complete(row, content, Role.ANNOTATOR)
         if unchanged:
             raise Incomplete([Problem("label_unchanged", UNCHANGED, "")])
         if was_opened(row):
@@ -232,7 +237,7 @@ def was_opened(trajectory: Trajectory) -> bool:
     ).exists()
 
 
-def was_there_at_a_draw(trajectory: Trajectory) -> bool:
+def was_in_draw(trajectory: Trajectory) -> bool:
     """Whether a draw was made when all labels of the trajectory were in: from then on they stay.
 
     What a draw has left out is never checked again, and could be turned unseen. Disputed ones stay as well: otherwise
@@ -245,32 +250,32 @@ def was_there_at_a_draw(trajectory: Trajectory) -> bool:
     return labels.filter(sequence__lt=Subquery(last_draw)).count() >= trajectory.submission.required_labels
 
 
-def release(person: Any, trajectory: Trajectory, reason: str) -> None:
+def release(person: Person, trajectory: Trajectory, reason: str) -> None:
     """Give an unlabelled trajectory back; it is not offered to the person again, and the draft is kept."""
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
-        assignment = _own_assignment(person, row)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ANNOTATOR)
+        assignment = _require_assignment(person, row)
         if assignment.lease_expires_at is None:
             raise Conflict("Your label is in; a labelled trajectory cannot be given back.")
         given = Release.objects.create(
             trajectory=row,
             annotator=person,
-            reason=given_reason(reason, "giving a trajectory back"),
+            reason=require_reason(reason, "giving a trajectory back"),
             released_at=timezone.now(),
         )
         assignment.delete()
         record_for(member, "released", row, slot=assignment.slot, reason=given.reason)
 
 
-def flag(person: Any, trajectory: Trajectory, note: str) -> Flag:
+def flag(person: Person, trajectory: Trajectory, note: str) -> Flag:
     """Ask the adjudicator to look at a trajectory, whatever the labels say. Flagging twice changes nothing.
 
     Refused once the person has been shown what judges say: a judge would choose, through them, what is adjudicated.
     """
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
-        not_frozen(submission)
-        if has_looked(_own_assignment(person, row)):
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ANNOTATOR)
+        require_unfrozen(submission)
+        if has_looked(_require_assignment(person, row)):
             raise Conflict(f"{STANDS} It is not flagged any more, either.")
         return _flag(member, row, note)
 
@@ -279,7 +284,7 @@ def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
     found, made = Flag.objects.get_or_create(
         trajectory=trajectory,
         annotator=member.person,
-        defaults={"note": bounded(note), "flagged_at": timezone.now()},
+        defaults={"note": check_note(note), "flagged_at": timezone.now()},
     )
     if made:
         record_for(member, "flagged", trajectory, note=found.note)
@@ -288,7 +293,7 @@ def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
 
 def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
     """A slot for somebody whose lease ran out while they were writing, if one is still free."""
-    gives_work(member.person, trajectory.submission)
+    require_admitted(member.person, trajectory.submission)
     mine = {"trajectory": trajectory}
     began = (
         Draft.objects.filter(author=member.person, **mine).exists()
@@ -296,32 +301,30 @@ def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
     )
     given_back = trajectory.releases.filter(annotator=member.person, lifted_at__isnull=True).exists()
     if trajectory.open_slots == 0 or not began or given_back:
-        raise Conflict("You no longer hold this trajectory; your draft is kept.")
+        raise Conflict("Your reservation has ended. Your draft is saved.")
     return _assign(member, trajectory)
 
 
-def _latest(assignment: Assignment | None) -> Label | None:
-    """Return the submitted label of a slot, or None."""
+def _find_latest_label(assignment: Assignment | None) -> Label | None:
     if assignment is None or assignment.lease_expires_at is not None:
         return None
     return assignment.labels.order_by("-revision").first()
 
 
 def _is_flagged(member: Membership, trajectory: Trajectory, note: str | None) -> bool:
-    """Return whether the requested flag exists; true if none was requested."""
     return note is None or Flag.objects.filter(trajectory=trajectory, annotator=member.person).exists()
 
 
-def _own_assignment(person: Any, trajectory: Trajectory) -> Assignment:
+def _require_assignment(person: Person, trajectory: Trajectory) -> Assignment:
     assignment = trajectory.assignments.filter(annotator=person).first()
     if assignment is None:
-        raise Conflict("You no longer hold this trajectory; your draft is kept, and the queue may offer it again.")
+        raise Conflict("Your reservation has ended. Your draft is saved, and the queue may offer this again.")
     return assignment
 
 
 def _write_label(assignment: Assignment, content: LabelContent, revision: int, reason: str) -> Label:
-    fields = complete(assignment.trajectory, content, Role.ANNOTATOR)
-    fields |= measured(assignment.annotator_id, assignment.trajectory)
+    fields = require_complete(assignment.trajectory, content, Role.ANNOTATOR)
+    fields |= load_measures(assignment.annotator_id, assignment.trajectory)
     label = Label.objects.create(
         assignment=assignment, revision=revision, revision_reason=reason, created_at=timezone.now(), **fields
     )

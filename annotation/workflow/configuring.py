@@ -7,10 +7,18 @@ from typing import Any
 from django.db import transaction
 
 from annotation import access
-from annotation.models import Assignment, PracticeAnswer, Submission, Trajectory
+from annotation.models import Assignment, Person, PracticeAnswer, Submission, Trajectory
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import Problem
-from annotation.workflow.ground import Conflict, Incomplete, Role, active_member, lock_submission, not_frozen, record
+from annotation.workflow.guards import (
+    Conflict,
+    Incomplete,
+    Role,
+    lock_submission,
+    record,
+    require_member,
+    require_unfrozen,
+)
 
 MOST_LABELS = 9
 # What a label is made under: fixed as soon as somebody has begun one.
@@ -19,7 +27,7 @@ FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
 SETTINGS = (*FIXED_BY_WORK, "spot_check_rate", "practice_set", "pass_mark", "second_stage")
 
 
-def configure(person: Any, submission: Submission, **changes: Any) -> Submission:
+def configure(person: Person, submission: Submission, **changes: Any) -> Submission:
     """Set any of `SETTINGS`; all of ``changes`` or, with a Conflict or Incomplete, none.
 
     ``spot_check_rate`` and ``pass_mark`` are fractions; ``practice_set`` is a Submission; None turns the last two off.
@@ -32,19 +40,21 @@ def configure(person: Any, submission: Submission, **changes: Any) -> Submission
             # Before the submission, as everywhere: a claim that holds a row would wait for us and we for it.
             list(Trajectory.objects.filter(submission=submission).order_by("pk").select_for_update(no_key=True))
         submission = lock_submission(submission.pk)
-        member = active_member(person, submission, Role.MAINTAINER)
-        not_frozen(submission)
+        member = require_member(person, submission, Role.MAINTAINER)
+        require_unfrozen(submission)
         old = {name: getattr(submission, name) for name in SETTINGS}
         changed = {name: value for name, value in changes.items() if value != old[name]}
-        _still_free(submission, changed)
-        _sound(person, submission, old | changed, changed)
+        _require_changeable(submission, changed)
+        _validate(person, submission, old | changed, changed)
         _write(submission, changed)
         if changed:
-            record(submission, member, "configured", **{n: [_said(old[n]), _said(v)] for n, v in changed.items()})
+            record(
+                submission, member, "configured", **{n: [_describe(old[n]), _describe(v)] for n, v in changed.items()}
+            )
         return submission
 
 
-def fixed(submission: Submission) -> dict[str, str]:
+def find_fixed_settings(submission: Submission) -> dict[str, str]:
     """The settings that can no longer be changed, each with the reason."""
     if submission.frozen_at is not None:
         return dict.fromkeys(SETTINGS, "The submission is frozen.")
@@ -61,8 +71,8 @@ def fixed(submission: Submission) -> dict[str, str]:
     return reasons
 
 
-def _still_free(submission: Submission, changed: dict[str, Any]) -> None:
-    reasons = fixed(submission)
+def _require_changeable(submission: Submission, changed: dict[str, Any]) -> None:
+    reasons = find_fixed_settings(submission)
     refused = [
         f"The {name.replace('_', ' ')} cannot be changed. {reasons[name]}" for name in changed if name in reasons
     ]
@@ -70,7 +80,7 @@ def _still_free(submission: Submission, changed: dict[str, Any]) -> None:
         raise Conflict(" ".join(refused))
 
 
-def _sound(person: Any, submission: Submission, after: dict[str, Any], changed: dict[str, Any]) -> None:
+def _validate(person: Person, submission: Submission, after: dict[str, Any], changed: dict[str, Any]) -> None:
     """Refuse (Incomplete) values that mean nothing, alone or together."""
     rate, mark, practice_set = after["spot_check_rate"], after["pass_mark"], after["practice_set"]
     rules = {
@@ -88,14 +98,14 @@ def _sound(person: Any, submission: Submission, after: dict[str, Any], changed: 
         problems.append(Problem("practice_of_practice", message, "practice_set"))
     elif mark is not None and practice_set is None:
         problems.append(Problem("practice_set_missing", "Choose the practice set of the pass mark.", "practice_set"))
-    if changed.get("practice_set") is not None and not _usable(person, submission, practice_set):
+    if changed.get("practice_set") is not None and not _is_usable(person, submission, practice_set):
         message = "Choose a practice submission that you maintain."
         problems.append(Problem("practice_set_unusable", message, "practice_set"))
     if problems:
         raise Incomplete(problems)
 
 
-def _usable(person: Any, submission: Submission, practice_set: Submission) -> bool:
+def _is_usable(person: Person, submission: Submission, practice_set: Submission) -> bool:
     """Whether it is, at this moment, a practice submission of the person's; locked, so that it stays one."""
     mine = access.submissions_maintained_by(person).filter(practice=True).exclude(pk=submission.pk)
     return mine.filter(pk=lock_submission(practice_set.pk).pk).exists()
@@ -108,9 +118,10 @@ def _write(submission: Submission, changed: dict[str, Any]) -> None:
         setattr(submission, name, value)
     submission.save(update_fields=list(changed))
     if "required_labels" in changed:
-        submission.trajectories.update(open_slots=changed["required_labels"])  # nobody holds a slot: see `fixed`
+        # Nobody holds a slot: see `find_fixed_settings`.
+        submission.trajectories.update(open_slots=changed["required_labels"])
 
 
-def _said(value: Any) -> Any:
+def _describe(value: Any) -> Any:
     """A value as the event keeps it; a submission by names, which mean something outside of this instance."""
     return f"{value.benchmark.slug}: {value}" if isinstance(value, Submission) else value

@@ -18,8 +18,8 @@ from annotation.models.events import append
 from annotation.models.people import lock_with_operators
 from annotation.records import Problem
 from annotation.references import references, referring
-from annotation.workflow.ground import Conflict, Incomplete, Role, given_reason, lock_part, record, record_for
-from annotation.workflow.named import NamedInTexts, namings, searched
+from annotation.workflow.guards import Conflict, Incomplete, Role, lock_departure, record, record_for, require_reason
+from annotation.workflow.name_search import NamedInTexts, list_places, search_names
 
 SUFFIXES = frozenset([".zip", ".json", ".jsonl", ".gz", ".parquet", ".csv"])  # an import may still be told by it
 
@@ -49,19 +49,19 @@ def erase(
     unless these are accepted (``accept_texts``); LastMaintainer where open submissions would have no maintainer left,
     unless that is (``accept_unmaintained``).
     """
-    given = given_reason(reason, "erasing a person")
+    given = require_reason(reason, "erasing a person")
     if actor is not None:
         _has_the_right(actor, person)
     # Before anything is locked, since it reads every text. Under the locks it is repeated for the submissions in which
     # somebody has written anything meanwhile, each of them as a whole.
-    before = {} if accept_texts else searched(person)
+    before = {} if accept_texts else search_names(person)
     with transaction.atomic():
         # Everybody who runs the instance is locked too: two of them cannot erase each other at the same moment.
         locked = lock_with_operators(person)
         row = next(each for each in locked if each.pk == person.pk)
         _may_erase(actor, row, others=[each for each in locked if each.pk != row.pk])
-        _names_nobody(given, row)
-        if not accept_texts and (texts := namings(searched(row, before))):
+        _refuse_named(given, row)
+        if not accept_texts and (texts := list_places(search_names(row, before))):
             raise NamedInTexts(texts, whole=actor is None or actor.pk != row.pk)
         parts = list(_parts(row))
         for membership in parts:
@@ -73,7 +73,7 @@ def erase(
         _forget_traces(row)
         _become_nobody(row)
         append(None, "person_erased", actor=actor, person=row.pk, reason=given)
-        transaction.on_commit(_overwrite_what_was_deleted)
+        transaction.on_commit(_overwrite_deleted)
     return row
 
 
@@ -95,7 +95,7 @@ def _has_the_right(actor: Person, person: Person) -> None:
         raise PermissionDenied("Who runs the instance is erased by themselves, or by another one who runs it.")
 
 
-def _names_nobody(reason: str, person: Person) -> None:
+def _refuse_named(reason: str, person: Person) -> None:
     """Refuse a reason that says who is erased: it is kept."""
     names = (person.username, person.first_name, person.last_name, person.email)
     written = [rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if len(name) > 2]
@@ -113,7 +113,7 @@ def _parts(person: Person) -> QuerySet[Membership]:
     return parts.select_related("submission", "person").order_by("submission")
 
 
-def lock_account(person: Any) -> Person:
+def lock_account(person: Person) -> Person:
     """The person's row, locked in the caller's transaction: until that ends they are not erased.
 
     PermissionDenied where they were since they were fetched, or the account was closed. What takes minutes asks that
@@ -125,7 +125,7 @@ def lock_account(person: Any) -> Person:
     return row
 
 
-def maintained_alone(person: Person) -> list[Membership]:
+def find_solely_maintained(person: Person) -> list[Membership]:
     """The parts in open submissions that would have no maintainer without the person."""
     return [part for part in _parts(person) if _was_maintained_by(part)]
 
@@ -143,7 +143,7 @@ def _leave(membership: Membership) -> None:
 
     In one that is frozen the record is closed: nothing is added to it.
     """
-    leaving, held, undecided = lock_part(membership.submission, membership.person)
+    leaving, held, undecided = lock_departure(membership.submission, membership.person)
     submission = membership.submission = leaving.submission  # as it is under the lock
     if submission.frozen_at is not None:
         return
@@ -168,10 +168,10 @@ def _forget_traces(person: Person) -> None:
     Phrase.objects.filter(person=person).delete()
     for field in references().values():
         if "file_name" in {column.name for column in field.model._meta.concrete_fields}:
-            _call_files_nothing(referring(field, person))
+            _clear_file_names(referring(field, person))
 
 
-def _call_files_nothing(rows: QuerySet[Any]) -> None:
+def _clear_file_names(rows: QuerySet[Any]) -> None:
     """Of uploads here, and of whatever upper floors keep of files that people gave."""
     for row in rows.only("file_name"):
         suffix = PurePath(row.file_name).suffix.lower()
@@ -192,7 +192,7 @@ def _become_nobody(person: Person) -> None:
     sign_ins.admin_entries_about(person).update(object_repr=person.username)
 
 
-def _overwrite_what_was_deleted() -> None:
+def _overwrite_deleted() -> None:
     """Let SQLite write its journal into the database now, where deleted content is overwritten (secure_delete)."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:

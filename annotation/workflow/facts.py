@@ -1,4 +1,4 @@
-"""What a row says, in the form whose digest its event carries; anybody can compare the two later."""
+"""Facts of rows: the content whose digest the event of the row carries."""
 
 from __future__ import annotations
 
@@ -8,34 +8,31 @@ from typing import Any
 
 from django.db.models import Prefetch, prefetch_related_objects
 
+from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS
 from annotation.models import Adjudication, Benchmark, InformedRevision, KeyPoint, Label, SpotCheckDraw, Task
 from annotation.models.events import instant
 
-# Not in the facts of rows that hold these values, so that rows made before the columns existed keep their digest.
-_UNLESS: dict[str, Any] = {
-    "further_failure_types": [],
-    "evidence_missing": [],
-    "active_seconds": None,
-    "steps_seen": None,
-    "criterion": "",
-}
+_MEASURES = ("active_seconds", "steps_seen")
 
 
 def _decision_facts(decision: Label | Adjudication) -> dict[str, Any]:
     findings = decision.findings.model._default_manager.select_related("key_point")
     prefetch_related_objects([decision], Prefetch("findings", findings))  # asks nothing where they were fetched already
-    given = {name: getattr(decision, name, usual) for name, usual in _UNLESS.items()}
-    return {name: value for name, value in given.items() if value != _UNLESS[name]} | {
-        "verdict": int(decision.verdict or 0),
-        "reasoning": decision.reasoning,
-        "failure_step": decision.failure_step,
-        "failure_type": decision.failure_type,
-        "cause": decision.cause,
-        "exception_reason": decision.exception_reason,
-        "revision": decision.revision,
-        "revision_reason": decision.revision_reason,
-        "findings": [[f.key_point.text, str(f.finding), f.step] for f in decision.findings.all()],
-    }
+    declared = ADJUDICATION_FIELDS if isinstance(decision, Adjudication) else LABEL_FIELDS
+    given = {name: (getattr(decision, name), field.always_recorded) for name, field in declared.items()}
+    measures = {name: getattr(decision, name) for name in _MEASURES}
+    # The others only with a value, so that rows made before the columns existed keep their digest.
+    facts = {name: value for name, (value, always) in given.items() if always or value not in (None, "", [])}
+    return (
+        facts
+        | {name: value for name, value in measures.items() if value is not None}
+        | {
+            "verdict": int(decision.verdict or 0),
+            "revision": decision.revision,
+            "revision_reason": decision.revision_reason,
+            "findings": [[f.key_point.text, str(f.finding), f.step] for f in decision.findings.all()],
+        }
+    )
 
 
 def label_facts(label: Label) -> dict[str, Any]:
@@ -48,12 +45,11 @@ def label_facts(label: Label) -> dict[str, Any]:
     }
     if assignment.trajectory.submission.asks_attempt:
         attempt = getattr(label, "attempt", None)  # asks nothing where it was fetched already
-        facts["attempt"] = attempt and {name: getattr(attempt, name) for name in ("steps", "notes", "link", "path")}
+        facts["attempt"] = attempt and {name: getattr(attempt, name) for name in ATTEMPT_FIELDS}
     return facts
 
 
 def adjudication_facts(adjudication: Adjudication) -> dict[str, Any]:
-    """Everything an adjudication says, in the form whose digest its event carries."""
     return _decision_facts(adjudication) | {
         "task_id": adjudication.trajectory.task.external_id,
         "blind": adjudication.blind,

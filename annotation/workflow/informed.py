@@ -10,20 +10,20 @@ from typing import Any
 
 from django.utils import timezone
 
-from annotation.models import Assignment, InformedRevision, Label, Membership, Submission, Trajectory
+from annotation.models import Assignment, InformedRevision, Label, Membership, Person, Submission, Trajectory
 from annotation.models.events import digest
 from annotation.records import Problem, Verdict
 from annotation.workflow.facts import informed_facts, shown_facts
-from annotation.workflow.ground import (
+from annotation.workflow.guards import (
     Conflict,
     Incomplete,
     Role,
-    active_member,
-    bounded,
-    given_reason,
-    locked,
-    not_frozen,
+    check_note,
+    lock_trajectory,
     record_for,
+    require_member,
+    require_reason,
+    require_unfrozen,
 )
 
 # True whether there are none, imported ones or others that this person may not know of: it does not tell which.
@@ -34,18 +34,18 @@ NOTHING_TO_SHOW = (
 STANDS = "You have been shown what judges say about this trajectory. From then on your blind label stays as it is."
 
 
-def look(person: Any, trajectory: Trajectory, judgments: Sequence[Mapping[str, Any]]) -> InformedRevision:
+def show_judgments(person: Person, trajectory: Trajectory, judgments: Sequence[Mapping[str, Any]]) -> InformedRevision:
     """Record that the person is shown ``judgments`` (see `InformedRevision`); their label is not revised any more.
 
     Looking again changes nothing and returns what was shown the first time.
     """
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ANNOTATOR)
         label = _own_label(person, row)
         seen = InformedRevision.objects.filter(label=label).first()
         if seen is not None:
             return seen
-        _open(submission)
+        _require_open(submission)
         if not judgments:
             raise Conflict(NOTHING_TO_SHOW)
         made = InformedRevision.objects.create(label=label, judgments=[*judgments], shown_at=timezone.now())
@@ -53,26 +53,25 @@ def look(person: Any, trajectory: Trajectory, judgments: Sequence[Mapping[str, A
         return made
 
 
-def keep(person: Any, trajectory: Trajectory, reason: str = "") -> InformedRevision:
+def keep_verdict(person: Person, trajectory: Trajectory, reason: str = "") -> InformedRevision:
     """Say that the blind verdict is the right one, now that the judges' evidence is known."""
-    return _decide(person, trajectory, None, bounded(reason))
+    return _decide(person, trajectory, None, check_note(reason))
 
 
-def change(person: Any, trajectory: Trajectory, verdict: Verdict, reason: str) -> InformedRevision:
+def change_verdict(person: Person, trajectory: Trajectory, verdict: Verdict, reason: str) -> InformedRevision:
     """Say that another verdict is the right one, and why; the blind one stays where it is."""
-    return _decide(person, trajectory, verdict, given_reason(reason, "another verdict"))
+    return _decide(person, trajectory, verdict, require_reason(reason, "another verdict"))
 
 
 def has_looked(assignment: Assignment) -> bool:
-    """Whether the annotator of a slot was shown what judges say."""
     return InformedRevision.objects.filter(label__assignment=assignment).exists()
 
 
-def _decide(person: Any, trajectory: Trajectory, verdict: Verdict | None, reason: str) -> InformedRevision:
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.ANNOTATOR)
+def _decide(person: Person, trajectory: Trajectory, verdict: Verdict | None, reason: str) -> InformedRevision:
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ANNOTATOR)
         label = _own_label(person, row)
-        _open(submission)
+        _require_open(submission)
         informed = InformedRevision.objects.filter(label=label).first()
         if informed is None:
             raise Conflict("Look at what the judges say first.")
@@ -88,14 +87,13 @@ def _decide(person: Any, trajectory: Trajectory, verdict: Verdict | None, reason
         return informed
 
 
-def _open(submission: Submission) -> None:
-    not_frozen(submission)
+def _require_open(submission: Submission) -> None:
+    require_unfrozen(submission)
     if not submission.second_stage:
         raise Conflict("This submission has no informed second stage.")
 
 
-def _own_label(person: Any, trajectory: Trajectory) -> Label:
-    """The latest revision of the person's label of the locked trajectory."""
+def _own_label(person: Person, trajectory: Trajectory) -> Label:
     labels = Label.objects.filter(assignment__trajectory=trajectory, assignment__annotator=person)
     label = labels.select_related("assignment").order_by("-revision").first()
     if label is None:

@@ -1,4 +1,4 @@
-"""Whether the rows of a submission are what its events say."""
+"""Check rows against the event log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def problems(submission: Submission) -> list[Problem]:
     events = list(Event.objects.filter(submission=submission))
     broken = first_broken(events)
     found = [Problem("chain_broken", f"Event {broken.sequence} does not fit its chain.")] if broken else []
-    for kind, present in _digests(submission).items():
+    for kind, present in _collect_digests(submission).items():
         recorded = {event.payload[kind] for event in events if kind in event.payload}
         found += [
             Problem(f"{kind}_not_in_events", f"{what} differs from what its event recorded.")
@@ -47,10 +47,10 @@ def problems(submission: Submission) -> list[Problem]:
         if recorded - set(present):
             found.append(Problem(f"{kind}_missing", f"An event records a {kind} that is not there any more."))
     names = dict(submission.memberships.values_list("person_id", "pseudonym"))
-    return found + _counted_problems(submission, events, names) + _draw_problems(submission) + _attempts(submission)
+    return found + _compare_counts(submission, events, names) + _check_draws(submission) + _check_attempts(submission)
 
 
-def _digests(submission: Submission) -> dict[str, dict[str, str]]:
+def _collect_digests(submission: Submission) -> dict[str, dict[str, str]]:
     """By kind of row: what the digest of each should be found in the events, and how to name it."""
     labels = Label.objects.filter(assignment__trajectory__submission=submission).select_related(
         "assignment__trajectory__task", "assignment__trajectory__submission__agent", "attempt"
@@ -58,7 +58,7 @@ def _digests(submission: Submission) -> dict[str, dict[str, str]]:
     adjudications = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
     adjudications = adjudications.select_related("trajectory__task", "trajectory__submission__agent")
     draws = SpotCheckDraw.objects.filter(submission=submission)
-    informed = list(_informed(submission).select_related("label__assignment__trajectory__task"))
+    informed = list(_load_informed(submission).select_related("label__assignment__trajectory__task"))
     return {
         "label": {
             digest(label_facts(row)): f"Label {row} of {row.assignment}"
@@ -73,11 +73,11 @@ def _digests(submission: Submission) -> dict[str, dict[str, str]]:
     }
 
 
-def _informed(submission: Submission) -> QuerySet[InformedRevision]:
+def _load_informed(submission: Submission) -> QuerySet[InformedRevision]:
     return InformedRevision.objects.filter(label__assignment__trajectory__submission=submission)
 
 
-def _counted_problems(submission: Submission, events: list[Event], names: dict[int, str]) -> list[Problem]:
+def _compare_counts(submission: Submission, events: list[Event], names: dict[int, str]) -> list[Problem]:
     """Who labelled, flagged, decided and reopened what, as rows and as events: both have to be the same, as often."""
     labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
     labelled = labels.values_list(
@@ -86,7 +86,7 @@ def _counted_problems(submission: Submission, events: list[Event], names: dict[i
     flagged = Flag.objects.filter(trajectory__submission=submission)
     reopened = Reopening.objects.filter(trajectory__submission=submission)
     decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
-    informed = _informed(submission)
+    informed = _load_informed(submission)
     of_task, of_label = "trajectory__task__external_id", "label__assignment__"
     looked = (f"{of_label}annotator", f"{of_label}{of_task}", f"{of_label}slot")
     rows = {
@@ -97,10 +97,10 @@ def _counted_problems(submission: Submission, events: list[Event], names: dict[i
         "judgments_shown": informed.values_list(*looked),
         "informed_decided": informed.filter(decided_at__isnull=False).values_list(*looked),
     }
-    return [problem for kind, pairs in rows.items() for problem in _differences(kind, pairs, events, names)]
+    return [problem for kind, pairs in rows.items() for problem in _find_differences(kind, pairs, events, names)]
 
 
-def _differences(
+def _find_differences(
     kind: str, pairs: Iterable[tuple[Any, ...]], events: list[Event], names: dict[int, str]
 ) -> list[Problem]:
     # With the slot of a label, since two annotators of one trajectory could be exchanged otherwise.
@@ -113,7 +113,7 @@ def _differences(
     ]
 
 
-def _attempts(submission: Submission) -> list[Problem]:
+def _check_attempts(submission: Submission) -> list[Problem]:
     """An own attempt where the protocol asks for none: no event covers it."""
     made = HumanAttempt.objects.filter(label__assignment__trajectory__submission=submission)
     if submission.asks_attempt or not made.exists():
@@ -121,7 +121,7 @@ def _attempts(submission: Submission) -> list[Problem]:
     return [Problem("attempt_not_asked", "A label has an own attempt, which this version of the protocol has not.")]
 
 
-def _draw_problems(submission: Submission) -> list[Problem]:
+def _check_draws(submission: Submission) -> list[Problem]:
     found = []
     for draw in SpotCheckDraw.objects.filter(submission=submission):
         members = list(draw.members.values_list("trajectory__task__external_id", "selected"))

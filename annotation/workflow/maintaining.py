@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 from django.utils import timezone
 
@@ -14,6 +12,7 @@ from annotation.models import (
     Benchmark,
     Event,
     Membership,
+    Person,
     Release,
     Reopening,
     Submission,
@@ -23,33 +22,33 @@ from annotation.models.events import digest
 from annotation.models.states import FINAL, final_verdict, state_of, with_state
 from annotation.workflow import integrity
 from annotation.workflow.facts import catalogue_facts
-from annotation.workflow.ground import (
+from annotation.workflow.guards import (
     Conflict,
     Role,
-    active_member,
-    given_reason,
     join,
-    lock_part,
+    lock_departure,
     lock_submission,
-    locked,
-    not_frozen,
+    lock_trajectory,
     record,
     record_for,
+    require_member,
+    require_reason,
+    require_unfrozen,
 )
 from annotation.workflow.passwords import record_since_freeze
 
 
-def reopen(person: Any, trajectory: Trajectory, reason: str) -> Reopening:
+def reopen(person: Person, trajectory: Trajectory, reason: str) -> Reopening:
     """Ask the adjudicators for a new decision on a final trajectory."""
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.MAINTAINER)
-        not_frozen(submission)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.MAINTAINER)
+        require_unfrozen(submission)
         if state_of(row) not in FINAL:
             raise Conflict("Only a trajectory with a final verdict can be reopened.")
         reopening = Reopening.objects.create(
             trajectory=row,
             reopened_by=person,
-            reason=given_reason(reason, "reopening"),
+            reason=require_reason(reason, "reopening"),
             revision=row.adjudications.filter(decided_at__isnull=False).count() + 1,
             reopened_at=timezone.now(),
         )
@@ -57,14 +56,14 @@ def reopen(person: Any, trajectory: Trajectory, reason: str) -> Reopening:
         return reopening
 
 
-def freeze(person: Any, submission: Submission) -> Submission:
+def freeze(person: Person, submission: Submission) -> Submission:
     """Close a submission whose every trajectory has a final verdict; nothing changes in it from here on."""
     with transaction.atomic():
         # No task or key point is on its way in then, which would be there later with an earlier time than the freeze.
         Benchmark.objects.select_for_update(no_key=True).get(pk=submission.benchmark_id)
         submission = lock_submission(submission.pk)
-        member = active_member(person, submission, Role.MAINTAINER)
-        not_frozen(submission)
+        member = require_member(person, submission, Role.MAINTAINER)
+        require_unfrozen(submission)
         trajectories = list(with_state(submission.trajectories.select_related("task")))
         unfinished = [t for t in trajectories if t.state not in FINAL or t.adjudicating]
         if unfinished:
@@ -83,11 +82,11 @@ def freeze(person: Any, submission: Submission) -> Submission:
         return submission
 
 
-def open_results(person: Any, submission: Submission) -> Submission:
+def open_results(person: Person, submission: Submission) -> Submission:
     """Show the annotators of a frozen submission what the others said; there is no way back from this."""
     with transaction.atomic():
         submission = lock_submission(submission.pk)
-        member = active_member(person, submission, Role.MAINTAINER)
+        member = require_member(person, submission, Role.MAINTAINER)
         if submission.frozen_at is None:
             raise Conflict("Only a frozen submission can be opened to its annotators.")
         if submission.opened_at is None:
@@ -97,11 +96,11 @@ def open_results(person: Any, submission: Submission) -> Submission:
         return submission
 
 
-def reopen_submission(person: Any, submission: Submission, reason: str) -> Submission:
+def reopen_submission(person: Person, submission: Submission, reason: str) -> Submission:
     """Take the freeze back, as long as nobody has been shown the labels of others."""
     with transaction.atomic():
         submission = lock_submission(submission.pk)
-        member = active_member(person, submission, Role.MAINTAINER)
+        member = require_member(person, submission, Role.MAINTAINER)
         if submission.frozen_at is None:
             raise Conflict("The submission is not frozen.")
         if submission.sample_of_id is not None:
@@ -110,17 +109,17 @@ def reopen_submission(person: Any, submission: Submission, reason: str) -> Submi
             raise Conflict("The annotators have seen each other's labels; new ones would not be independent.")
         frozen_at, submission.frozen_at = submission.frozen_at, None
         submission.save(update_fields=["frozen_at"])
-        record(submission, member, "submission_reopened", reason=given_reason(reason, "reopening a submission"))
+        record(submission, member, "submission_reopened", reason=require_reason(reason, "reopening a submission"))
         record_since_freeze(submission, frozen_at)
         return submission
 
 
-def add_member(actor: Any, submission: Submission, person: Any, role: Membership.Role) -> Membership:
+def add_member(actor: Person, submission: Submission, person: Person, role: Membership.Role) -> Membership:
     """Give a person their one role in a submission, or let a deactivated member of the same role back in."""
     with transaction.atomic():
         existing = Membership.objects.select_for_update().filter(submission=submission, person=person).first()
         submission = lock_submission(submission.pk)
-        member = active_member(actor, submission, Role.MAINTAINER)
+        member = require_member(actor, submission, Role.MAINTAINER)
         if existing is None:  # made while we waited for the lock
             existing = Membership.objects.filter(submission=submission, person=person).first()
         if person.is_superuser and role != Role.MAINTAINER and _could_read(submission):
@@ -139,7 +138,7 @@ def add_member(actor: Any, submission: Submission, person: Any, role: Membership
         return existing
 
 
-def _may_have(person: Any, submission: Submission, role: Membership.Role) -> None:
+def _may_have(person: Person, submission: Submission, role: Membership.Role) -> None:
     """Refuse roles that are not given here, people who label a sample blind, and accounts that nobody uses."""
     if person.erased_at is not None:
         raise Conflict("This person was erased and cannot take part again.")
@@ -160,12 +159,12 @@ def _could_read(submission: Submission) -> bool:
     return events.exists() or submission.practice_set_id is not None
 
 
-def offer_again(person: Any, trajectory: Trajectory, reason: str) -> int:
+def offer_again(person: Person, trajectory: Trajectory, reason: str) -> int:
     """Let the annotators who gave a trajectory back have it again; returns how many. Their reasons stay on record."""
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, Role.MAINTAINER)
-        not_frozen(submission)
-        given = given_reason(reason, "offering a trajectory again")
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, Role.MAINTAINER)
+        require_unfrozen(submission)
+        given = require_reason(reason, "offering a trajectory again")
         lifted = Release.objects.filter(trajectory=row, lifted_at__isnull=True).update(lifted_at=timezone.now())
         if lifted == 0:
             raise Conflict("Nobody has given this trajectory back.")
@@ -173,13 +172,13 @@ def offer_again(person: Any, trajectory: Trajectory, reason: str) -> int:
         return lifted
 
 
-def deactivate_member(actor: Any, submission: Submission, person: Any) -> Membership:
+def deactivate_member(actor: Person, submission: Submission, person: Person) -> Membership:
     """End a person's part in a submission; their labels stay, their unlabelled assignments return to the queue."""
     with transaction.atomic():
-        active_member(actor, submission, Role.MAINTAINER)
-        leaving, held, undecided = lock_part(submission, person)
+        require_member(actor, submission, Role.MAINTAINER)
+        leaving, held, undecided = lock_departure(submission, person)
         submission = leaving.submission
-        member = active_member(actor, submission, Role.MAINTAINER)
+        member = require_member(actor, submission, Role.MAINTAINER)
         if leaving == member:
             raise Conflict("You cannot deactivate yourself; another maintainer can.")
         if leaving.deactivated_at is None:

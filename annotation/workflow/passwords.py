@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
 
 from django.contrib.auth.password_validation import UserAttributeSimilarityValidator
 from django.contrib.auth.tokens import default_token_generator
@@ -18,7 +17,7 @@ from annotation import sign_ins
 from annotation.models import ApiToken, Event, Membership, Person, Submission
 from annotation.models.events import append
 from annotation.models.people import PasswordWay, lock_with_operators
-from annotation.workflow.ground import lock_submission
+from annotation.workflow.guards import lock_submission
 
 SHORTEST_REST = 10  # characters of a password without the person's names; also the minimum length
 
@@ -30,7 +29,7 @@ class PersonalPassword(UserAttributeSimilarityValidator):
     also reports every saved password to it, in the transaction of the save.
     """
 
-    def validate(self, password: str, user: Any = None) -> None:
+    def validate(self, password: str, user: Person | None = None) -> None:
         super().validate(password, user)
         for attribute in self.user_attributes:
             name = str(getattr(user, attribute, "") or "").partition("@")[0]

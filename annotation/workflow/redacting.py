@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -12,17 +11,17 @@ from django.utils import timezone
 
 from annotation import access, redactions, screenshots
 from annotation.file_cleanup import delete_files_on_failure
-from annotation.models import Redaction, Screenshot, Submission
+from annotation.models import Person, Redaction, Screenshot, Submission
 from annotation.records import Problem
-from annotation.workflow.ground import (
+from annotation.workflow.guards import (
     Conflict,
     Incomplete,
     Role,
-    active_member,
-    given_reason,
     lock_submission,
-    made_here,
     record,
+    require_member,
+    require_reason,
+    require_writable,
 )
 
 MOST_BOXES = 50
@@ -32,7 +31,7 @@ Boxes = list[list[int]]
 
 @delete_files_on_failure(start_within=2.0, delete_within=2.0)  # seconds, in a web request
 def redact(
-    person: Any, submission: Submission, screenshot: Screenshot, boxes: Sequence[Sequence[int]], reason: str
+    person: Person, submission: Submission, screenshot: Screenshot, boxes: Sequence[Sequence[int]], reason: str
 ) -> Redaction:
     """Cover ``boxes`` ([x, y, width, height] in pixels of the original) of a screenshot in bundles and exports.
 
@@ -42,14 +41,14 @@ def redact(
     # Before the work with the picture, and again under the lock, where a superuser may become a member by it.
     if access.role_in(person, submission) is not Role.MAINTAINER:
         raise PermissionDenied("Only an active maintainer of this submission may do that.")
-    made_here(submission)
-    given = given_reason(reason, "redacting a picture")
+    require_writable(submission)
+    given = require_reason(reason, "redacting a picture")
     _shown_in(submission, screenshot)
-    inside = _checked(boxes, screenshot)
-    redacted, size = _kept(screenshot, inside) if inside else ("", 0)
+    inside = _check_boxes(boxes, screenshot)
+    redacted, size = _store_covered(screenshot, inside) if inside else ("", 0)
     with transaction.atomic():
         submission = lock_submission(submission.pk)
-        member = active_member(person, submission, Role.MAINTAINER)
+        member = require_member(person, submission, Role.MAINTAINER)
         earlier = redactions.of_picture(submission, screenshot)
         _changes_something(redactions.that_holds(earlier), inside)
         made = Redaction.objects.create(
@@ -76,7 +75,7 @@ def _shown_in(submission: Submission, screenshot: Screenshot) -> None:
         )
 
 
-def _checked(boxes: Sequence[Sequence[int]], screenshot: Screenshot) -> Boxes:
+def _check_boxes(boxes: Sequence[Sequence[int]], screenshot: Screenshot) -> Boxes:
     """The boxes as plain lists, each once; raises Incomplete with everything that is wrong with them."""
     problems = (
         [] if len(boxes) <= MOST_BOXES else [Problem("too_many_boxes", f"Draw at most {MOST_BOXES} boxes.", "boxes")]
@@ -98,7 +97,7 @@ def _is_inside(box: Sequence[int], width: int, height: int) -> bool:
     return x >= 0 and y >= 0 and wide >= 1 and high >= 1 and x + wide <= width and y + high <= height
 
 
-def _kept(screenshot: Screenshot, boxes: Boxes) -> tuple[str, int]:
+def _store_covered(screenshot: Screenshot, boxes: Boxes) -> tuple[str, int]:
     """Make the covered picture and keep it; its SHA-256 and its size in bytes."""
     try:
         data = screenshots.covered(screenshot.sha256, boxes)

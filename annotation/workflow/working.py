@@ -10,25 +10,25 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation import clock
-from annotation.models import Activity, Assignment, Draft, Membership, Report, Trajectory
-from annotation.workflow.ground import (
+from annotation.models import Activity, Assignment, Draft, Membership, Person, Report, Trajectory
+from annotation.workflow.guards import (
     LABEL_SUBMITTED,
     Conflict,
     Role,
     StaleDraft,
-    active_member,
     extend_lease,
-    given_reason,
-    locked,
-    not_frozen,
+    lock_trajectory,
     record_for,
+    require_member,
+    require_reason,
+    require_unfrozen,
 )
 
 MOST_SECONDS = 120.0  # in one report; the desk sends one every 20, so a longer silence was no work
 
 
 def save_draft(
-    person: Any, trajectory: Trajectory, content: dict[str, Any], version: int, *, revising: bool = False
+    person: Person, trajectory: Trajectory, content: dict[str, Any], version: int, *, revising: bool = False
 ) -> Draft:
     """Keep what has been entered; ``version`` is the one the page was loaded with (0 for none). Extends the lease.
 
@@ -36,13 +36,13 @@ def save_draft(
     revises a submitted label.
     """
     with transaction.atomic():
-        not_frozen(trajectory.submission)
+        require_unfrozen(trajectory.submission)
         Trajectory.objects.select_for_update(no_key=True, of=("self",)).get(pk=trajectory.pk)
         now = timezone.now()
         draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
         # Another window has submitted since, so this window is older than the label.
         is_older = not revising or (draft is None and version > 0)
-        if is_older and _is_in(person, trajectory):
+        if is_older and _has_submitted(person, trajectory):
             raise Conflict("You have already submitted your label. Revise it instead.", LABEL_SUBMITTED)
         if draft is not None and draft.version != version and draft.content != content:
             raise StaleDraft(draft)
@@ -55,7 +55,7 @@ def save_draft(
 
 
 def record_activity(
-    person: Any, trajectory: Trajectory, seconds: float, steps: Iterable[int], *, revising: bool = False
+    person: Person, trajectory: Trajectory, seconds: float, steps: Iterable[int], *, revising: bool = False
 ) -> datetime | None:
     """Add active seconds and opened steps, and extend the lease; returns when it ends now, None where there is none.
 
@@ -64,8 +64,8 @@ def record_activity(
     a trajectory that the adjudicator has not opened, to a frozen submission.
     """
     with transaction.atomic():
-        member = active_member(person, trajectory.submission, Role.ANNOTATOR, Role.ADJUDICATOR)
-        if not _deciding(member, trajectory, revising):
+        member = require_member(person, trajectory.submission, Role.ANNOTATOR, Role.ADJUDICATOR)
+        if not _is_deciding(member, trajectory, revising):
             return None
         count, now = trajectory.steps.count(), clock.now()
         Activity.objects.get_or_create(trajectory=trajectory, person=person, defaults={"last_at": now})
@@ -76,52 +76,52 @@ def record_activity(
         activity.steps = sorted({*activity.steps, *(step for step in steps if 0 <= step < count)})
         activity.last_at = now
         activity.save()
-        return extend_lease(person, trajectory) if seconds > 0 else _lease_of(person, trajectory)
+        return extend_lease(person, trajectory) if seconds > 0 else _load_lease(person, trajectory)
 
 
-def _is_in(person: Any, trajectory: Trajectory) -> bool:
+def _has_submitted(person: Person, trajectory: Trajectory) -> bool:
     return trajectory.assignments.filter(annotator=person, lease_expires_at__isnull=True).exists()
 
 
-def _deciding(member: Membership, trajectory: Trajectory, revising: bool) -> bool:
+def _is_deciding(member: Membership, trajectory: Trajectory, revising: bool) -> bool:
     if member.submission.frozen_at is not None:
         return False
     if member.role == Role.ADJUDICATOR:
         return trajectory.adjudications.filter(adjudicator=member.person, decided_at__isnull=True).exists()
-    return _is_in(member.person, trajectory) == revising
+    return _has_submitted(member.person, trajectory) == revising
 
 
-def _lease_of(person: Any, trajectory: Trajectory) -> datetime | None:
+def _load_lease(person: Person, trajectory: Trajectory) -> datetime | None:
     held = Assignment.objects.filter(trajectory=trajectory, annotator=person)
     return held.values_list("lease_expires_at", flat=True).first()
 
 
-def report(person: Any, trajectory: Trajectory, kind: Report.Kind, note: str) -> Report:
+def report(person: Person, trajectory: Trajectory, kind: Report.Kind, note: str) -> Report:
     """Tell the maintainer what only they can mend. Reporting the same again adds nothing."""
     unclear = kind == Report.Kind.GUIDELINE_UNCLEAR  # who decides by the guidelines says so
     roles = (Role.ADJUDICATOR,) if unclear else (Role.ANNOTATOR, Role.ADJUDICATOR)
-    with locked(trajectory) as (row, submission):
-        member = active_member(person, submission, *roles)
-        not_frozen(submission)
+    with lock_trajectory(trajectory) as (row, submission):
+        member = require_member(person, submission, *roles)
+        require_unfrozen(submission)
         found, made = Report.objects.get_or_create(
             trajectory=row,
             reporter=person,
             kind=kind,
-            defaults={"note": given_reason(note, "a report"), "reported_at": timezone.now()},
+            defaults={"note": require_reason(note, "a report"), "reported_at": timezone.now()},
         )
         if made:
             record_for(member, "reported", row, kind=str(kind), note=found.note)
         return found
 
 
-def settle_report(person: Any, entry: Report, answer: str) -> Report:
+def settle_report(person: Person, entry: Report, answer: str) -> Report:
     """The maintainer has dealt with a report, and says how."""
-    with locked(entry.trajectory) as (row, submission):
-        member = active_member(person, submission, Role.MAINTAINER)
+    with lock_trajectory(entry.trajectory) as (row, submission):
+        member = require_member(person, submission, Role.MAINTAINER)
         entry = Report.objects.select_for_update().get(pk=entry.pk)
         if entry.settled_at is not None:
             raise Conflict("This report is settled already.")
-        entry.settled_at, entry.settled_by, entry.answer = timezone.now(), person, given_reason(answer, "settling")
+        entry.settled_at, entry.settled_by, entry.answer = timezone.now(), person, require_reason(answer, "settling")
         entry.save(update_fields=["settled_at", "settled_by", "answer"])
         record_for(member, "report_settled", row, kind=entry.kind, answer=entry.answer)
         return entry

@@ -8,7 +8,7 @@ from typing import Any
 
 from config.tests.instance import Instance
 from config.tests.waiting import wait_until
-from judges.testing import Fake
+from judges.tests.builders import Fake
 
 
 @dataclass

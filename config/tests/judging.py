@@ -21,7 +21,7 @@ CONCURRENCY = 8
 def main(name: str, trajectories: int, steps: int, **options: Any) -> dict[str, int]:
     from annotation.testing import bare_submission, cast  # once the settings are there
     from judges.models import ModelTerms
-    from judges.testing import defined_judge, started_run
+    from judges.tests.builders import defined_judge, started_run
 
     submission = bare_submission(trajectories, steps, agent=name)
     picture_steps(submission)

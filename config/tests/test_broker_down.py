@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.test import Client
 from annotation import testing
 from annotation.models import ApiToken, Upload
-from judges import testing as judge_testing
+from judges.tests import builders as judge_testing
 from judges.models import RunItem
 
 call_command("migrate", verbosity=0)

@@ -34,10 +34,10 @@ def browser_test_without_a_browser(tmp_path, ci):
 def test_without_a_browser_the_reason_stands_in_the_last_lines(tmp_path):
     done = browser_test_without_a_browser(tmp_path, ci="")
     assert done.returncode == 0
-    assert "skipped 1: no Chromium found" in "".join(done.stdout.splitlines()[-3:])
+    assert "skipped 1: CHROMIUM is" in "".join(done.stdout.splitlines()[-3:])
 
 
 def test_without_a_browser_ci_fails(tmp_path):
     done = browser_test_without_a_browser(tmp_path, ci="true")
     assert done.returncode == 1
-    assert "no Chromium found" in done.stdout
+    assert "CI must run the browser tests. CHROMIUM is" in done.stdout

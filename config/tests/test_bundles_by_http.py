@@ -20,6 +20,8 @@ from annotation.models import Benchmark, Membership, Person, Submission, Traject
 from config.tests.people_by_http import Visitor, label, number
 from evaluations import signing
 
+pytestmark = pytest.mark.slow
+
 REAL = settings.BASE_DIR.parent / "shared" / "data" / "real_trajectories"
 AGENTS = sorted(path.name for path in (REAL / "submissions").iterdir()) if REAL.exists() else ["(not there)"]
 ANNOTATORS = ("alice", "bob", "chen")

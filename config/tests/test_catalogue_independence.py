@@ -28,7 +28,7 @@ def test_who_annotates_a_benchmark_learns_nothing_from_its_catalogue(protocol, r
     else:
         agent = Agent.objects.create(name="Other Agent")
         other = Submission.objects.create(benchmark=submission.benchmark, agent=agent, digest="other")
-        workflow.found(other, people["alice"])
+        workflow.join_as_maintainer(other, people["alice"])
     untouched, labelled = rows[3].task, rows[1].task
     proposal = {"proposed_by": people["bob"], "position": 9}
     before = catalogue_pages(people, "alice", untouched)

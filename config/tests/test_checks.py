@@ -8,6 +8,7 @@ from django.contrib.staticfiles.finders import get_finders
 
 from config import checks
 from config.checks import Outcome, Step
+from conftest import examples
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,27 @@ def test_the_last_line_holds_the_numbers(monkeypatch, capsys, outcome, code):
     monkeypatch.setattr(checks, "_run", lambda step, data: outcome)
     assert checks.main() == code
     assert capsys.readouterr().out.splitlines()[-1] == f"{outcome.passed} passed, {outcome.failed} failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [([], {"lint": None, "browser": None}), (["--quick"], {"lint": None, "pure": None}),
+     (["--long"], {"lint": "1", "browser": "1"})],
+)  # fmt: skip
+def test_checks_run_the_steps_of_their_mode(monkeypatch, arguments, expected):
+    run = {}
+    monkeypatch.setattr(checks, "STEPS", [Step("lint", []), Step("browser", [], quick=False)])
+    monkeypatch.setattr(checks, "PURE", Step("pure", []))
+    monkeypatch.setattr(checks, "_run", lambda step, _data: run.update({step.name: step}) or Outcome(passed=1))
+    checks.main(arguments)
+    assert {name: step.environment.get("LONG_TESTS") for name, step in run.items()} == expected
+
+
+def test_property_tests_try_all_examples_only_in_long_runs(monkeypatch):
+    monkeypatch.delenv("LONG_TESTS", raising=False)
+    assert (examples(10_000), examples(50)) == (200, 50)
+    monkeypatch.setenv("LONG_TESTS", "1")
+    assert examples(10_000) == 10_000
 
 
 def test_every_program_of_the_steps_is_installed():

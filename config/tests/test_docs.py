@@ -5,6 +5,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -15,15 +17,16 @@ from annotation import testing
 from annotation.demo import load
 from annotation.models import Person
 from evaluations.agreement import GROUPS, MOST_PAIRS, measuring, people
-from evaluations.comparison.measures import MEASURES
+from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics.comparing import EXACT_BELOW
 from evaluations.statistics.intervals import RESAMPLES, Z
 from judges.demo import machines
 from judges.models import Judgment
-from judges.testing import fake_endpoint
+from judges.tests.builders import fake_endpoint
 
 README = (settings.BASE_DIR / "README.md").read_text(encoding="utf-8")
-FLOORS = ("annotation", "judges", "evaluations", "config")
+FIRST_SUBMISSION = (settings.BASE_DIR / "docs" / "maintainer.md").read_text(encoding="utf-8")
+FLOORS = ("annotation", "judges", "evaluations", "config", "bench", "tools")
 
 
 @pytest.fixture
@@ -38,8 +41,8 @@ def shell_lines(text):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
-    """In the order of the README, in a folder with the two files it speaks of; submission 1 is a finished one."""
+def test_the_commands_of_the_first_submission_run(tmp_path, monkeypatch, settings, fake):
+    """In their order, in a folder with the two files that the page names; submission 1 is a finished one."""
     settings.JUDGE_ENDPOINTS = {"default": fake.url}
     settings.MEDIA_ROOT = tmp_path / "images"
     monkeypatch.chdir(tmp_path)
@@ -50,7 +53,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
     shutil.make_archive("package", "zip", testing.write_submission(tmp_path / "folder", 2))
     finished = str(load.Submission.objects.get(agent__name="Careful").pk)
     ran = []
-    for words in shell_lines(README):
+    for words in shell_lines(FIRST_SUBMISSION):
         if words[:2] != ["python", "manage.py"]:
             continue
         name, *rest = words[2:]
@@ -60,7 +63,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
         ran.append(name)
     usual = {"import_submission", "check_submission", "export_submission", "run_judge", "agreement", "compare"}
     assert usual | {"export_evidence", "verify_evidence"} <= set(ran)
-    (checked,) = [line for line in README.splitlines() if line.startswith("python3 ")]
+    (checked,) = [line for line in FIRST_SUBMISSION.splitlines() if line.startswith("python3 ")]
     outcome = subprocess.run(["sh", "-c", checked], capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     made = Judgment.objects.filter(item__isnull=False).exclude(judge__name=machines.NETWORK)  # which the demo has
@@ -72,13 +75,34 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, settings, fake):
     assert len(json.loads(Path("human_label.json").read_text())) == 12
 
 
+def test_judge_of_the_first_change_passes_its_tests(monkeypatch):
+    page = (settings.BASE_DIR / "docs" / "first-change.md").read_text(encoding="utf-8")
+    scorer, tests = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    module = types.ModuleType("answer_length")
+    monkeypatch.setitem(sys.modules, "answer_length", module)  # where dataclasses look up their annotations
+    monkeypatch.setattr("judges.scorer.REGISTRY", registry := {})
+    exec(scorer, module.__dict__)
+    assert list(registry) == ["answer-length"]
+    found = {}
+    exec(tests, found)
+    for answer, verdict in found["test_verdict_follows_the_length"].pytestmark[0].args[1]:
+        found["test_verdict_follows_the_length"](answer, verdict)
+    found["test_least_below_one_is_refused"]()
+
+
 def test_the_make_targets_of_the_readme_exist():
     targets = re.findall(r"^([\w-]+):", (settings.BASE_DIR / "Makefile").read_text(), re.MULTILINE)
-    assert {words[1] for words in shell_lines(README) if words[0] == "make"} <= set(targets)
+    contributing = (settings.BASE_DIR / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert {words[1] for words in shell_lines(README + contributing) if words[0] == "make"} <= set(targets)
+
+
+def test_readme_fits_on_one_screen_beside_its_pictures():
+    lines = [line for line in README.splitlines() if line.strip()]
+    assert len(lines) <= 50
 
 
 def test_files_that_the_docs_link_to_exist():
-    for page in [settings.BASE_DIR / "README.md", *(settings.BASE_DIR / "docs").rglob("*.md")]:
+    for page in [*settings.BASE_DIR.glob("*.md"), *(settings.BASE_DIR / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
@@ -91,10 +115,10 @@ def test_every_command_is_in_the_docs():
 def test_the_page_of_statistics_has_every_figure_and_the_numbers_in_use():
     page = (settings.BASE_DIR / "docs" / "statistics.md").read_text(encoding="utf-8")
     text = " ".join(page.split())
-    spoken = {"npv": "`npv`", "success_rate_human": "success rate, by people", "success_rate_judge": "and by the judge"}
-    spoken |= {"f1": "F1", "kappa": "Cohen's kappa", "success_rate_gap": "success-rate gap"}
-    spoken |= {"false_positive_rate": "false-positive rate"}
-    assert [name for name in MEASURES if spoken.get(name, name) not in text] == []
+    for definitions in ((RAW_AGREEMENT, *COEFFICIENTS.values()), JUDGE_MEASURES.values()):
+        rows = [f"| {each.column.name} | `{each.name}` | {each.explanation} |\n" for each in definitions]
+        expected = "".join(["| figure | in JSON | formula |\n|---|---|---|\n", *rows])
+        assert expected in page, f"docs/statistics.md needs this table:\n{expected}"
     assert [kind for kind in GROUPS if kind not in text] == []
     for said in (
         f"percentile bootstrap with {RESAMPLES:,} resamples, {measuring.FEWER_RESAMPLES:,} for groups",
@@ -111,5 +135,6 @@ def test_no_module_is_too_long_to_read():
     modules = [file for floor in FLOORS for file in (settings.BASE_DIR / floor).rglob("*.py")]
     assert len(modules) > 100
     read = [file for file in modules if "migrations" not in file.parts]
-    long = {str(file): n for file in read if (n := len(file.read_text().splitlines())) > 500}
+    lines = {file: len(file.read_text().splitlines()) for file in read}
+    long = {str(file): n for file, n in lines.items() if n > 500}
     assert long == {}

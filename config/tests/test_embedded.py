@@ -20,7 +20,7 @@ from config.tests.instance import Instance
 from config.tests.judge_run import begin, check
 from config.tests.judging import CONCURRENCY
 from config.tests.waiting import HANG, wait_until
-from judges.testing import fake_endpoint
+from judges.tests.builders import fake_endpoint
 
 LINUX = sys.platform == "linux"
 

@@ -1,6 +1,6 @@
 """Every page, in a real browser: no barrier that axe knows, nothing from elsewhere, everything by the keyboard.
 
-The pages are those that `test_independence` finds in the resolver, each as the first role that may see it.
+The pages are those that `addresses` finds in the resolver, each as the first role that may see it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page
 
-from config.tests.test_independence import addresses, body, protocol  # noqa: F401 - a fixture
-from evaluations import testing as finished
+from config.tests.addresses import addresses
+from config.tests.test_independence import body, own_images, protocol  # noqa: F401 - fixtures
+from evaluations.tests import builders as finished
 from judges import second_stage
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from config.tests.test_independence import body, patterns
+from config.tests.addresses import patterns
+from config.tests.test_independence import body
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import auditor, client_of

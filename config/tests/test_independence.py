@@ -1,7 +1,7 @@
 """Every address as every role: nobody is shown what the protocol hides from them.
 
-The addresses are taken from the resolver. One that `arguments` cannot fill in fails the test, so a new page is either
-walked or noticed.
+The addresses come from the resolver. One that `addresses.arguments` cannot fill in fails the test, so a new page is
+either walked or noticed.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from django.db import transaction
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls import reverse
 
 from annotation import screenshots, testing, workflow
 from annotation.models import (
@@ -24,18 +24,18 @@ from annotation.models import (
     Person,
     Phrase,
     Report,
-    Task,
     Trajectory,
     Upload,
 )
 from annotation.records import Finding
-from annotation.workflow.ground import join
+from annotation.tests.shared_rows import shared_rows
+from annotation.workflow.guards import join
+from config.tests.addresses import addresses, patterns
 from evaluations import signing
-from evaluations.models import Audit
 from judges import defining, second_stage
 from judges.expectations import Kind
-from judges.models import Judge, JudgeRun, Judgment, ModelTerms
-from judges.prompts import builtin
+from judges.models import Judge, Judgment
+from judges.prompts import load_builtin
 from judges.tests import rows as judged
 from judges.tests.expecting import CHECKS, RUBRIC, expect, give_trace
 
@@ -63,15 +63,19 @@ def content(name, trajectory, verdict):
     )
 
 
-@pytest.fixture
-def protocol(db, tmp_path, settings):
+@pytest.fixture(autouse=True)
+def own_images(tmp_path, settings):
+    settings.MEDIA_ROOT = tmp_path / "images"
+
+
+@shared_rows
+def protocol(folder):
     """0: bob and chen differ, alice holds it. 1: unanimous, drawn. 2: unanimous, flagged by bob. 3: held by chen.
 
     3 is a gold item. There is a practice set of one item, which nobody has answered yet.
     """
-    settings.MEDIA_ROOT = tmp_path / "images"
     signing.active_key()  # which the first bundle that is fetched would make
-    submission = testing.submission(tmp_path / "package", trajectories=4)
+    submission = testing.submission(folder, trajectories=4)
     submission.spot_check_rate = 1.0
     submission.save()
     people = testing.cast(submission)
@@ -93,7 +97,7 @@ def protocol(db, tmp_path, settings):
     workflow.claim_this(people["chen"], rows[3])
     workflow.save_draft(people["chen"], rows[3], {"reasoning": mark("chen", "draft", rows[3])}, 0)
     workflow.set_known_answer(people["mira"], rows[3], content("known", rows[3], 1))
-    set_of_one = testing.practice_set(people, submission, tmp_path / "practice", answers=(0,))
+    set_of_one = testing.practice_set(people, submission, folder.with_name("practice"), answers=(0,))
     known = content("known", set_of_one.trajectories.get(), 0)
     workflow.set_known_answer(people["mira"], set_of_one.trajectories.get(), known)
     KeyPoint.objects.create(task=rows[0].task, position=9, text=mark("bob", "proposal"), proposed_by=people["bob"])
@@ -146,7 +150,7 @@ def judge_elsewhere(submission, came_with):
     Nobody may see it, so nobody's marks are those of "foreign".
     """
     names = {name: mark("foreign", name) for name in ("name", "model", "description")}
-    prompts = {"prompts": "webjudge/1", "prompts_digest": builtin("webjudge/1").digest}
+    prompts = {"prompts": "webjudge/1", "prompts_digest": load_builtin("webjudge/1").digest}
     stated = {"stated": "f" * 64, "frozen_at": submission.created_at}
     judge = Judge.objects.create(**names, **prompts, **stated, scorer="imported", came_with=came_with)
     Judgment.objects.create(
@@ -161,89 +165,6 @@ def judge_elsewhere(submission, came_with):
 
 
 # --- every address ---------------------------------------------------------------------------------------------------
-
-
-def patterns(resolver=None, prefix="", namespace=""):
-    for entry in (resolver or get_resolver()).url_patterns:
-        if isinstance(entry, URLResolver):
-            inner = f"{namespace}{entry.namespace}:" if entry.namespace else namespace
-            yield from patterns(entry, prefix + str(entry.pattern), inner)
-        elif isinstance(entry, URLPattern):
-            yield prefix + str(entry.pattern), namespace + (entry.name or ""), entry
-
-
-def arguments(route, rows):
-    """The values to walk an address with, by what its route says they are."""
-    submission = rows[0].submission_id
-    things = {
-        "trajectories/<int:pk>/pages/": [
-            {"pk": row.pk, "attachment_pk": Attachment.objects.filter(kind="cached_page").latest("pk").pk}
-            for row in rows
-        ],
-        "trajectories/<int:pk>": [{"pk": row.pk} for row in rows],
-        "submissions/<int:pk>": [{"pk": submission}],
-        "work/<int:pk>": [{"pk": submission}],
-        "adjudicate/<int:pk>": [{"pk": submission}],
-        "practice/<int:pk>": [{"pk": submission}],
-        "tasks/<int:pk>/expectations": [
-            {"pk": Task.objects.first().pk, "expected": kind} for kind in ("network_checks", "rubric")
-        ],
-        "tasks/<int:pk>": [{"pk": Task.objects.first().pk}],
-        "key-points/<int:pk>": [{"pk": KeyPoint.objects.last().pk}],
-        "phrases/<int:pk>": [{"pk": Phrase.objects.get().pk}],
-        "tokens/<int:pk>": [{"pk": ApiToken.objects.get().pk}],
-        "reports/<int:pk>": [{"pk": Report.objects.latest("pk").pk}],
-        "judges/<int:pk>": [{"pk": pk} for pk in Judge.objects.order_by("pk").values_list("pk", flat=True)[:4]],
-        "judge-runs/<int:pk>": [{"pk": JudgeRun.objects.earliest("pk").pk}],
-        "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:6]],
-        "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
-        "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
-        "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
-        "<slug:slug>/tasks/<str:external_id>/expectations": [
-            {"slug": "shops", "external_id": rows[0].task.external_id, "expected": "network_checks"}
-        ],
-        "<slug:slug>/tasks/<str:external_id>": [{"slug": "shops", "external_id": rows[0].task.external_id}],
-        "<slug:slug>": [{"slug": "shops"}],
-    }
-    more = {
-        "step": 0,
-        "number": 0,
-        "kind": "thumbnail",
-        "attachment_pk": Attachment.objects.filter(kind="agent_response").latest("pk").pk,
-        "trajectory_pk": Trajectory.objects.filter(submission__practice=True).earliest("pk").pk,
-        "person_pk": Person.objects.get(username="bob").pk,
-        "export_format": "labels",
-        "uidb64": "MQ",
-        "token": "set-password",
-        "object_id": "1",
-        "id": "1",
-        "app_label": "annotation",
-        "content_type_id": 1,
-        "url": "annotation/",
-        "rest": "nowhere",
-        "digest": builtin("webjudge/1").digest,
-        "path": "css/base.css",
-    }
-    wanted = set(re.findall(r"<(?:\w+:)?(\w+)>", route)) | set(re.findall(r"\(\?P<(\w+)>", route))
-    if not wanted:
-        return [{}]
-    bases = next((found for part, found in things.items() if part in route), [{}])
-    filled = [{**{key: more[key] for key in wanted if key in more}, **base} for base in bases]
-    for values in filled:
-        assert wanted <= set(values), f"test_independence does not know how to walk {route}: missing {wanted}"
-    return filled
-
-
-def addresses(rows):
-    for route, name, _ in patterns():
-        if not name or name.endswith(":"):
-            assert route.startswith("admin/"), f"{route} has no name; test_independence walks addresses by name"
-            continue
-        for values in arguments(route, rows):
-            try:
-                yield route, reverse(name, kwargs=values)
-            except Exception as error:
-                raise AssertionError(f"test_independence cannot build {route} with {values}") from error
 
 
 def client_of(people, name):

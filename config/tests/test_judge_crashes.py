@@ -14,7 +14,7 @@ from config.tests.judge_run import begin, check
 from config.tests.judging import CONCURRENCY
 from config.tests.servers import own_postgres, own_redis
 from config.tests.waiting import wait_until
-from judges.testing import fake_endpoint
+from judges.tests.builders import fake_endpoint
 
 SILENCE = 4  # seconds: a worker on a busy machine must not count as dead
 LATENCY = 0.05  # seconds, so that there are calls in flight

@@ -129,7 +129,7 @@ def test_a_store_that_is_gone_stops_the_import_with_one_line_and_no_rows(bucket,
     with pytest.raises(ingest.ImportStopped) as stopped:
         ingest.import_submission(package, benchmark=shops, agent_name="Careful Agent")
     assert time.monotonic() - started < PATIENCE
-    assert str(stopped.value).startswith("The import stopped and kept nothing: Could not connect")
+    assert str(stopped.value).startswith("The import stopped: Could not connect")
     assert len(str(stopped.value).splitlines()) == 1
     assert nothing_is_kept()
 

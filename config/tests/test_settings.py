@@ -10,7 +10,7 @@ import pytest
 import yaml
 from django.conf import settings
 
-from judges.endpoints import endpoint_for
+from judges.endpoints import load_endpoint
 
 BASE_DIR = Path(settings.BASE_DIR)
 KEY = "0123456789 a key of the tests that is long and varied enough for the deployment checks"
@@ -128,7 +128,7 @@ def test_the_web_server_of_the_compose_file_may_start_runs_and_knows_no_key(monk
     for name in {"JUDGE_API_KEY_DEFAULT", "JUDGE_API_KEY_DEFAULT_FILE"} & given["web"].keys():
         monkeypatch.setenv(name, given["web"][name])
     settings.JUDGE_ENDPOINTS = {"default": "https://api.example.com/v1"}
-    assert endpoint_for("default").key == "none"  # raises NotConfigured where no run could be started
+    assert load_endpoint("default").key == "none"  # raises NotConfigured where no run could be started
 
 
 def test_the_env_template_sets_no_secret():

@@ -19,13 +19,13 @@ from django.test import Client
 from django.urls import reverse
 from lxml import html
 
-from annotation.demo.answers import DOGS, NIGHTS, TABLETS
 from annotation.models import Person, Submission
 from config.tests.instance import JUDGES, Instance
 from config.tests.servers import own_postgres, own_redis
 from config.tests.waiting import wait_until
 from judges.models import Judge, JudgeRun, Judgment
-from judges.testing import Fake, fake_endpoint, worked
+from judges.tests.builders import Fake, fake_endpoint, worked
+from tools.demo.answers import DOGS, NIGHTS, TABLETS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -24,7 +24,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from annotation import testing
 from annotation.formats.archive import open_package
-from annotation.formats.online_mind2web import read_trajectories
+from annotation.formats.packages import read_trajectories
 from annotation.records import TrajectoryRecord
 from config.celery import app
 
@@ -389,14 +389,14 @@ def settle_the_dispute(page: Page, case: Case, said: dict[str, dict[str, str]], 
         expect(page.locator(".reasons")).to_contain_text(said[name][case.disputed])
         assert f"{name}@" not in page.content()
     decide(page, case.disputed, case.ruling)  # and next: nothing is left
-    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    expect(page.get_by_text("Your queue is empty.")).to_be_visible()
 
 
 def decide(page: Page, task_id: str, verdict: int) -> None:
     text = start_of_task(page)
     walk_to_the_end(page)
     fill_with_keys(page, verdict, reasoning_of("carol", task_id))
-    page.get_by_label("What decides it").select_option(label="A key point of the task")
+    page.get_by_label("Deciding criterion").select_option(label="A key point of the task")
     page.get_by_role("button", name="Decide").click()
     expect(page.locator(".messages")).to_contain_text(f"Trajectory decided: {text}")
 

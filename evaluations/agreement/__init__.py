@@ -9,17 +9,3 @@ from evaluations.agreement.groups import CHOSEN_BY_LABELS, GROUPS
 from evaluations.agreement.people import MOST_PAIRS
 from evaluations.agreement.results import REASONS, Adjudications, Agreement, Annotator, Group, Informed, Pair
 from evaluations.agreement.whole import agreement
-
-__all__ = [
-    "CHOSEN_BY_LABELS",
-    "GROUPS",
-    "MOST_PAIRS",
-    "REASONS",
-    "Adjudications",
-    "Agreement",
-    "Annotator",
-    "Group",
-    "Informed",
-    "Pair",
-    "agreement",
-]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from annotation.models.states import State
 from annotation.records import Verdict
 from evaluations.agreement.measuring import made_elsewhere, rate, share
-from evaluations.agreement.results import REASONS, Adjudications
+from evaluations.agreement.results import REASONS, Adjudications, ChangedOf
 from evaluations.cases import Case
 from evaluations.statistics import Measure, Sample, hits_left
 
@@ -21,7 +21,7 @@ def adjudications(cases: Iterable[Case]) -> Adjudications | None:
     if not reviewed:
         return None
     adjudicated = [case for case in reviewed if case.adjudicated is not None]
-    checked = [case for case in reviewed if _checked(case)]
+    checked = [case for case in reviewed if _is_checked_blind(case)]
     draws = _draws(reviewed)
     unknown = sum(draw.unchecked for draw in draws if not draw.checked)
     return Adjudications(
@@ -29,10 +29,10 @@ def adjudications(cases: Iterable[Case]) -> Adjudications | None:
         disputes=sum(case.complete and not case.unanimous for case in reviewed),
         unanimous=sum(case.unanimous for case in reviewed),
         changed=_changed(adjudicated),
-        changed_of={reason: _changed([each for each in adjudicated if _reason(each) == reason]) for reason in REASONS},
+        changed_of=ChangedOf(*(_changed([e for e in adjudicated if _reason(e) == reason]) for reason in REASONS)),
         drawn=sum(case.drawn is True for case in reviewed),
         # Each draw is a simple random sample of trajectories, so there is no need to keep those of a task together.
-        missed=rate(sum(map(_missed, checked)), len(checked), NEVER_BLIND),
+        missed=rate(sum(map(_is_missed, checked)), len(checked), NEVER_BLIND),
         unchecked=sum(draw.unchecked for draw in draws),
         unknown=unknown,
         expected_missed=_expected(draws),
@@ -48,7 +48,6 @@ def _changed(adjudicated: Sequence[Case]) -> Measure:
 
 
 def _majority(case: Case) -> Verdict | None:
-    """What more than half of the labels say."""
     [(verdict, times)] = Counter(label.verdict for label in case.labels).most_common(1)
     return verdict if 2 * times > len(case.labels) else None
 
@@ -66,24 +65,22 @@ def _reason(case: Case) -> str:
 
 
 class _Draw:
-    """What became of the trajectories that one draw was made from."""
-
     def __init__(self) -> None:
         self.checked = self.missed = self.unchecked = 0
 
     def add(self, case: Case) -> None:
         self.unchecked += case.state is State.UNANIMOUS
-        if _checked(case):
+        if _is_checked_blind(case):
             self.checked += 1
-            self.missed += _missed(case)
+            self.missed += _is_missed(case)
 
 
-def _checked(case: Case) -> bool:
+def _is_checked_blind(case: Case) -> bool:
     """Whether chance chose it and an adjudicator judged it without seeing a label."""
     return case.drawn is True and case.unanimous and case.adjudicated_blind is not None
 
 
-def _missed(case: Case) -> bool:
+def _is_missed(case: Case) -> bool:
     return case.labels[0].verdict is not case.adjudicated_blind
 
 

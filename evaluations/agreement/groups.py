@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from annotation.records import Verdict
 from evaluations.agreement.measuring import FEWER_RESAMPLES, RESAMPLES, SEED, pooled
-from evaluations.agreement.results import Group
+from evaluations.agreement.results import Group, Outcomes
 from evaluations.cases import Case
+from evaluations.measures import COEFFICIENTS
 from evaluations.naming import NOT_KNOWN, Order, failure_type_order, level_order, natural
 from evaluations.statistics import (
     Coefficient,
@@ -20,9 +21,6 @@ from evaluations.statistics import (
     Tally,
     alpha_of_label,
     clusters_of,
-    fleiss_kappa,
-    gwet_ac1,
-    krippendorff_alpha,
     raw_agreement,
     wilson,
     with_interval,
@@ -64,7 +62,7 @@ class Shape(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """`Group` says what the words mean."""
+        """The name of a field of `Outcomes`."""
         most = max(map(self.verdicts.count, self.verdicts))
         if most == len(self.verdicts):
             return "unanimous"
@@ -72,11 +70,10 @@ class Shape(NamedTuple):
 
 
 Member = tuple[Case, Shape]
-OUTCOMES = ("unanimous", "majority", "split")
+OUTCOMES = tuple(each.name for each in fields(Outcomes))
 
 
 def overall_and_groups(cases: Iterable[Case]) -> tuple[Group, dict[str, list[Group]]]:
-    """All cases as one group, and the groups of every kind by the names of `GROUPS`."""
     shapes: dict[Shape, Shape] = {}  # one object of equal ones
     members = [(case, shapes.setdefault(shape := Shape.of(case), shape)) for case in cases]
     overall = _group("all", _Measured(members, RESAMPLES), label_intervals=True)
@@ -115,7 +112,6 @@ class _Measured:
         self.clusters = self.tally.clusters(verdicts) if self.pooled else None
 
     def plain(self, coefficient: Coefficient) -> Measure:
-        """The figure without an interval."""
         return coefficient(self.tally) if self.corrected else Measure.missing(SELECTED, self.tally.pairable)
 
     def full(self, coefficient: Coefficient) -> Measure:
@@ -129,8 +125,7 @@ class _Measured:
     def _with_interval(self, coefficient: Coefficient) -> Measure:
         return with_interval(self.tally, coefficient, self.clusters, resamples=self.resamples, seed=SEED)
 
-    def outcomes(self) -> dict[str, Measure]:
-        """The shares of the complete cases."""
+    def outcomes(self) -> Outcomes:
         complete = Counter(shape for _, shape in self.members if shape.complete)
         of_shape = {shape: shape.outcome for shape in complete}
         counts: Counter[str] = Counter()
@@ -138,16 +133,18 @@ class _Measured:
             counts[of_shape[shape]] += times
         shares = {name: wilson(counts[name], counts.total()) for name in OUTCOMES}
         if not self.resamples:
-            return {name: replace(found, low=None, high=None) for name, found in shares.items()}
+            return Outcomes(**{name: replace(found, low=None, high=None) for name, found in shares.items()})
         if not self.pooled or not complete:
-            return shares
+            return Outcomes(**shares)
         tasks = [(case.task_id, OUTCOMES.index(of_shape[shape])) for case, shape in self.members if shape.complete]
         cells = clusters_of(tasks, len(OUTCOMES))
         others = cells.sum(axis=1, keepdims=True) - cells
-        return {
-            name: wilson(counts[name], len(tasks), np.stack([cells[:, place], others[:, place]], axis=1))
-            for place, name in enumerate(OUTCOMES)
-        }
+        return Outcomes(
+            *(
+                wilson(counts[name], len(tasks), np.stack([cells[:, place], others[:, place]], axis=1))
+                for place, name in enumerate(OUTCOMES)
+            )
+        )
 
 
 def _group(name: str, measured: _Measured, *, label_intervals: bool = False) -> Group:
@@ -155,13 +152,11 @@ def _group(name: str, measured: _Measured, *, label_intervals: bool = False) -> 
     complete = sum(shape.complete for _, shape in measured.members)
     return Group(
         name=name,
-        items=measured.tally.items,
-        complete=complete,
-        pairable=measured.tally.pairable,
+        n_items=measured.tally.items,
+        n_complete=complete,
+        n_pairable=measured.tally.pairable,
         raw_agreement=measured.raw(),
-        alpha=measured.full(krippendorff_alpha),
-        ac1=measured.full(gwet_ac1),
-        fleiss_kappa=measured.full(fleiss_kappa),
-        label_alpha={verdict: of_label(alpha_of_label(verdict)) for verdict in Verdict},
-        **measured.outcomes(),
+        coefficients={name: measured.full(each.formula) for name, each in COEFFICIENTS.items()},
+        per_label={verdict: of_label(alpha_of_label(verdict)) for verdict in Verdict},
+        outcomes=measured.outcomes(),
     )

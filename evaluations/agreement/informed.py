@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from evaluations.agreement.measuring import hits_of_tasks, table
-from evaluations.agreement.results import JUDGES, Informed, InformedCounts, Opinion
-from evaluations.cases import Case, InformedOpinion, Said
+from evaluations.agreement.results import JUDGES, Informed, InformedCounts, Opinion, Relation
+from evaluations.cases import BlindLabel, Case, InformedOpinion
 from evaluations.statistics import Measure, wilson
 
 UNDECIDED = "nobody has decided"
 
-Shown = tuple[Case, Said, InformedOpinion]
+Shown = tuple[Case, BlindLabel, InformedOpinion]
 
 
 def count_opinions(cases: Iterable[Case]) -> Informed | None:
@@ -25,7 +25,7 @@ def count_opinions(cases: Iterable[Case]) -> Informed | None:
     return Informed([_count("all", shown), *counts], _list_opinions(shown))
 
 
-def _compare(said: Said, opinion: InformedOpinion) -> str:
+def _compare(said: BlindLabel, opinion: InformedOpinion) -> Relation:
     """Return the element of `JUDGES` for the relation of the judges' verdicts to the label."""
     if not opinion.judges:
         return "no verdict"
@@ -33,15 +33,15 @@ def _compare(said: Said, opinion: InformedOpinion) -> str:
     return "agree" if all(same) else "divided" if any(same) else "disagree"
 
 
-def _count(judges: str, shown: Sequence[Shown]) -> InformedCounts:
+def _count(judges: Relation, shown: Sequence[Shown]) -> InformedCounts:
     decided = [(case, said.verdict, opinion.verdict) for case, said, opinion in shown if opinion.verdict is not None]
     moves = table(Counter((blind, informed) for _, blind, informed in decided))
     if not decided:
-        return InformedCounts(judges, len(shown), Measure(None, 0, hits=0, undefined=UNDECIDED), moves)
+        return InformedCounts(judges, len(shown), 0, 0, Measure(None, 0, hits=0, undefined=UNDECIDED), moves)
     # Opinions on one task depend on each other, also those of several people on one trajectory.
     changes = [(case.task_id, blind is not informed) for case, blind, informed in decided]
-    changed = wilson(sum(change for _, change in changes), len(changes), hits_of_tasks(changes))
-    return InformedCounts(judges, len(shown), changed, moves)
+    hits, n = sum(change for _, change in changes), len(changes)
+    return InformedCounts(judges, len(shown), n, n - hits, wilson(hits, n, hits_of_tasks(changes)), moves)
 
 
 def _list_opinions(shown: Iterable[Shown]) -> list[Opinion]:

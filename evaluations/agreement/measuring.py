@@ -45,7 +45,6 @@ def rate(hits: int, n: int, why_not: str) -> Measure:
 
 
 def table(counts: Mapping[Any, int]) -> Table:
-    """Counts of two verdicts as ``table[one][other]``."""
     a, b, c = Verdict
 
     def row(one: Verdict) -> tuple[int, int, int]:

@@ -164,7 +164,7 @@ def _hints(cases: Sequence[Case]) -> tuple[dict[str, Measure], dict[str, Measure
     """Competence and trust of each annotator, estimated among those whom shared cases join and nobody else."""
     competence: dict[str, Measure] = {}
     trust: dict[str, Measure] = {}
-    group_of = _joined({tuple([label.annotator for label in case.labels]) for case in cases})
+    group_of = _join_annotators({tuple([label.annotator for label in case.labels]) for case in cases})
     triplets: dict[str, list[tuple[int, str, Verdict]]] = defaultdict(list)
     for item, case in enumerate(cases):
         for label in case.labels:
@@ -181,7 +181,7 @@ def _hints(cases: Sequence[Case]) -> tuple[dict[str, Measure], dict[str, Measure
     return competence, trust
 
 
-def _joined(together: Iterable[Sequence[str]]) -> dict[str, str]:
+def _join_annotators(together: Iterable[Sequence[str]]) -> dict[str, str]:
     """Of each annotator somebody who stands for all whom shared cases join, directly or through others."""
     above: dict[str, str] = {}
 

@@ -1,250 +1,183 @@
-"""What is found about the agreement of people, and how it is written as JSON."""
+"""The agreement of people. Texts in `Annotated` are those of the API."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, get_args
 
 from annotation.records import Verdict
 from evaluations.cases import Rules
+from evaluations.encoding import fields_to_json, to_json
 from evaluations.statistics import Measure
 
 Table = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
 # Version of the formulas, so that a stored report can be checked with its own formulas. 2: the interval of
 # ``expected_missed`` is for a finite population.
 FIGURES_VERSION = 2
-JUDGES = ("agree", "disagree", "divided", "no verdict")  # relation of the shown judgments to the label
-REASONS = ("disputes", "drawn", "flagged")  # why an adjudicator looks at a case, the first one that applies
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The agreement within some cases, ``name`` being the agent, level, website or failure type they share.
+class Outcomes:
+    """Shares of the complete cases: all labels the same, more than half of them, no verdict with more than half."""
 
-    ``items`` have a label, ``complete`` all that are asked for, ``pairable`` two or more; the coefficients rest on the
-    pairable. ``label_alpha`` is Krippendorff's alpha of each verdict against the other two, with an interval for all
-    cases together only. ``unanimous``, ``majority`` (more than half say the same, not all) and ``split`` (no verdict
-    has more than half) are shares of the complete. A group by failure type is chosen by what labels say, so nothing
-    but its raw agreement and its shares is defined.
-    """
-
-    name: str
-    items: int
-    complete: int
-    pairable: int
-    raw_agreement: Measure
-    alpha: Measure
-    ac1: Measure
-    fleiss_kappa: Measure
-    label_alpha: dict[Verdict, Measure]
     unanimous: Measure
     majority: Measure
     split: Measure
 
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The agreement within some cases."""
+
+    # A group by failure type is chosen by what labels say, so only its raw agreement and outcomes are defined.
+    name: str
+    n_items: Annotated[int, "Cases with a label."]
+    n_complete: Annotated[int, "Cases with all labels that are asked for, or two made elsewhere."]
+    n_pairable: Annotated[int, "Cases with two labels or more: coefficients rest on them."]
+    raw_agreement: Measure
+    coefficients: dict[str, Measure]  # by the names of `measures.COEFFICIENTS`
+    per_label: Annotated[dict[Verdict, Measure], "Alpha of each verdict against the others."]
+    outcomes: Outcomes
+
     def as_json(self) -> dict[str, Any]:
         """Counts and figures; ``undefined`` has the reason for everything without a value, by its name here."""
-        coefficients = {"alpha": self.alpha, "ac1": self.ac1, "fleiss_kappa": self.fleiss_kappa}
-        per_label = {str(int(verdict)): measure for verdict, measure in self.label_alpha.items()}
-        outcomes = {"unanimous": self.unanimous, "majority": self.majority, "split": self.split}
-        named = {"raw_agreement": self.raw_agreement} | coefficients
-        named |= {f"per_label.{label}": measure for label, measure in per_label.items()}
-        named |= {f"outcomes.{name}": measure for name, measure in outcomes.items()}
+        named = {"raw_agreement": self.raw_agreement} | self.coefficients
+        named |= {f"per_label.{verdict.value}": each for verdict, each in self.per_label.items()}
+        named |= {f"outcomes.{each.name}": getattr(self.outcomes, each.name) for each in fields(self.outcomes)}
         return {
-            "n_items": self.items,
-            "n_complete": self.complete,
-            "n_pairable": self.pairable,
+            **fields_to_json(self, without=("raw_agreement", "coefficients")),
             **_raw_json(self.raw_agreement),
-            **_measures_json(coefficients),
-            "per_label": _measures_json(per_label),
-            "outcomes": _measures_json(outcomes),
+            **to_json(self.coefficients),
             "undefined": {name: measure.undefined for name, measure in named.items() if measure.value is None},
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two annotators on the ``raw_agreement.n`` cases that both labelled; ``table[a][b]`` counts their verdicts."""
+    """Two annotators on the ``n`` cases that both labelled."""
 
     first: str
     second: str
     raw_agreement: Measure
-    kappa: Measure
+    kappa: Annotated[Measure, "Cohen's."]
     alpha: Measure
-    table: Table
+    table: Annotated[Table, "Rows: what the first said, 0 to 2; columns: the second."]
+
+    @property
+    def n(self) -> int:
+        return self.raw_agreement.n
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "first": self.first,
-            "second": self.second,
-            "n": self.raw_agreement.n,
-            **_raw_json(self.raw_agreement),
-            **_measures_json({"kappa": self.kappa, "alpha": self.alpha}),
-            "table": [list(row) for row in self.table],
-        }
+        raw = {"n": self.n} | _raw_json(self.raw_agreement)
+        return raw | fields_to_json(self, without=("raw_agreement",))
 
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """One annotator against the final verdicts; ``confusion[said][final]`` counts.
+    """One annotator, by pseudonym; competence (Dawid and Skene) and trust (MACE) are hints for QA, never a label."""
 
-    Only reviewed cases count there: labels made elsewhere are their own final verdict. ``overturned``: an adjudicator
-    decided otherwise, of those labels whose case was adjudicated. ``seconds`` is the median activity for a label.
-    ``competence`` (Dawid and Skene) and ``trust`` (MACE) are estimated from the labels alone: hints for QA, never a
-    label.
-    """
-
+    # Only reviewed cases count in ``agreement`` and ``confusion``: imported labels are their own final verdict.
     name: str
     labels: int
-    agreement: Measure
-    confusion: Table
-    overturned: Measure
-    seconds: float | None
+    seconds: Annotated[float | None, "Median active time for a label."]
+    agreement: Annotated[Measure, "With the final verdicts."]
+    overturned: Annotated[Measure, "Of the labels whose case was adjudicated, those decided otherwise."]
     competence: Measure
     trust: Measure
+    confusion: Annotated[Table, "Rows: what they said, 0 to 2; columns: the final verdict."]
 
-    def as_json(self) -> dict[str, Any]:
-        measures = {"agreement": self.agreement, "overturned": self.overturned}
-        hints = {"competence": self.competence, "trust": self.trust}
-        counts = {"name": self.name, "labels": self.labels, "seconds": self.seconds}
-        return counts | _measures_json(measures | hints) | {"confusion": [list(row) for row in self.confusion]}
+
+@dataclass(frozen=True, slots=True)
+class ChangedOf:
+    """Cases that were decided otherwise than most labels said, by why an adjudicator looked at them."""
+
+    # The first reason that applies: the labels differ; drawn for a spot check; only flagged.
+    disputes: Measure
+    drawn: Measure
+    flagged: Measure
+
+
+REASONS = tuple(each.name for each in fields(ChangedOf))
 
 
 @dataclass(frozen=True, slots=True)
 class Adjudications:
-    """What QA changed. ``changed``: decided otherwise than most labels said, of the adjudicated with such a majority.
-
-    ``changed_of`` has the same for each of `REASONS`: disputes, unanimous cases that were drawn, and unanimous ones
-    that were only flagged. ``disputes`` have all their labels, and not all the same. ``missed``: of the randomly drawn
-    spot checks that were judged blind, those where the adjudicator contradicted the unanimous labels. ``unchecked``
-    unanimous cases were final without a look. ``expected_missed`` is the expected number of them that an adjudicator
-    would have decided otherwise: the rate of each draw times the unchecked of that draw, summed. ``unknown`` of the
-    unchecked are left out of it, since no spot check of their draw was judged blind.
-    """
+    """What QA changed."""
 
     adjudicated: int
     disputes: int
-    changed: Measure
-    drawn: int
-    missed: Measure
-    unchecked: int
-    expected_missed: Measure
     unanimous: int
-    unknown: int
-    changed_of: dict[str, Measure]
+    drawn: Annotated[int, "Spot checks that were drawn."]
+    unchecked: Annotated[int, "Unanimous cases that nobody looked at again."]
+    unknown: Annotated[int, "Of the unchecked, those of draws in which no spot check was judged blind."]
+    changed: Annotated[Measure, "Decided otherwise than most labels said."]  # of the adjudicated with such a majority
+    changed_of: ChangedOf
+    missed: Annotated[Measure, "Drawn spot checks that contradicted unanimous labels."]  # of those judged blind
+    expected_missed: Annotated[
+        Measure, "A number of cases: the rate of each draw times its unchecked, without the unknown."
+    ]
 
-    def as_json(self) -> dict[str, Any]:
-        names = ("adjudicated", "disputes", "unanimous", "drawn", "unchecked", "unknown")
-        counts = {name: getattr(self, name) for name in names}
-        measures = {"changed": self.changed, "missed": self.missed, "expected_missed": self.expected_missed}
-        return counts | _measures_json(measures) | {"changed_of": _measures_json(self.changed_of)}
+
+Relation = Literal["all", "agree", "disagree", "divided", "no verdict"]  # relation of the shown judgments to the label
+JUDGES: tuple[Relation, ...] = get_args(Relation)[1:]
 
 
 @dataclass(frozen=True, slots=True)
 class InformedCounts:
-    """Labels whose annotator was ``shown`` judgments, for one relation to the label (one of `JUDGES`, or "all").
+    """Labels whose annotator was shown judgments: all, or those with one relation to the judgments."""
 
-    ``changed`` is the share of the annotators who decided; ``table[blind][informed]`` counts their verdicts.
-    """
-
-    judges: str
+    judges: Relation
     shown: int
-    changed: Measure
-    table: Table
-
-    @property
-    def kept(self) -> int:
-        return self.changed.n - (self.changed.hits or 0)
-
-    def as_json(self) -> dict[str, Any]:
-        counts = {"judges": self.judges, "shown": self.shown, "decided": self.changed.n, "kept": self.kept}
-        return counts | {"changed": self.changed.as_json(), "table": [list(row) for row in self.table]}
+    decided: int
+    kept: int
+    changed: Annotated[Measure, "Share of the annotators who decided."]
+    table: Annotated[Table, "Rows: the blind label, 0 to 2; columns: the opinion after seeing judgments."]
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One annotator's decision after seeing the verdicts of ``judges`` about a trajectory."""
+    """One annotator's decision after seeing judgments."""
 
     task_id: str
     agent: str
-    annotator: str
+    annotator: Annotated[str, "The pseudonym."]
     blind: Verdict
     judges: tuple[Verdict, ...]
     informed: Verdict
     reason: str
     task_version: int | None
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "task_id": self.task_id,
-            "agent": self.agent,
-            "annotator": self.annotator,
-            "blind": int(self.blind),
-            "judges": [int(verdict) for verdict in self.judges],
-            "informed": int(self.informed),
-            "reason": self.reason,
-            "task_version": self.task_version,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Informed:
-    """Opinions after seeing judgments: ``groups`` are all labels, then one group for each of `JUDGES`."""
+    """Opinions of annotators on their own labels after seeing judgments."""
 
     groups: list[InformedCounts]
     opinions: list[Opinion]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "groups": [group.as_json() for group in self.groups],
-            "opinions": [opinion.as_json() for opinion in self.opinions],
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Everything about one set of cases. ``scope`` says in words which; ``undecided`` have labels and no verdict.
+    """How far people agree on blind labels, the same as `agreement --json` prints."""
 
-    ``pairs`` are those with a common case, most cases first, and at most `people.MOST_PAIRS`; ``pairs_left_out``
-    counts the rest. ``listed_pair`` is the first listed label against the second listed one of labels made elsewhere,
-    whoever gave them: the kappa of published tables.
-    """
-
-    scope: str
+    scope: Annotated[str, "Which cases these are, in words."]
     rules: Rules
     overall: Group
     groups: dict[str, list[Group]]  # by the names of GROUPS
-    pairs: list[Pair]
+    pairs: list[Pair]  # with a common case, most cases first; at most `people.MOST_PAIRS`
     annotators: list[Annotator]
-    adjudications: Adjudications | None  # None for labels made elsewhere
-    undecided: int
-    listed_pair: Pair | None = None
-    pairs_left_out: int = 0
-    informed: Informed | None = None  # None if no annotator was shown judgments
+    adjudications: Annotated[Adjudications | None, "Null for labels made elsewhere."]
+    undecided: Annotated[int, "Cases with labels and without a final verdict."]
+    # Whoever gave them; its kappa is that of published tables.
+    first_against_second: Annotated[Pair | None, "First against second listed imported labels."] = None
+    pairs_left_out: Annotated[int, "Pairs beyond the first 500."] = 0
+    informed: Annotated[Informed | None, "Null if no annotator was shown judgments."] = None
 
     def as_json(self) -> dict[str, Any]:
-        """The overall figures, then everything else; rates are fractions, intervals 95 %."""
-        groups = {
-            kind: [{"name": group.name} | group.as_json() for group in groups] for kind, groups in self.groups.items()
-        }
-        return {
-            "scope": self.scope,
-            "rules": self.rules.value,
-            "figures_version": FIGURES_VERSION,
-            **self.overall.as_json(),
-            "undecided": self.undecided,
-            "pairs": [pair.as_json() for pair in self.pairs],
-            "pairs_left_out": self.pairs_left_out,
-            "first_against_second": None if self.listed_pair is None else self.listed_pair.as_json(),
-            "groups": groups,
-            "annotators": [annotator.as_json() for annotator in self.annotators],
-            "adjudications": None if self.adjudications is None else self.adjudications.as_json(),
-            "informed": None if self.informed is None else self.informed.as_json(),
-        }
-
-
-def _measures_json(measures: Mapping[str, Measure]) -> dict[str, Any]:
-    return {name: measure.as_json() for name, measure in measures.items()}
+        """The overall figures beside everything else; rates are fractions, intervals 95 %."""
+        overall = self.overall.as_json()
+        del overall["name"]
+        return {"figures_version": FIGURES_VERSION, **overall, **fields_to_json(self, without=("overall",))}
 
 
 def _raw_json(raw: Measure) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -
         annotators=people.annotators(labelled),
         adjudications=adjudications(labelled),
         undecided=sum(case.final is None for case in labelled),
-        listed_pair=people.listed_pair(labelled),
+        first_against_second=people.listed_pair(labelled),
         pairs_left_out=left_out,
         informed=count_opinions(labelled),
     )

@@ -46,11 +46,10 @@ def publish() -> list[Anchor]:
 
     The rows of what was tried; those with an ``error`` are not published.
     """
-    return [anchor for place in places() for anchor in _tried_at(place)]
+    return [anchor for place in places() for anchor in _publish_at(place)]
 
 
 def places() -> list[Place]:
-    """The places that the settings name, none by default."""
     found = []
     if settings.ANCHOR_FILE:
         found.append(_file(Path(settings.ANCHOR_FILE)))
@@ -86,11 +85,11 @@ def _authority(address: str) -> Place:
     return Place(Anchor.Method.TIME_STAMP, shown(address), lambda head, at: time_stamp(address, head.head))
 
 
-def _tried_at(place: Place) -> list[Anchor]:
+def _publish_at(place: Place) -> list[Anchor]:
     tried: list[Anchor] = []
     for head in changed(place.method):
-        if (anchor := _taken(place, head)) is not None:
-            tried.append(_ended(anchor, place, head))
+        if (anchor := _take_row(place, head)) is not None:
+            tried.append(_finish(anchor, place, head))
         if len(tried) >= GIVE_UP and all(each.error for each in tried[-GIVE_UP:]):
             break
     return tried
@@ -114,7 +113,7 @@ def changed(method: Anchor.Method) -> list[Head]:
     return [Head(*row) for row in news.order_by("pk").values_list("pk", "first_hash", "last_sequence", "last_hash")]
 
 
-def _taken(place: Place, head: Head) -> Anchor | None:
+def _take_row(place: Place, head: Head) -> Anchor | None:
     """The row of the publication that is ours now; None where another has published it, or is at it."""
     mine = Anchor.objects.filter(submission=head.submission, method=place.method)
     now = clock.now()
@@ -134,8 +133,7 @@ def _taken(place: Place, head: Head) -> Anchor | None:
         return None  # another one made the row of this head first
 
 
-def _ended(anchor: Anchor, place: Place, head: Head) -> Anchor:
-    """Publish a head, and keep what came of it in its row."""
+def _finish(anchor: Anchor, place: Place, head: Head) -> Anchor:
     try:
         anchor.token, anchor.error = place.publish(head, anchor.published_at), ""
     except (NotPublished, KeyClosed) as refused:

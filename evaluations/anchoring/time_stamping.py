@@ -57,7 +57,6 @@ def _der(tag: int, *parts: bytes) -> bytes:
 
 
 def _granted(reply: bytes) -> bytes:
-    """The token of a TimeStampResp, with the bytes that were signed."""
     (answer,) = der_elements(reply)[:1] or [NOTHING]
     parts = der_elements(answer.content)
     statuses = der_elements(parts[0].content) if parts else []

@@ -9,37 +9,23 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.parsers import MultiPartParser
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access
-from annotation.api.ground import Listing, View
+from annotation.api.base import Listing, Request, View
 from annotation.api_tokens import Scope
 from annotation.ingest import ImportStopped
 from annotation.models import Person
 from annotation.problem_details import Refused
 from annotation.records import Problem
-from annotation.workflow.ground import LONGEST_NOTE, REASON_TOO_LONG
+from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations import uploads
 from evaluations.access import audit_for, audits_for, bundle_upload_for
 from evaluations.api.evidence import ClaimSerializer
 from evaluations.api.shapes import MeasureSerializer
-from evaluations.auditing import desk, sampling
-from evaluations.auditing.beside import beside
-from evaluations.auditing.checked import checks_of
-from evaluations.auditing.knowing import (
-    ANCHORS_HELP,
-    CHAIN_HELP,
-    HEADS_HELP,
-    HEADS_TOO_LONG,
-    KEYS_TOO_LONG,
-    LONGEST_CHAIN,
-    LONGEST_HEADS,
-    LONGEST_KEYS,
-    TASKS_HELP,
-    bundle_too_large,
-    known,
-)
+from evaluations.auditing import actions, reference_data, sampling
+from evaluations.auditing.checks import list_checks
+from evaluations.auditing.related_bundles import find_related_bundles
 from evaluations.auditing.result import result
 from evaluations.models import Audit, AuditDecision, BundleUpload
 
@@ -159,11 +145,11 @@ class AuditDetailSerializer(AuditSerializer):
 
     @extend_schema_field(AuditCheckSerializer(many=True))
     def get_checks(self, audit: Audit) -> list[dict[str, Any]]:
-        return [each.as_json() for each in checks_of(audit)]
+        return [each.as_json() for each in list_checks(audit)]
 
     @extend_schema_field(BesideSerializer)
     def get_beside(self, audit: Audit) -> dict[str, Any]:
-        return beside(audit).as_json()
+        return find_related_bundles(audit).as_json()
 
     @extend_schema_field(AuditResultSerializer(allow_null=True))
     def get_result(self, audit: Audit) -> dict[str, Any] | None:
@@ -172,29 +158,28 @@ class AuditDetailSerializer(AuditSerializer):
 
 
 class AuditBundleSerializer(serializers.Serializer):
-    bundle = serializers.FileField(max_length=255, help_text="An evidence bundle, a zip.")
+    bundle = serializers.FileField(
+        max_length=255, validators=[reference_data.check_bundle_size], help_text="An evidence bundle, a zip."
+    )
     keys = serializers.CharField(
         required=False,
         allow_blank=True,
-        max_length=LONGEST_KEYS,
-        error_messages={"max_length": KEYS_TOO_LONG},
+        max_length=reference_data.LONGEST_KEYS,
+        error_messages={"max_length": reference_data.KEYS_TOO_LONG},
         help_text="What the submitter publishes at /.well-known/webverdict-keys.json, or a public key in hex.",
     )
-    anchors = serializers.FileField(required=False, max_length=255, help_text=ANCHORS_HELP)
-    chain = serializers.CharField(required=False, allow_blank=True, max_length=LONGEST_CHAIN, help_text=CHAIN_HELP)
+    anchors = serializers.FileField(required=False, max_length=255, help_text=reference_data.ANCHORS_HELP)
+    chain = serializers.CharField(
+        required=False, allow_blank=True, max_length=reference_data.LONGEST_CHAIN, help_text=reference_data.CHAIN_HELP
+    )
     heads = serializers.CharField(
         required=False,
         allow_blank=True,
-        max_length=LONGEST_HEADS,
-        error_messages={"max_length": HEADS_TOO_LONG},
-        help_text=HEADS_HELP,
+        max_length=reference_data.LONGEST_HEADS,
+        error_messages={"max_length": reference_data.HEADS_TOO_LONG},
+        help_text=reference_data.HEADS_HELP,
     )
-    tasks = serializers.FileField(required=False, max_length=255, help_text=TASKS_HELP)
-
-    def validate_bundle(self, file: Any) -> Any:
-        if says := bundle_too_large(file):
-            raise serializers.ValidationError(says)
-        return file
+    tasks = serializers.FileField(required=False, max_length=255, help_text=reference_data.TASKS_HELP)
 
 
 class BundleUploadSerializer(serializers.ModelSerializer):
@@ -261,7 +246,7 @@ class Audits(Listing):
         sent.is_valid(raise_exception=True)
         file = sent.validated_data.pop("bundle")
         try:
-            upload = uploads.receive(request.user, file, known(**sent.validated_data))
+            upload = uploads.receive(request.user, file, reference_data.parse_reference_data(**sent.validated_data))
         except ImportStopped as error:
             stopped = Problem("import_stopped", str(error), "bundle")
             raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error
@@ -335,7 +320,7 @@ class Auditors(View):
         person = Person.objects.filter(is_active=True, username=name).first()
         if person is None:
             raise serializers.ValidationError({"username": ["Nobody of this name has an account here."]})
-        member = desk.add_auditor(request.user, found, person)
+        member = actions.add_auditor(request.user, found, person)
         return Response({"username": name, "pseudonym": member.pseudonym}, status.HTTP_201_CREATED)
 
 
@@ -351,5 +336,5 @@ class AuditDecisions(View):
         found = audit_for(request.user, pk)
         given = AuditDecisionSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        made = desk.decide(request.user, found, given.validated_data["outcome"], given.validated_data["reason"])
+        made = actions.decide(request.user, found, given.validated_data["outcome"], given.validated_data["reason"])
         return Response(AuditDecisionSerializer(made).data, status.HTTP_201_CREATED)

@@ -8,12 +8,11 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.renderers import JSONRenderer
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access
 from annotation.access import Role
-from annotation.api.ground import View
+from annotation.api.base import Request, View
 from annotation.api.serializers import ProblemSerializer
 from annotation.api_tokens import Scope
 from annotation.problem_details import Refused

@@ -8,20 +8,20 @@ from typing import Any
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access as people_access
-from annotation.api.ground import View
+from annotation.api.base import Request, View
 from annotation.api_tokens import Scope
 from annotation.models import Benchmark, Submission
 from annotation.workflow import Conflict
 from evaluations import access, agreement, comparison
 from evaluations.api.shapes import AgentsSerializer, AgreementSerializer, ComparisonSerializer, JudgesSerializer
 from evaluations.cases import Case, Rules
-from evaluations.comparison.judging import judging, standing_json, with_ceiling
+from evaluations.comparison.judges import compare_judges, with_ceiling
+from evaluations.encoding import to_json
 from evaluations.forms import LONGEST, Filters
-from judges.access import judged_benchmark_for
+from judges.access import find_benchmark
 from judges.models import Judge
 
 LONGEST_JUDGE = 100
@@ -86,7 +86,7 @@ class Report(View):
 
 def judge_named(text: str, cases: Sequence[Case], benchmark: str) -> Judge:
     """The judge of that name among those that were asked about these cases; an error with the known names if none."""
-    allowed = comparison.judges_of(cases, benchmark=benchmark)
+    allowed = comparison.list_judges(cases, benchmark=benchmark)
     try:
         return access.judge_named(text, allowed)
     except Http404 as error:
@@ -143,7 +143,7 @@ class OfBenchmark(Report):
     def of_benchmark(self) -> tuple[Benchmark, list[Case], Filters]:
         """The benchmark, all its cases, and what the address asks for."""
         slug = self.kwargs["slug"]
-        judged_benchmark_for(self.request.user, slug)  # who may not see it is not told what is wrong with the address
+        find_benchmark(self.request.user, slug)  # who may not see it is not told what is wrong with the address
         asked = self.asked_for()
         benchmark, cases = self.cases(slug, asked.rules)
         return benchmark, cases, asked
@@ -188,8 +188,10 @@ class Judges(OfBenchmark):
     def get(self, request: Request, slug: str) -> Response:
         """With the human ceiling, each two judges against each other, and the agents' success rates by people."""
         benchmark, cases, asked = self.of_benchmark()
-        judges, scope = comparison.judges_of(cases, benchmark=slug), asked.scope(benchmark.name)
-        return Response(judging(judges, asked.applied(cases), scope, benchmark=slug, rules=asked.rules).as_json())
+        judges, scope = comparison.list_judges(cases, benchmark=slug), asked.scope(benchmark.name)
+        return Response(
+            compare_judges(judges, asked.applied(cases), scope, benchmark=slug, rules=asked.rules).as_json()
+        )
 
 
 class Agents(OfBenchmark):
@@ -210,6 +212,5 @@ class Agents(OfBenchmark):
         benchmark, cases, asked = self.of_benchmark()
         judge, chosen = judge_named(asked.judge, cases, slug) if asked.judge else None, asked.applied(cases)
         standings = comparison.standings(chosen, judge, benchmark=slug)
-        several = comparison.attempts(chosen, comparison.judges_of(cases, benchmark=slug), benchmark=slug)
-        found = {"agents": [standing_json(one) for one in standings], "attempts": [one.as_json() for one in several]}
-        return Response({"benchmark": benchmark.slug, **found})
+        several = comparison.attempts(chosen, comparison.list_judges(cases, benchmark=slug), benchmark=slug)
+        return Response({"benchmark": benchmark.slug, "agents": to_json(standings), "attempts": to_json(several)})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,19 @@ from annotation.models import Agent, Benchmark, Submission
 from annotation.records import Problem
 from annotation.workflow.configuring import MOST_LABELS
 from annotation.workflow.erasing import lock_account
-from annotation.workflow.ground import Role, join
-from evaluations.auditing.files import Kept, keep_files
-from evaluations.auditing.gathering import LARGEST, Ground, LeftOut, largest, when
-from evaluations.auditing.happened import write_events, write_happenings, write_people
-from evaluations.auditing.judged import write_judged
-from evaluations.auditing.knowing import names_of
-from evaluations.auditing.said import write_adjudications, write_informed, write_labels
-from evaluations.auditing.shown import write_catalogue, write_trajectories
-from evaluations.evidence.single_file import single_file
+from annotation.workflow.guards import Role, join
+from evaluations.auditing.files import StoredFiles, store_files
+from evaluations.auditing.history import write_events, write_history, write_people
+from evaluations.auditing.import_context import LARGEST, ImportContext, Rejections, find_largest, parse_time
+from evaluations.auditing.judgments import write_judgments
+from evaluations.auditing.labels import write_adjudications, write_informed, write_labels
+from evaluations.auditing.reference_data import list_given
+from evaluations.auditing.trajectories import write_catalogue, write_trajectories
+from evaluations.evidence.verification import verify_bundle
 from evaluations.models import Audit, AuditCheck
 from evaluations.signing import with_own_keys
 from evaluations.verifier.canonical import Malformed, parsed
-from evaluations.verifier.checking import Given, Outcome, examined
+from evaluations.verifier.checking import Given, Outcome
 from evaluations.verifier.contents import Progressed
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Result, failed, passed
@@ -42,7 +42,7 @@ from evaluations.verifier.package import Package, opened
 from evaluations.verifier.reading import Shapeless, read_bundle, split_lines
 from evaluations.verifier.refusing import Refused
 from evaluations.verifier.signature import BadKeys
-from judges.working.ledger import storable
+from judges.working.call_log import make_storable
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ NEEDED = ("manifest", "shapes")  # checks without which there is nothing that co
 COUNTED = ("submission", "catalogue", "labels", "adjudications", "reopenings", "draws", "redactions")
 OPENED = "opened"  # the check of what became rows
 NOTHING = Given()
-Made = Callable[[Audit], None]
+OnOpened = Callable[[Audit], None]
 LONGEST_NAME = 12  # digits of the manifest's digest that name what belongs to an audit
 
 
@@ -63,7 +63,6 @@ class AuditRefused(Exception):
 
     @property
     def problems(self) -> list[Problem]:
-        """The message, and every check that failed."""
         failed_checks = [each for each in self.findings if each.result is Result.FAIL]
         return [
             Problem("bundle_refused", str(self), "bundle"),
@@ -81,7 +80,7 @@ class _Opening:
     person: Any
     given: Given
     file_name: str
-    made: Made
+    on_opened: OnOpened
 
     @property
     def findings(self) -> list[Finding]:
@@ -114,53 +113,54 @@ def open_bundle(
     *,
     file_name: str = "",
     progress: Progressed = lambda done, total: None,
-    made: Made = lambda audit: None,
+    on_opened: OnOpened = lambda audit: None,
 ) -> Audit:
     """Make an audit of the bundle at ``path``, a zip or a folder; the person becomes its first auditor.
 
     A bundle that one of its auditors sends again gets another check, beside the earlier ones; the audit is the same.
-    ``given`` is what the person knows from elsewhere; without keys those of this instance are tried. ``made`` is called
-    with the audit in the transaction that makes it, or the check: there is none if it raises. What is wrong with the
-    bundle is in the audit's findings. Raises AuditRefused for what cannot be opened, and ingest.ImportStopped when
-    the disk or the store fails.
+    ``given`` is what the person knows from elsewhere; without keys those of this instance are tried. ``on_opened``
+    is called with the audit in the transaction that makes it, or the check: there is none if it raises. What is wrong
+    with the bundle is in the audit's findings. Raises AuditRefused for what cannot be opened, and ingest.ImportStopped
+    when the disk or the store fails.
     """
     access.require_creator(person)
     try:
-        # Against the verify.py of this version: a bundle of another one may be worded otherwise.
-        outcome = examined(str(path), replace(given, program=single_file().encode()), progress)
+        outcome = verify_bundle(str(path), given, progress)
         outcome.findings = with_own_keys(outcome, given)
         if wrong := [each for each in outcome.findings if each.name in NEEDED and each.result is Result.FAIL]:
             raise AuditRefused(f"It fails the check {wrong[0].name}: {wrong[0].says}", outcome.findings)
         with opened(str(path)) as package:
-            return _open(_Opening(package, read_bundle(package), outcome, person, given, file_name or path.name, made))
+            return _open(
+                _Opening(package, read_bundle(package), outcome, person, given, file_name or path.name, on_opened)
+            )
     except (BadKeys, Refused, Shapeless, Malformed) as error:
         raise AuditRefused(str(error)) from error
 
 
 def _open(opening: _Opening) -> Audit:
-    if (open_already := _checked_again(opening)) is not None:
+    if (open_already := _check_again(opening)) is not None:
         return open_already
-    _bounded(opening)
+    _require_bounds(opening)
     try:
         return _save(opening)
     except screenshots.STORE_ERRORS as error:  # said at once: `opened` would take it for a fault of the bundle
-        raise ingest.stopped(error, "The bundle was not opened, and nothing of it was kept") from error
+        raise ingest.ImportStopped.from_error(error, "The bundle was not opened") from error
 
 
 @delete_files_on_failure()
 def _save(opening: _Opening) -> Audit:
-    left_out = LeftOut()
-    kept = keep_files(opening.package, opening.lines, left_out)
+    rejections = Rejections()
+    stored = store_files(opening.package, opening.lines, rejections)
     try:
         with transaction.atomic():
             access.require_creator(lock_account(opening.person))
-            submission = _write(opening, kept, left_out)
-            audit = _audit(opening, submission, left_out)
-            opening.made(audit)
+            submission = _write(opening, stored, rejections)
+            audit = _audit(opening, submission, rejections)
+            opening.on_opened(audit)
             transaction.on_commit(partial(jobs.prepare_pictures.delay, submission.pk), robust=True)
             return audit
     except (IntegrityError, DataError, ValueError, OverflowError) as error:
-        if (open_already := _checked_again(opening)) is not None:  # it may have been opened meanwhile
+        if (open_already := _check_again(opening)) is not None:  # it may have been opened meanwhile
             return open_already
         if isinstance(error, ValueError):  # of the database it is expected; here the mistake may be ours
             logger.exception("The bundle with the manifest %s was refused", opening.manifest)
@@ -169,7 +169,7 @@ def _save(opening: _Opening) -> Audit:
 
 
 @transaction.atomic
-def _checked_again(opening: _Opening) -> Audit | None:
+def _check_again(opening: _Opening) -> Audit | None:
     """The audit as which this very bundle is open, with another check; None for a new one, refused for strangers."""
     audit = Audit.objects.select_related("submission").filter(manifest=opening.manifest).first()
     if audit is None:
@@ -179,36 +179,36 @@ def _checked_again(opening: _Opening) -> Audit | None:
         raise AuditRefused("This very bundle is open here already.", opening.findings)
     # What became rows then, and what did not, is as it was.
     _add_check(opening, audit, [each for each in audit.findings if each["name"] == OPENED])
-    opening.made(audit)
+    opening.on_opened(audit)
     return audit
 
 
-def _bounded(opening: _Opening) -> None:
+def _require_bounds(opening: _Opening) -> None:
     """Refuse what pages and sums could not bear: SQLite would take it, and PostgreSQL some of it."""
     required = opening.bundle.submission["required_labels"]
     if required > MOST_LABELS:
         says = f"It says that every trajectory needs {required:,} labels; no submission has more than {MOST_LABELS}."
         raise AuditRefused(says, opening.findings)
     for name in COUNTED:
-        if (most := largest(getattr(opening.bundle, name))) > LARGEST:
+        if (most := find_largest(getattr(opening.bundle, name))) > LARGEST:
             says = f"It says {most:,} in what it tells of {name}; no number there may be larger than {LARGEST:,}."
             raise AuditRefused(says, opening.findings)
 
 
-def _write(opening: _Opening, kept: Kept, left_out: LeftOut) -> Submission:
+def _write(opening: _Opening, stored: StoredFiles, rejections: Rejections) -> Submission:
     bundle = opening.bundle
     submission = _submission(opening)
-    ground = Ground(submission, left_out)
+    context = ImportContext(submission, rejections)
     made_at = min(submission.created_at, submission.frozen_at or submission.created_at)
-    tasks = write_catalogue(submission.benchmark, bundle.catalogue, made_at, left_out)
-    write_people(ground, bundle.people, opening.prefix)
-    write_trajectories(ground, tasks, opening.lines(), kept)
-    labels = write_labels(ground, bundle.labels)
-    write_adjudications(ground, bundle.adjudications)
-    write_informed(ground, bundle.informed, labels)
-    write_happenings(ground, bundle)
-    write_events(ground, bundle.events)
-    write_judged(ground, bundle.runs or [], bundle.judgments or [])
+    tasks = write_catalogue(submission.benchmark, bundle.catalogue, made_at, rejections)
+    write_people(context, bundle.people, opening.prefix)
+    write_trajectories(context, tasks, opening.lines(), stored)
+    labels = write_labels(context, bundle.labels)
+    write_adjudications(context, bundle.adjudications)
+    write_informed(context, bundle.informed, labels)
+    write_history(context, bundle)
+    write_events(context, bundle.events)
+    write_judgments(context, bundle.runs or [], bundle.judgments or [])
     return submission
 
 
@@ -224,16 +224,16 @@ def _submission(opening: _Opening) -> Submission:
         audited=True,
         spot_check_seed=stated["next_seed"] or "",
         import_report=opening.bundle.import_report,
-        frozen_at=when(stated["frozen_at"]),
-        opened_at=when(stated["opened_at"]),
+        frozen_at=parse_time(stated["frozen_at"]),
+        opened_at=parse_time(stated["opened_at"]),
         **{name: stated[name] for name in names},
     )
-    submission.created_at = when(stated["created_at"])
+    submission.created_at = parse_time(stated["created_at"])
     submission.save(update_fields=["created_at"])
     return submission
 
 
-def _audit(opening: _Opening, submission: Submission, left_out: LeftOut) -> Audit:
+def _audit(opening: _Opening, submission: Submission, rejections: Rejections) -> Audit:
     """The row of the audit, and its auditor: without an event, since the chain is somebody else's."""
     blinding.hold_samples_of(submission)
     if blinding.labels_again(opening.person, submission):
@@ -246,7 +246,7 @@ def _audit(opening: _Opening, submission: Submission, left_out: LeftOut) -> Audi
         opened_by=opening.person,
         opened_at=timezone.now(),
     )
-    _add_check(opening, audit, [_opened_finding(left_out).as_json()])
+    _add_check(opening, audit, [_build_opened_finding(rejections).as_json()])
     return audit
 
 
@@ -255,17 +255,17 @@ def _add_check(opening: _Opening, audit: Audit, of_rows: list[Any]) -> None:
         audit=audit,
         checked_by=opening.person,
         checked_at=timezone.now(),
-        given=names_of(opening.given),
+        given=list_given(opening.given),
         key_id=opening.outcome.key_id,
         key_trusted=opening.key_trusted,
-        findings=storable([*(each.as_json() for each in opening.findings), *of_rows]),
+        findings=make_storable([*(each.as_json() for each in opening.findings), *of_rows]),
     )
 
 
-def _opened_finding(left_out: LeftOut) -> Finding:
+def _build_opened_finding(rejections: Rejections) -> Finding:
     title = "Everything in the bundle can be looked at here"
-    if not left_out.why:
+    if not rejections.reasons:
         return passed(OPENED, title, "Every record became a row, and every file that came is kept.")
-    place, problem = next(iter(left_out.why.items()))
-    says = f"{len(left_out.why)} could not be opened; the first is {place}: {problem}."
-    return failed(OPENED, title, says, list(left_out.why))
+    place, problem = next(iter(rejections.reasons.items()))
+    says = f"{len(rejections.reasons)} could not be opened; the first is {place}: {problem}."
+    return failed(OPENED, title, says, list(rejections.reasons))

@@ -68,10 +68,10 @@ def result(audit: Audit) -> Result | None:
     sample = audit.sample
     if sample is None or sample.frozen_at is None:
         return None
-    return compared(_verdicts(audit.submission), _verdicts(sample))
+    return compare_verdicts(_verdicts(audit.submission), _verdicts(sample))
 
 
-def labelled_by(audit: Audit) -> int | None:
+def count_labellers(audit: Audit) -> int | None:
     """By how many people every trajectory of the sample was labelled; None where they are not as many everywhere."""
     rows = Trajectory.objects.filter(submission__sample_of=audit.submission_id)
     people = Count("assignments__annotator", filter=Q(assignments__labels__isnull=False), distinct=True)
@@ -79,8 +79,7 @@ def labelled_by(audit: Audit) -> int | None:
     return counts.pop() if len(counts) == 1 and 0 not in counts else None
 
 
-def compared(submitted: Verdicts, again: Verdicts) -> Result:
-    """The figures of these verdicts; ``again`` has some of the tasks of ``submitted``."""
+def compare_verdicts(submitted: Verdicts, again: Verdicts) -> Result:
     pairs = [
         (task_id, submitted[task_id], said)
         for task_id, said in again.items()
@@ -102,13 +101,13 @@ def compared(submitted: Verdicts, again: Verdicts) -> Result:
         submitted_rate=_success([row[3] for row in found]),
         audit_rate=_success([row[4] for row in found]),
         all_submitted_rate=_success(every),
-        wrong=wrong_of_all(agreement, len(every)),
+        wrong=estimate_wrong(agreement, len(every)),
         of=len(every),
         differing=differing,
     )
 
 
-def wrong_of_all(agreement: Measure, total: int) -> Measure:
+def estimate_wrong(agreement: Measure, total: int) -> Measure:
     """How many of ``total`` verdicts are wrong by the audit: (1 - agreement) total, in trajectories.
 
     The interval adds those that differ in the sample to that of `hits_left` for all others.

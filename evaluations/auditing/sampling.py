@@ -16,11 +16,11 @@ from annotation.models import Attachment, Membership, Redaction, Step, Submissio
 from annotation.models.events import append, digest
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import ImportReport, Problem
-from annotation.workflow import Conflict, Incomplete, found
+from annotation.workflow import Conflict, Incomplete, join_as_maintainer
 from annotation.workflow.adjudicating import choose_so_many
 from annotation.workflow.configuring import MOST_LABELS
-from annotation.workflow.ground import Role, lock_submission, record
-from evaluations.auditing.gathering import BATCH
+from annotation.workflow.guards import Role, lock_submission, record
+from evaluations.auditing.import_context import BATCH
 from evaluations.models import Audit
 
 LONGEST_SEED = 64
@@ -38,36 +38,36 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submi
     """
     with transaction.atomic():
         audited = audit.submission = lock_submission(audit.submission_id)  # its sample may be older than the lock
-        _may_draw(person, audited)
+        _require_permission(person, audited)
         tasks = sorted(audited.trajectories.values_list("task__external_id", flat=True))
         chosen_seed, nonce = (seed or "").strip(), ""
-        _sound(audit, size, len(tasks), chosen_seed)
+        _validate(audit, size, len(tasks), chosen_seed)
         if not chosen_seed:
             nonce = secrets.token_hex(32)
-        seed = chosen_seed or derived(audit.manifest, nonce)
+        seed = chosen_seed or derive_seed(audit.manifest, nonce)
         chosen = choose_so_many(tasks, size, seed)
         sample = _sample(audited, chosen)
         _copy(audited, sample, chosen)
         _record(audit, sample, {"manifest": audit.manifest, "seed": seed, "nonce": nonce, "size": size})
-        _cover(audited, sample, found(sample, person))
+        _cover(audited, sample, join_as_maintainer(sample, person))
         audit.seed, audit.nonce, audit.size, audit.drawn_at = seed, nonce, size, timezone.now()
         audit.save(update_fields=["seed", "nonce", "size", "drawn_at"])
         return sample
 
 
-def derived(manifest: str, nonce: str) -> str:
+def derive_seed(manifest: str, nonce: str) -> str:
     """The seed of a draw that nobody has chosen; both are hex, as the audit keeps them."""
     return hashlib.sha256(f"{manifest}{nonce}".encode()).hexdigest()
 
 
-def _may_draw(person: Any, audited: Submission) -> None:
+def _require_permission(person: Any, audited: Submission) -> None:
     if access.role_in(person, audited) is not Role.AUDITOR:
         raise PermissionDenied("Only an auditor of the submission may draw its sample.")
     if not access.may_create_submissions(person):
         raise PermissionDenied("Only a maintainer of the instance may draw a sample, since it becomes a submission.")
 
 
-def _sound(audit: Audit, size: int, tasks: int, seed: str) -> None:
+def _validate(audit: Audit, size: int, tasks: int, seed: str) -> None:
     if audit.sample is not None:
         raise Conflict("The sample is drawn: there is one for each audit, so that nobody can draw until it suits.")
     if not 1 <= size <= tasks:
@@ -76,10 +76,10 @@ def _sound(audit: Audit, size: int, tasks: int, seed: str) -> None:
         raise Incomplete([Problem("seed_unusable", SEED_TOO_LONG, "seed")])
     if not seed.isprintable():
         raise Incomplete([Problem("seed_unusable", "A seed is a line of printable characters.", "seed")])
-    _everything_came(audit.submission)
+    _require_files(audit.submission)
 
 
-def _everything_came(audited: Submission) -> None:
+def _require_files(audited: Submission) -> None:
     """Refuse (Conflict) where a picture or another file is not here: a label without it would be another judgement, and
     no evidence of the sample could hold it. What came covered, and says so, is there."""
     held = redactions.holding(audited)
@@ -124,11 +124,11 @@ def _copy(audited: Submission, sample: Submission, chosen: list[str]) -> None:
         shown = Trajectory.objects.get(pk=row.pk)
         shown.pk, shown.submission, shown.position, shown.open_slots = None, sample, position, sample.required_labels
         shown.save(force_insert=True)
-        Step.objects.bulk_create(_copied(row.steps.all(), shown), batch_size=BATCH)
-        Attachment.objects.bulk_create(_copied(row.attachments.order_by("pk"), shown), batch_size=BATCH)
+        Step.objects.bulk_create(_copy_rows(row.steps.all(), shown), batch_size=BATCH)
+        Attachment.objects.bulk_create(_copy_rows(row.attachments.order_by("pk"), shown), batch_size=BATCH)
 
 
-def _copied(rows: Any, trajectory: Trajectory) -> list[Any]:
+def _copy_rows(rows: Any, trajectory: Trajectory) -> list[Any]:
     found = list(rows)
     for row in found:
         row.pk, row.trajectory = None, trajectory

@@ -10,18 +10,3 @@ from evaluations.charts.grids import Grid, confusion, heat_map
 from evaluations.charts.points import Calibration, Scatter, calibration, scatter
 from evaluations.charts.rates import Rates, rates
 from evaluations.charts.shares import Stacked, stacked
-
-__all__ = [
-    "Calibration",
-    "Chart",
-    "Grid",
-    "Rates",
-    "Scatter",
-    "Stacked",
-    "calibration",
-    "confusion",
-    "heat_map",
-    "rates",
-    "scatter",
-    "stacked",
-]

@@ -77,21 +77,19 @@ class Scale:
 
     def at(self, value: float) -> float:
         # Halves: the difference of the greatest numbers is none.
-        low, high = self._bent(self.low) / 2, self._bent(self.high) / 2
-        share = (self._bent(value) / 2 - low) / (high - low)
+        low, high = self._bend(self.low) / 2, self._bend(self.high) / 2
+        share = (self._bend(value) / 2 - low) / (high - low)
         return round(self.start + min(1.0, max(0.0, share)) * (self.end - self.start), 1)
 
     def ticks(self, values: Sequence[float], kind: str) -> tuple[Tick, ...]:
         return tuple(Tick(self.at(value), _without_zeros(written(value, kind))) for value in values)
 
-    def _bent(self, value: float) -> float:
+    def _bend(self, value: float) -> float:
         return math.log10(max(value, self.low)) if self.log else value
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where an interval begins and ends."""
-
     low: float
     high: float
 
@@ -171,8 +169,8 @@ def shortened(text: str, width: float, size: int = TEXT) -> str:
     if text_width(text, size) <= width:
         return text
     room = width - text_width("…", size)
-    head, tail = _taken(text, room * 0.6, size), _taken(text[::-1], room * 0.4, size)[::-1]
-    while tail and _attached(tail[0]):
+    head, tail = _take_fitting(text, room * 0.6, size), _take_fitting(text[::-1], room * 0.4, size)[::-1]
+    while tail and _is_attached(tail[0]):
         tail = tail[1:]
     return f"{head}…{tail}"
 
@@ -204,16 +202,16 @@ def _alike(short: Mapping[str, str]) -> list[list[str]]:
 
 def _from(text: str, start: int, width: float, size: int) -> str:
     """A bit of the beginning, then what begins at ``start``, where it differs from others."""
-    head = _taken(text[:start], width * 0.3, size)
+    head = _take_fitting(text[:start], width * 0.3, size)
     if head == text[:start]:
         return shortened(text, width, size)
-    while start and _attached(text[start : start + 1] or " "):
+    while start and _is_attached(text[start : start + 1] or " "):
         start -= 1
     head += "…"
     return head + shortened(text[start:], width - text_width(head, size), size)
 
 
-def _taken(text: str, room: float, size: int) -> str:
+def _take_fitting(text: str, room: float, size: int) -> str:
     for place, char in enumerate(text):
         room -= (_EMS.get(char) or _ems(char)) * size
         if room < 0:
@@ -221,13 +219,13 @@ def _taken(text: str, room: float, size: int) -> str:
     return text
 
 
-def _attached(char: str) -> bool:
+def _is_attached(char: str) -> bool:
     """Whether it belongs to the character before it: marks, joiners, variation selectors."""
     return unicodedata.category(char) in {"Mn", "Me", "Cf"}
 
 
 def _ems(char: str) -> float:
-    if _attached(char):
+    if _is_attached(char):
         return 0.2  # nothing, but hundreds of them are no reason to keep a text whole
     if unicodedata.east_asian_width(char) in "WF":
         return 1.05

@@ -38,8 +38,6 @@ class GridCell:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Where its text begins (a row) or has its middle (a column)."""
-
     x: float
     y: float
     name: Label
@@ -96,7 +94,6 @@ class Grid(Chart):
 
     @property
     def plates(self) -> str:
-        """The ground of numbers on a hatching."""
         return self._path([cell for cell in self.cells if cell.hatched and cell.text], 44, 8)
 
     @property
@@ -105,7 +102,6 @@ class Grid(Chart):
 
     @property
     def shades(self) -> list[tuple[float, str]]:
-        """Opacities, each with its path."""
         found = sorted({cell.shade for cell in self.cells if cell.shade})
         return [(shade, self._path([cell for cell in self.cells if cell.shade == shade])) for shade in found]
 

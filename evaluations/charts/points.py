@@ -116,11 +116,11 @@ def _dots(known: Sequence[tuple[float, Measure]], x: Scale, y: Scale) -> tuple[D
 
 def _lines(counts: Sequence[tuple[float, str]]) -> list[int | None]:
     """The line of each count above the plot: one for all where they fit, else two in turn; None where none has room."""
-    one = _seated(counts, 1)
-    return one if None not in one else _seated(counts, 2)
+    one = _assign_lines(counts, 1)
+    return one if None not in one else _assign_lines(counts, 2)
 
 
-def _seated(counts: Sequence[tuple[float, str]], lines: int) -> list[int | None]:
+def _assign_lines(counts: Sequence[tuple[float, str]], lines: int) -> list[int | None]:
     ends = [-math.inf] * lines
     found: list[int | None] = []
     for place, (at, count) in enumerate(counts):
@@ -159,8 +159,6 @@ LINE = 20
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """``tag`` is where its number stands."""
-
     number: int
     x: float
     y: float
@@ -269,7 +267,7 @@ def _points(drawn: Sequence[tuple[str, Measure, float]], x: Scale, y: Scale) -> 
     sizes = [(text_width(str(number), 12), 12.0) for number in range(1, len(drawn) + 1)]
     tags = free_places(spots, sizes, taken, lines, Box(PLANE.left + 2, PLANE.top, PLANE.right + 22, PLANE.bottom))
     return tuple(
-        Point(number, *spot, span, tag, _named(one))
+        Point(number, *spot, span, tag, _name_point(one))
         for number, (spot, span, tag, one) in enumerate(zip(spots, spans, tags, drawn, strict=True), 1)
     )
 
@@ -289,13 +287,13 @@ def _entries(
             value="undefined" if measure.value is None else written(measure.value, "rate"),
             cost="" if cost is None else written(cost, "dollars"),
             known=measure.value is not None,
-            title=_named((who, measure, cost)),
+            title=_name_point((who, measure, cost)),
         )
         for name, (number, who, measure, cost, y) in zip(names, ranked, strict=True)
     )
 
 
-def _named(one: tuple[str, Measure, float | None]) -> str:
+def _name_point(one: tuple[str, Measure, float | None]) -> str:
     who, measure, cost = one
     price = "cost not known" if cost is None else f"{written(cost, 'dollars')} a judgment"
     return f"{named(who)}: {in_words(measure, 'rate')}, {price}"
@@ -310,5 +308,6 @@ def _scatter_in_words(
     best = max(drawn, key=lambda one: one[1].value or 0.0)
     cheapest = min(drawn, key=lambda one: (one[2], -(one[1].value or 0.0)))
     if best is cheapest:
-        return f"{plural(len(drawn), 'judge')}. Most agreement and least cost: {_named(best)}.{rest}"
-    return f"{plural(len(drawn), 'judge')}. Most agreement: {_named(best)}; least cost: {_named(cheapest)}.{rest}"
+        return f"{plural(len(drawn), 'judge')}. Most agreement and least cost: {_name_point(best)}.{rest}"
+    ends = f"Most agreement: {_name_point(best)}; least cost: {_name_point(cheapest)}."
+    return f"{plural(len(drawn), 'judge')}. {ends}{rest}"

@@ -127,7 +127,6 @@ class Rates(Chart):
 
     @property
     def grid(self) -> str:
-        """The path of the lines below the rows and at the ticks."""
         low = (self.row_height - self.layout.above) / 2
         below = (f"M0 {row.y + low:g}H{self.width}" for row in self.rows)
         return "".join((*below, *(f"M{tick.at:g} {self.top:g}V{self.bottom:g}" for tick in self.ticks)))
@@ -142,7 +141,6 @@ class Rates(Chart):
 
     @property
     def second_key(self) -> float:
-        """Where the key of the second series begins, behind the first one's name."""
         return round(16 + text_width(self.series[0].text) + 26, 1)
 
     @property
@@ -255,7 +253,6 @@ def _mark(title: str, measure: Measure, place: int, y: float, scale: Scale, kind
 
 
 def _counts(measure: Measure, room: int) -> str:
-    """What the rate rests on, as far as there is room."""
     text = counts(measure)
     return text if text_width(text, SMALL) <= room else f"n {measure.n:,}"
 
@@ -268,7 +265,6 @@ def _finding(rows: Rows, series: Sequence[str], kind: str) -> str:
 
 
 def _range(rows: Rows, place: int, kind: str, series: Sequence[str]) -> str:
-    """The highest and the lowest of one series."""
     found = [(named(row[0]), row[place]) for row in rows if len(row) > place]
     measures = [(name, measure) for name, measure in found if isinstance(measure, Measure)]
     values = [(measure.value, name, measure) for name, measure in measures if measure.value is not None]

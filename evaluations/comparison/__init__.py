@@ -6,10 +6,9 @@ no tests, or from an import.
 """
 
 from evaluations.comparison.attempts import Attempts, attempts
-from evaluations.comparison.comparing import compare, differences
 from evaluations.comparison.evidence import cited_steps
-from evaluations.comparison.judged import judged, judges_of, on_trajectories
-from evaluations.comparison.measures import MEASURES
+from evaluations.comparison.judgments import find_judgments, link_trajectories, list_judges
+from evaluations.comparison.one_judge import compare, differences
 from evaluations.comparison.results import (
     GROUPS,
     Average,
@@ -26,31 +25,3 @@ from evaluations.comparison.results import (
 )
 from evaluations.comparison.rows import ceiling
 from evaluations.comparison.standings import ranking, standings, versus
-
-__all__ = [
-    "GROUPS",
-    "MEASURES",
-    "Attempts",
-    "Average",
-    "Bin",
-    "Comparison",
-    "Costs",
-    "Difference",
-    "Judged",
-    "KeyPoints",
-    "Label2",
-    "Row",
-    "Standing",
-    "Versus",
-    "attempts",
-    "ceiling",
-    "cited_steps",
-    "compare",
-    "differences",
-    "judged",
-    "judges_of",
-    "on_trajectories",
-    "ranking",
-    "standings",
-    "versus",
-]

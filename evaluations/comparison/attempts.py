@@ -9,57 +9,49 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from annotation.records import Verdict
 from evaluations.cases import Case
-from evaluations.comparison.judged import judged
+from evaluations.comparison.judgments import find_judgments
 from evaluations.comparison.results import Judged, Key
 from evaluations.comparison.rows import PEOPLE
+from evaluations.encoding import fields_to_json
 from evaluations.naming import natural
 from evaluations.statistics import Measure, Spread, pass_at_k, score_spread, success_spread
 from judges.models import Judge
 
+ATTEMPTS = "Of agents with several attempts, by people and each judge."
+
 
 class Outcome(NamedTuple):
-    """A verdict of one case as success or not, label 2 being no success, and the score beside it."""
-
     success: bool
     score: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Two or more attempts of an agent, as people decided or, with ``judged``, as that judge says.
+    """Two or more attempts of an agent, by people or by a judge; nothing that is missing counts as a failure."""
 
-    ``numbers`` are the attempts in which ``by`` has a verdict of some case. All figures are of the same ``tasks``,
-    those with a verdict in every attempt; scores of those of them that have a score in every attempt. Left out and
-    counted are tasks that are not in every attempt once (``not_in_all``), and tasks that are, but have no verdict in
-    some (``without_verdict``): undecided, unscored, an error or never judged.
-    """
-
-    agent: str
+    # Scores are those of the tasks that have one in every attempt.
+    agent: Annotated[str, "Without the number of an attempt."]
     by: str
-    judged: bool
-    numbers: tuple[int, ...]
-    tasks: int
-    not_in_all: int
-    without_verdict: int
+    judged: Annotated[bool, "By a judge."]
+    numbers: tuple[int, ...]  # of the attempts in which ``by`` has a verdict of some case
+    tasks: Annotated[int, "With a verdict in every attempt: all figures are of these."]
+    not_in_all: Annotated[int, "Tasks that some attempt does not have."]  # or has more than once
+    without_verdict: Annotated[int, "Tasks of every attempt without a verdict in some."]
     success: Spread
-    score: Spread
+    mean_score: Spread
     pass_at_k: Measure
 
     def as_json(self) -> dict[str, Any]:
-        names = ("agent", "by", "judged", "tasks", "not_in_all", "without_verdict")
-        figures = zip(self.numbers, self.success.each, self.score.each, strict=True)
-        return {name: getattr(self, name) for name in names} | {
+        figures = zip(self.numbers, self.success.each, self.mean_score.each, strict=True)
+        return fields_to_json(self, without=("numbers",)) | {
             "attempts": [
                 {"attempt": number, "success": success.as_json(), "mean_score": score.as_json()}
                 for number, success, score in figures
-            ],
-            "success": {"mean": self.success.mean.as_json(), "deviation": self.success.deviation.as_json()},
-            "mean_score": {"mean": self.score.mean.as_json(), "deviation": self.score.deviation.as_json()},
-            "pass_at_k": self.pass_at_k.as_json(),
+            ]
         }
 
 
@@ -80,7 +72,7 @@ def attempts(
         return []
     if said is None:
         own = [case for each in agents.values() for case in each]
-        said = {judge.pk: judged(judge, own, benchmark=benchmark) for judge in judges}
+        said = {judge.pk: find_judgments(judge, own, benchmark=benchmark) for judge in judges}
     told = [(str(judge), _scored(said[judge.pk])) for judge in judges]
     return [each for agent in sorted(agents, key=natural) for each in _of_agent(agent, agents[agent], told)]
 
@@ -133,7 +125,7 @@ def _attempts(
         not_in_all=len(every) - len(common),
         without_verdict=len(common) - len(tasks),
         success=success_spread(successes),
-        score=score_spread(_scores(rows)),
+        mean_score=score_spread(_scores(rows)),
         pass_at_k=pass_at_k(successes),
     )
 

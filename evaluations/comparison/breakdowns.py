@@ -14,8 +14,8 @@ from annotation.records import Verdict
 from evaluations.cases import Case, lengths
 from evaluations.comparison.clusters import by_task, rate, several_agents
 from evaluations.comparison.evidence import cited_steps
-from evaluations.comparison.results import GROUPS, Bin, Costs, Difference, Flips, Judged, Key, Pairs, Row, Said
-from evaluations.comparison.rows import both, by
+from evaluations.comparison.results import GROUPS, Answer, Bin, Costs, Difference, Flips, Judged, Key, Pairs, Row
+from evaluations.comparison.rows import build_rows, count_by_name
 from evaluations.naming import FAILURE_TYPE_NAMES, LEVELS, NOT_KNOWN, natural
 from evaluations.statistics import Measure, mean_of_items
 
@@ -46,11 +46,11 @@ def groups(pairs: Pairs) -> dict[str, list[Row]]:
 
 def _rows(pairs: Pairs, named: Callable[[Case], str | None], shared: bool) -> list[Row]:
     """``shared``: several agents attempted the tasks. The largest groups have intervals."""
-    counts = by(pairs, named)
+    counts = count_by_name(pairs, named)
     names = sorted(counts, key=_order)
     largest = set(sorted(names, key=lambda name: -counts[name].total())[:MOST_INTERVALS])
     clusters = by_task(pairs, lambda case: name if (name := named(case)) in largest else None) if shared else {}
-    return [each for name in names for each in both(name, counts[name], clusters, intervals=name in largest)]
+    return [each for name in names for each in build_rows(name, counts[name], clusters, intervals=name in largest)]
 
 
 def _order(name: str) -> tuple[Any, ...]:
@@ -68,7 +68,7 @@ def _bucket(size: int) -> str:
 
 def differences(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Difference]:
     """The cases where one of judge and people says success and the other does not, with the step that is cited."""
-    told = {Said.SUCCESS: True, Said.NO_SUCCESS: False}
+    told = {Answer.SUCCESS: True, Answer.NO_SUCCESS: False}
     found = [
         (case, said[case.key])
         for case, human, what in pairs

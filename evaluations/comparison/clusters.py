@@ -12,16 +12,16 @@ import numpy as np
 
 from annotation.records import Verdict
 from evaluations.cases import Case
-from evaluations.comparison.results import Label2, Said
+from evaluations.comparison.results import Answer, Label2
 from evaluations.statistics import Measure, clusters_of, wilson
 from evaluations.statistics.tally import Integers
 
 Clusters = tuple[tuple[int, int, int, int], ...]  # tp, fp, tn, fn of each task
 CELLS = {  # by whether people, and what the judge, calls a success: the place in a cluster
-    (True, Said.SUCCESS): 0,
-    (False, Said.SUCCESS): 1,
-    (False, Said.NO_SUCCESS): 2,
-    (True, Said.NO_SUCCESS): 3,
+    (True, Answer.SUCCESS): 0,
+    (False, Answer.SUCCESS): 1,
+    (False, Answer.NO_SUCCESS): 2,
+    (True, Answer.NO_SUCCESS): 3,
 }
 
 
@@ -30,7 +30,7 @@ def several_agents(cases: Iterable[Case]) -> bool:
 
 
 def by_task(
-    pairs: Iterable[tuple[Case, Verdict, Said]], named: Callable[[Case], str | None]
+    pairs: Iterable[tuple[Case, Verdict, Answer]], named: Callable[[Case], str | None]
 ) -> dict[tuple[str, Label2], Clusters]:
     """The clusters of each name and rule; nothing for one in which every task stands once."""
     names: dict[str, int] = {}
@@ -50,11 +50,11 @@ def by_task(
     key, place, executable = group * len(tasks) + task, cells % len(CELLS), cells < len(CELLS)
     found: dict[tuple[str, Label2], Clusters] = {}
     for rule, kept in ((Label2.EXCLUDED, executable), (Label2.NOT_SUCCESS, np.ones_like(executable))):
-        clusters, which = counted(key[kept], place[kept], len(CELLS))
+        clusters, which = count_cells(key[kept], place[kept], len(CELLS))
         starts = np.searchsorted(which // len(tasks), range(len(names) + 1))
         for name, number in names.items():
             own = clusters[starts[number] : starts[number + 1]]
-            if repeated(own):
+            if has_repeats(own):
                 in_order = own[
                     np.lexsort(own.T[::-1])
                 ].tolist()  # equal counts shall be equal clusters, whatever their tasks
@@ -62,14 +62,14 @@ def by_task(
     return found
 
 
-def counted(keys: Integers, cells: Integers, width: int) -> tuple[Integers, Integers]:
+def count_cells(keys: Integers, cells: Integers, width: int) -> tuple[Integers, Integers]:
     """(c, width): how often each cell stands beside each of the c different keys; and these keys, growing."""
     which, place = np.unique(keys, return_inverse=True)
     clusters = np.bincount(place * width + cells, minlength=width * len(which)).reshape(-1, width)
     return clusters.astype(np.int64), which
 
 
-def repeated(clusters: Integers) -> bool:
+def has_repeats(clusters: Integers) -> bool:
     """Whether any cluster has more than one case: else they are as good as independent."""
     return bool(len(clusters)) and int(clusters.sum(axis=1).max()) > 1
 

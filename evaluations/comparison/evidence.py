@@ -68,7 +68,7 @@ def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
     told = {
         found.judgment: case
         for case in cases
-        if _reviewed(case) and (found := said.get(case.key)) is not None and found.judgment is not None
+        if _is_reviewed(case) and (found := said.get(case.key)) is not None and found.judgment is not None
     }
     people = findings(cases) if told else {}
     found_of: list[tuple[str, int]] = []
@@ -82,8 +82,8 @@ def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
 
 def findings(cases: Sequence[Case]) -> dict[int | None, dict[str, bool]]:
     """By trajectory and `plain` text of an accepted key point, whether it is met; nothing where people left it open."""
-    labels = {case.trajectory: len(case.labels) for case in cases if _reviewed(case)}
-    submissions = {case.submission for case in cases if _reviewed(case)}
+    labels = {case.trajectory: len(case.labels) for case in cases if _is_reviewed(case)}
+    submissions = {case.submission for case in cases if _is_reviewed(case)}
     found: dict[int | None, dict[str, bool]] = {trajectory: {} for trajectory in labels}
     for trajectory, text, finding, number in _shared_by_labels(submissions):
         if number == labels.get(trajectory):
@@ -100,7 +100,7 @@ def plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _reviewed(case: Case) -> bool:
+def _is_reviewed(case: Case) -> bool:
     """Not merely placed on a trajectory: what is said there in a review that goes on is nobody's to see."""
     return case.state is not None and case.final is not None
 

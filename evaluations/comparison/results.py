@@ -8,19 +8,21 @@ do not have (flips, key points, calibration, two judges beside each other) stays
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from annotation.records import Verdict
 from evaluations.cases import Case, Rules
-from evaluations.comparison.measures import MEASURES, percent
+from evaluations.encoding import fields_to_json
+from evaluations.measures import JUDGE_MEASURES
 from evaluations.statistics import Confusion, Measure
 
 Key = tuple[str, str] | int  # of a case, as `Case.key` has it
 ACCURACY = "accuracy"  # another name of agreement
 CELLS = ("tp", "fp", "tn", "fn")
 COUNTS = ("n", "excluded", "unscored", "errors", "unjudged")
+STATUS_NOT_STATED = "Decided cases with a verdict that the judge's reply does not state."
 GROUPS = ("level", "website", "failure type", "trajectory length", "screenshots")
 
 
@@ -29,6 +31,9 @@ class Label2(StrEnum):
 
     EXCLUDED = "excluded"
     NOT_SUCCESS = "not_success"
+
+
+WHAT_BECOMES = "What becomes of human label 2."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Judged:
     status_not_stated: bool = False
 
 
-class Said(Enum):
+class Answer(Enum):
     """What was said of a case, as far as a row needs it; label 2 of a judge is no success."""
 
     SUCCESS = True
@@ -62,7 +67,7 @@ class Said(Enum):
     __hash__ = object.__hash__  # that of an Enum hashes the name, and these are counted by the ten thousand
 
     @classmethod
-    def by(cls, told: Judged | None) -> Said:
+    def of(cls, told: Judged | None) -> Answer:
         if told is None:
             return cls.NOTHING
         if told.verdict is not None:
@@ -70,7 +75,7 @@ class Said(Enum):
         return cls.ERROR if told.error else cls.UNSCORED
 
 
-Pairs = Sequence[tuple[Case, Verdict, Said]]  # the decided cases, with the final verdict and what was said
+Pairs = Sequence[tuple[Case, Verdict, Answer]]  # the decided cases, with the final verdict and what was said
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +83,9 @@ class Row:
     """A judge (or an annotator) against the final human verdicts of some cases, as success or not.
 
     ``name`` is the agent, or the level, website ... of a breakdown. ``n`` cases are compared, a success being
-    positive; a judge's label 2 is no success. ``agreement`` is also called accuracy. Left out and counted:
-    ``excluded`` (human verdict 2, under that rule), ``unscored``, ``errors``, and ``unjudged``, that the judge was
-    never asked about. ``success_rate_gap`` is judge minus human: positive means that the judge is too kind.
+    positive; a judge's label 2 is no success. Left out and counted: ``excluded`` (human verdict 2, under that rule),
+    ``unscored``, ``errors``, and ``unjudged``, that the judge was never asked about. ``measures`` are by the names of
+    `JUDGE_MEASURES`.
     """
 
     name: str
@@ -91,24 +96,12 @@ class Row:
     errors: int
     unjudged: int
     confusion: Confusion
-    agreement: Measure
-    precision: Measure
-    recall: Measure
-    f1: Measure
-    specificity: Measure
-    npv: Measure
-    false_positive_rate: Measure
-    kappa: Measure
-    success_rate_human: Measure
-    success_rate_judge: Measure
-    success_rate_gap: Measure
+    measures: Mapping[str, Measure]
 
     def as_json(self, heading: str, rules: Rules) -> dict[str, Any]:
-        """``heading`` is the key of the name."""
-        measures = {name: getattr(self, name) for name in MEASURES}
         intervals = {
             name: [each.low, each.high]
-            for name, each in measures.items()
+            for name, each in self.measures.items()
             if each.low is not None and each.high is not None
         }
         return {
@@ -116,9 +109,8 @@ class Row:
             "human_label_2": self.human_label_2.value,
             **{name: getattr(self, name) for name in COUNTS},
             **{name: getattr(self.confusion, name) for name in CELLS},
-            **_with_accuracy({name: _shown(name, each.value, rules) for name, each in measures.items()}),
+            **_measures_json(self.measures, rules),
             "intervals": _with_accuracy(intervals),
-            "undefined": _with_accuracy({name: each.undefined for name, each in measures.items() if each.undefined}),
         }
 
 
@@ -126,7 +118,7 @@ class Row:
 class Average:
     """The plain mean over agents of what is defined for each; ``gap_size`` is the mean of the gaps without sign.
 
-    ``agents`` have a case that could be compared. ``values`` are by the names of `measures.MEASURES`; ``n`` of one
+    ``agents`` have a case that could be compared. ``values`` are by the names of `JUDGE_MEASURES`; ``n`` of one
     counts the agents for which it is defined.
     """
 
@@ -141,59 +133,44 @@ class Average:
         return {name: each.n for name, each in self.values.items() if 0 < each.n < self.agents}
 
     def as_json(self, rules: Rules) -> dict[str, Any]:
-        values = {**self.values, "gap_size": self.gap_size}
         return {
             "human_label_2": self.human_label_2.value,
             "agents": self.agents,
-            **_with_accuracy({name: _shown(name, each.value, rules) for name, each in values.items()}),
+            **_measures_json({**self.values, "gap_size": self.gap_size}, rules),
             "resting_on": _with_accuracy(self.fewer),
-            "undefined": _with_accuracy({name: each.undefined for name, each in values.items() if each.undefined}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the judgments took, all repetitions among them; None where no judgment says so.
-
-    ``tokens`` is the mean of those ``with_tokens``, ``cost`` the mean and ``total_cost`` the sum in US dollars of those
-    ``with_cost``.
-    """
+    """Over all repetitions: mean tokens of the judgments that say so, mean and total US dollars of those that do."""
 
     judgments: int
     with_tokens: int
-    tokens: float | None
     with_cost: int
+    tokens: float | None
     cost: float | None
     total_cost: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPoints:
-    """Key points that people and the judge both decided, on the cases with a final verdict."""
+    """Key points that people and the judge both call met or unmet."""
 
     agreement: Measure
     kappa: Measure
-    table: tuple[tuple[int, int], ...]  # [human unmet, met][judge unmet, met]
-
-    def as_json(self) -> dict[str, Any]:
-        table = [list(line) for line in self.table]
-        return {"agreement": self.agreement.as_json(), "kappa": self.kappa.as_json(), "table": table}
+    table: Annotated[tuple[tuple[int, int], ...], "Rows: unmet and met by people; columns: by the judge."]
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Cases whose judge score lies from ``low`` to ``high``: the mean score, and how many people call a success.
+    """Cases with a judge's score from ``low`` to ``high``: its mean, and how often people say success."""
 
-    All bins but the last leave ``high`` out, where it is more than ``low``. Label 2 is no success.
-    """
-
+    # All bins but the last leave ``high`` out, where it is more than ``low``. Label 2 is no success.
     low: float
     high: float
     score: float
     success: Measure
-
-    def as_json(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "score": self.score, "success": self.success.as_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,56 +208,40 @@ class Flips:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One judge against people. ``undecided`` cases have labels and no final verdict.
+    """A judge against people, the same as `compare --judge --json` prints. Every row has both rules for label 2."""
 
-    ``rows`` has every agent twice, once under each rule for label 2; ``overall`` pools all agents. ``flips`` is
-    of the cases with two or more repetitions. ``groups`` are breakdowns over all
-    agents, by the names of GROUPS, under both rules. ``benchmark`` is a slug. Under `Rules.PUBLISHED` the rates of rows
-    and averages are rounded as in published tables, have no interval, and are 0 where their denominator is; still they
-    are fractions. ``flips``, ``key_points`` and ``calibration`` are neither rounded nor without intervals.
-    ``after_evidence`` counts cases that were decided by somebody who had opened what the judge goes by.
-    ``status_not_stated`` counts decided cases with a verdict that the judge's reply does not state.
-    """
-
-    scope: str
-    benchmark: str
+    # Under `Rules.PUBLISHED` the rates of rows and averages are rounded as in published tables, have no interval, and
+    # are 0 where their denominator is. ``flips``, ``key_points`` and ``calibration`` stay as they are.
+    benchmark: str  # the slug
+    scope: Annotated[str, "Which cases these are, in words."]
     judge: str
     fingerprint: str
     rules: Rules
-    undecided: int
-    rows: list[Row]
-    overall: list[Row]
+    undecided: Annotated[int, "Cases with labels and without a final verdict."]
+    rows: list[Row]  # every agent twice, once under each rule for label 2
+    overall: list[Row]  # of all agents pooled
     averages: list[Average]
-    groups: dict[str, list[Row]]
+    groups: dict[str, list[Row]]  # by the names of GROUPS
     flips: Flips
     costs: Costs
     key_points: KeyPoints
     calibration: list[Bin]
     differences: list[Difference]
-    after_evidence: int = 0
-    status_not_stated: int = 0
+    decided_after_network_evidence: Annotated[
+        int,
+        "Cases that an adjudicator decided after opening the network evidence, which is what judges of the scorer "
+        "network-trace say: there the two are not independent. 0 for judges of other scorers.",
+    ] = 0
+    status_not_stated: Annotated[int, STATUS_NOT_STATED] = 0
 
     def as_json(self) -> dict[str, Any]:
-        """As `compare --json` prints it and the API answers."""
         rules = self.rules
         return {
-            "benchmark": self.benchmark,
-            "scope": self.scope,
-            "judge": self.judge,
-            "fingerprint": self.fingerprint,
-            "rules": rules.value,
-            "undecided": self.undecided,
-            "decided_after_network_evidence": self.after_evidence,
-            "status_not_stated": self.status_not_stated,
+            **fields_to_json(self, without=("rows", "overall", "averages", "groups")),
             "rows": [each.as_json("agent", rules) for each in self.rows],
             "overall": [each.as_json("agent", rules) for each in self.overall],
             "average": _averages(self.averages, rules),
             "groups": {name: [each.as_json("name", rules) for each in rows] for name, rows in self.groups.items()},
-            "flips": self.flips.as_json(),
-            "costs": asdict(self.costs),
-            "key_points": self.key_points.as_json(),
-            "calibration": [each.as_json() for each in self.calibration],
-            "differences": [each.as_json() for each in self.differences],
         }
 
 
@@ -289,55 +250,56 @@ def _with_accuracy(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **named}
 
 
-def _shown(name: str, value: float | None, rules: Rules) -> float | None:
-    return percent(name, value) if rules is Rules.PUBLISHED and value is not None else value
+def _measures_json(measures: Mapping[str, Measure], rules: Rules) -> dict[str, Any]:
+    values = {name: each.value for name, each in measures.items()}
+    if rules is Rules.PUBLISHED:
+        gap = JUDGE_MEASURES["success_rate_gap"]  # which "gap_size" is rounded like
+        values = {name: v if v is None else JUDGE_MEASURES.get(name, gap).percent(v) for name, v in values.items()}
+    undefined = {name: each.undefined for name, each in measures.items() if each.undefined}
+    return {**_with_accuracy(values), "undefined": _with_accuracy(undefined)}
 
 
 def _averages(averages: Sequence[Average], rules: Rules) -> dict[str, Any]:
-    """The averages under the first rule, and beside them those under each other one by its name."""
     first, *others = [each.as_json(rules) for each in averages]
     return first | {each["human_label_2"]: each for each in others}
 
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Two judges on the cases that both have scored and people have decided, under one rule for label 2.
-
-    ``first_only`` and ``second_only`` count where only that one agrees with people. ``p`` is McNemar's, exact for few
-    cases. With ``by_task`` it is from a test that swaps the two task by task, ``permutations`` times unless ``exact``.
-    ``difference`` is the first one's agreement minus the second's.
-    """
+    """Two judges on the ``n`` cases that both have scored and people have decided."""
 
     first: str
     second: str
-    human_label_2: Label2
+    human_label_2: Annotated[Label2, WHAT_BECOMES]
     n: int
-    both: int
+    both: Annotated[int, "Both agree with people."]
     first_only: int
     second_only: int
     neither: int
-    p: Measure
-    exact: bool
-    difference: Measure
-    same: Measure  # how often the two say the same
-    by_task: bool = False
-    permutations: int | None = None
+    p: Annotated[Measure, "McNemar's test; with `by_task` a test that swaps the two judges task by task."]
+    exact: Annotated[bool, "Every outcome was counted; otherwise by chi-square or `permutations`."]
+    difference: Annotated[Measure, "Agreement of the first minus that of the second."]
+    same: Annotated[Measure, "How often the two say the same."]
+    by_task: Annotated[bool, "Whole tasks were swapped, because a task counts more than once."] = False
+    permutations: Annotated[int | None, "Number of drawn swaps; null without drawing."] = None
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """An agent's success rate. ``by`` is "people", or with ``judged`` the name of the judge that speaks for them.
+class Rates:
+    """A success rate that counts label 2 as no success, and one that leaves it out."""
 
-    ``n`` cases have a verdict of theirs, ``undecided`` ones have none. ``over_all`` counts label 2 as no success,
-    ``without_2`` leaves it out; ``levels`` gives both by level.
-    """
+    over_all: Measure
+    without_2: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(Rates):
+    """An agent's success rate over the ``n`` cases with a verdict; ``by`` is people, or the judge that stands in."""
 
     agent: str
     by: str
+    judged: Annotated[bool, "By a judge, because people have decided nothing."]
     n: int
-    undecided: int
+    undecided: Annotated[int, "Cases without a verdict."]
     not_executable: int
-    over_all: Measure
-    without_2: Measure
-    levels: dict[str, tuple[Measure, Measure]]
-    judged: bool = False
+    levels: dict[str, Rates]

@@ -6,14 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from annotation.records import Verdict
 from evaluations.cases import Case, Rules
 from evaluations.comparison import published
 from evaluations.comparison.clusters import Clusters, by_task
-from evaluations.comparison.measures import MEASURES
-from evaluations.comparison.results import Average, Judged, Key, Label2, Pairs, Row, Said
+from evaluations.comparison.results import Answer, Average, Judged, Key, Label2, Pairs, Row
+from evaluations.measures import JUDGE_MEASURES
 from evaluations.naming import natural
 from evaluations.statistics import Confusion, Measure
 
@@ -22,16 +21,17 @@ NOT_REVIEWED = "nothing was reviewed"
 NOWHERE = "no agent has a value"
 
 
-Counts = Counter[tuple[Verdict, Said]]  # how many cases people and the judge say this of
+Counts = Counter[tuple[Verdict, Answer]]  # how many cases people and the judge say this of
 ByRule = Mapping[tuple[str, Label2], Clusters]  # as `by_task` gives them
 
 
-def paired(cases: Iterable[Case], said: Mapping[Key, Judged]) -> Pairs:
-    """The decided cases with what the judge says of them."""
-    return [(case, case.final, Said.by(said.get(case.key))) for case in cases if case.final is not None]
+def pair_cases(cases: Iterable[Case], said: Mapping[Key, Judged]) -> Pairs:
+    return [(case, case.final, Answer.of(said.get(case.key))) for case in cases if case.final is not None]
 
 
-def row(name: str, counts: Counts, rule: Label2, clusters: Clusters | None = None, *, intervals: bool = True) -> Row:
+def build_row(
+    name: str, counts: Counts, rule: Label2, clusters: Clusters | None = None, *, intervals: bool = True
+) -> Row:
     """A row of these counts; under `Label2.EXCLUDED` what was said of cases with label 2 is not looked at.
 
     ``clusters`` has the cells of each task under that rule, where its cases are not independent of each other. Without
@@ -40,12 +40,12 @@ def row(name: str, counts: Counts, rule: Label2, clusters: Clusters | None = Non
     excluded = sum(number for (human, _), number in counts.items() if human is Verdict.NOT_EXECUTABLE)
     if rule is Label2.EXCLUDED:
         counts = Counter({key: n for key, n in counts.items() if key[0] is not Verdict.NOT_EXECUTABLE})
-    here: Counter[tuple[bool, Said]] = Counter()
-    total: Counter[Said] = Counter()
+    here: Counter[tuple[bool, Answer]] = Counter()
+    total: Counter[Answer] = Counter()
     for (human, said), number in counts.items():
         here[human is Verdict.SUCCESS, said] += number
         total[said] += number
-    yes, no = Said.SUCCESS, Said.NO_SUCCESS
+    yes, no = Answer.SUCCESS, Answer.NO_SUCCESS
     cells = {"tp": here[True, yes], "fp": here[False, yes], "tn": here[False, no], "fn": here[True, no]}
     found = Confusion(**cells, clusters=clusters, intervals=intervals)
     return Row(
@@ -53,42 +53,30 @@ def row(name: str, counts: Counts, rule: Label2, clusters: Clusters | None = Non
         human_label_2=rule,
         n=found.n,
         excluded=excluded if rule is Label2.EXCLUDED else 0,
-        unscored=total[Said.UNSCORED],
-        errors=total[Said.ERROR],
-        unjudged=total[Said.NOTHING],
+        unscored=total[Answer.UNSCORED],
+        errors=total[Answer.ERROR],
+        unjudged=total[Answer.NOTHING],
         confusion=found,
-        **_measures(found),
+        measures=_measures(found),
     )
 
 
 @lru_cache(maxsize=4096)  # the same few counts come up at every look, and their intervals take half a millisecond
 def _measures(found: Confusion) -> dict[str, Measure]:
-    return {
-        "agreement": found.accuracy,
-        "precision": found.precision,
-        "recall": found.recall,
-        "f1": found.f1,
-        "specificity": found.specificity,
-        "npv": found.npv,
-        "false_positive_rate": found.false_positive_rate,
-        "kappa": found.kappa,
-        "success_rate_human": found.success_rate,
-        "success_rate_judge": found.called_success_rate,
-        "success_rate_gap": found.success_gap,
-    }
+    return {name: getattr(found, name) for name in JUDGE_MEASURES}
 
 
-def both(name: str, counts: Counts, clusters: ByRule | None = None, *, intervals: bool = True) -> list[Row]:
+def build_rows(name: str, counts: Counts, clusters: ByRule | None = None, *, intervals: bool = True) -> list[Row]:
     """The row under both rules, which are one computation where nobody says 2; ``clusters`` has its name."""
     own = clusters or {}
-    first = row(name, counts, Label2.EXCLUDED, own.get((name, Label2.EXCLUDED)), intervals=intervals)
+    first = build_row(name, counts, Label2.EXCLUDED, own.get((name, Label2.EXCLUDED)), intervals=intervals)
     if not first.excluded:
         return [first, replace(first, human_label_2=Label2.NOT_SUCCESS)]
     rule = Label2.NOT_SUCCESS
-    return [first, row(name, counts, rule, own.get((name, rule)), intervals=intervals)]
+    return [first, build_row(name, counts, rule, own.get((name, rule)), intervals=intervals)]
 
 
-def by(pairs: Pairs, named: Callable[[Case], str | None]) -> dict[str, Counts]:
+def count_by_name(pairs: Pairs, named: Callable[[Case], str | None]) -> dict[str, Counts]:
     """Counts of the pairs by a name of each case, in the order of first appearance; None leaves it out."""
     groups: dict[str, Counts] = defaultdict(Counter)
     found = Counter((named(case), human, said) for case, human, said in pairs)
@@ -98,22 +86,22 @@ def by(pairs: Pairs, named: Callable[[Case], str | None]) -> dict[str, Counts]:
     return groups
 
 
-def pooled(pairs: Pairs) -> Counts:
+def count_together(pairs: Pairs) -> Counts:
     return Counter((human, said) for _, human, said in pairs)
 
 
 def averages(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> list[Average]:
     """The plain mean of each measure over agents, under both rules; ``rows`` are not rounded yet."""
     found = [_average([each for each in rows if each.human_label_2 is rule], rule, rules) for rule in Label2]
-    return [published.average(each) for each in found] if rules is Rules.PUBLISHED else found
+    return [published.round_average(each) for each in found] if rules is Rules.PUBLISHED else found
 
 
 def _average(rows: Sequence[Row], rule: Label2, rules: Rules) -> Average:
     compared = [each for each in rows if each.n]
     if rules is Rules.PUBLISHED:
-        compared = [published.with_zeros(each) for each in compared]
-    values = {name: _mean([getattr(each, name).value for each in compared]) for name in MEASURES}
-    gaps = [each.success_rate_gap.value for each in compared]
+        compared = [published.replace_undefined(each) for each in compared]
+    values = {name: _mean([each.measures[name].value for each in compared]) for name in JUDGE_MEASURES}
+    gaps = [each.measures["success_rate_gap"].value for each in compared]
     return Average(rule, len(compared), values, _mean([None if gap is None else abs(gap) for gap in gaps]))
 
 
@@ -135,25 +123,26 @@ def ceiling(cases: Sequence[Case], rules: Rules = Rules.DEFAULT) -> list[Row]:
     """
     reviewed = [case for case in cases if case.state is not None and case.final is not None and case.labels]
     if not reviewed:
-        return [_without_review(each) for each in both(PEOPLE, Counter())]
+        return [_without_review(each) for each in build_rows(PEOPLE, Counter())]
     counts: dict[str, Counts] = defaultdict(Counter)
     found = Counter((label.annotator, case.final, label.verdict) for case in reviewed for label in case.labels)
     for (name, human, verdict), number in found.items():
         if human is not None:
-            counts[name][human, _said(verdict)] += number
-    rows = [each for name in sorted(counts, key=natural) for each in both(name, counts[name])]
+            counts[name][human, _answer(verdict)] += number
+    rows = [each for name in sorted(counts, key=natural) for each in build_rows(name, counts[name])]
     everybody = (
-        (case, case.final, _said(label.verdict)) for case in reviewed if case.final is not None for label in case.labels
+        (case, case.final, _answer(label.verdict))
+        for case in reviewed
+        if case.final is not None
+        for label in case.labels
     )
-    rows += both(PEOPLE, sum(counts.values(), Counter()), by_task(everybody, lambda _: PEOPLE))
-    return [published.row(each) for each in rows] if rules is Rules.PUBLISHED else rows
+    rows += build_rows(PEOPLE, sum(counts.values(), Counter()), by_task(everybody, lambda _: PEOPLE))
+    return [published.round_row(each) for each in rows] if rules is Rules.PUBLISHED else rows
 
 
-def _said(verdict: Verdict) -> Said:
-    return Said.SUCCESS if verdict is Verdict.SUCCESS else Said.NO_SUCCESS
+def _answer(verdict: Verdict) -> Answer:
+    return Answer.SUCCESS if verdict is Verdict.SUCCESS else Answer.NO_SUCCESS
 
 
 def _without_review(found: Row) -> Row:
-    missing = Measure.missing(NOT_REVIEWED)
-    measures: dict[str, Any] = dict.fromkeys(MEASURES, missing)
-    return replace(found, **measures)
+    return replace(found, measures=dict.fromkeys(JUDGE_MEASURES, Measure.missing(NOT_REVIEWED)))

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from annotation.records import Verdict
 from evaluations.cases import Case
-from evaluations.comparison.clusters import counted, several_agents
-from evaluations.comparison.judged import judged
-from evaluations.comparison.results import Judged, Key, Label2, Pairs, Said, Standing, Versus
+from evaluations.comparison.clusters import count_cells, several_agents
+from evaluations.comparison.judgments import find_judgments
+from evaluations.comparison.results import Answer, Judged, Key, Label2, Pairs, Rates, Standing, Versus
 from evaluations.comparison.rows import PEOPLE
 from evaluations.naming import NOT_KNOWN, level_order, natural
 from evaluations.statistics import Measure, paired_difference, paired_test, ranking_by_task, wilson
@@ -34,7 +34,7 @@ def standings(cases: Sequence[Case], judge: Judge | None = None, *, benchmark: s
     """
     by_agent = _by_agent(cases)
     open_ones = [case for own in by_agent.values() if not _decided(own) for case in own]
-    said = judged(judge, open_ones, benchmark=benchmark) if judge is not None else {}
+    said = find_judgments(judge, open_ones, benchmark=benchmark) if judge is not None else {}
     found = [_standing(agent, own, said, str(judge)) for agent, own in by_agent.items()]
     return sorted(found, key=_best_first)
 
@@ -58,7 +58,7 @@ def _scored(cases: Iterable[Case], said: Mapping[Key, Judged]) -> list[tuple[str
 def _standing(agent: str, cases: Sequence[Case], said: Mapping[Key, Judged], judge: str) -> Standing:
     by_people, by_judge = _decided(cases), _scored(cases, said)
     verdicts = by_people or by_judge
-    over_all, without_2 = _rates(verdicts)
+    rates = _rates(verdicts)
     levels = sorted({case.level or NOT_KNOWN for case in cases}, key=level_order)
     return Standing(
         agent=agent,
@@ -67,17 +67,16 @@ def _standing(agent: str, cases: Sequence[Case], said: Mapping[Key, Judged], jud
         n=len(verdicts),
         undecided=len(cases) - len(verdicts),
         not_executable=sum(verdict is Verdict.NOT_EXECUTABLE for _, verdict in verdicts),
-        over_all=over_all,
-        without_2=without_2,
+        over_all=rates.over_all,
+        without_2=rates.without_2,
         levels={name: _rates([one for one in verdicts if one[0] == name]) for name in levels},
     )
 
 
-def _rates(verdicts: Verdicts) -> tuple[Measure, Measure]:
-    """Over all, and without label 2."""
+def _rates(verdicts: Verdicts) -> Rates:
     successes = sum(verdict is Verdict.SUCCESS for _, verdict in verdicts)
     executable = sum(verdict is not Verdict.NOT_EXECUTABLE for _, verdict in verdicts)
-    return wilson(successes, len(verdicts)), wilson(successes, executable)
+    return Rates(wilson(successes, len(verdicts)), wilson(successes, executable))
 
 
 def _best_first(standing: Standing) -> tuple[Any, ...]:
@@ -92,9 +91,10 @@ def ranking(pairs: Pairs, rule: Label2) -> Measure:
     rule for label 2. Agents without any are left out. The interval draws tasks.
     """
     scored = [
-        (case, human is Verdict.SUCCESS, said is Said.SUCCESS)
+        (case, human is Verdict.SUCCESS, said is Answer.SUCCESS)
         for case, human, said in pairs
-        if said in (Said.SUCCESS, Said.NO_SUCCESS) and not (rule is Label2.EXCLUDED and human is Verdict.NOT_EXECUTABLE)
+        if said in (Answer.SUCCESS, Answer.NO_SUCCESS)
+        and not (rule is Label2.EXCLUDED and human is Verdict.NOT_EXECUTABLE)
     ]
     agents = {name: number for number, name in enumerate(sorted({case.agent_name for case, _, _ in scored}))}
     tasks = {name: number for number, name in enumerate(sorted({case.task_id for case, _, _ in scored}))}
@@ -138,7 +138,7 @@ def versus(
     `judged` found, by the primary key of the judge, where the caller has it already.
     """
     if said is None:
-        said = {judge.pk: judged(judge, cases, benchmark=benchmark) for judge in judges}
+        said = {judge.pk: find_judgments(judge, cases, benchmark=benchmark) for judge in judges}
     decided = [case for case in cases if case.final is not None]
     numbers: dict[Hashable, int] = {}
     shared = several_agents(decided)
@@ -167,7 +167,7 @@ def _marks(decided: Sequence[Case], said: Mapping[Key, Judged]) -> Integers:
 def _versus(first: _Marked, second: _Marked, rule: Label2, tasks: Integers, kept: NDArray[np.bool_]) -> Versus:
     """On the cases that are ``kept`` (n,) and both have scored; ``tasks`` (n,) says which ones hang together."""
     shared = kept & (first.marks != SILENT) & (second.marks != SILENT)
-    clusters, _ = counted(tasks[shared], (2 * first.marks + second.marks)[shared], 4)
+    clusters, _ = count_cells(tasks[shared], (2 * first.marks + second.marks)[shared], 4)
     both, first_only, second_only, neither = clusters.sum(axis=0).tolist()
     same = np.stack([clusters[:, [0, 3]].sum(axis=1), clusters[:, [1, 2]].sum(axis=1)], axis=1)
     test = paired_test(clusters[:, [1, 2]])

@@ -11,13 +11,13 @@ from annotation import redactions, screenshots
 from annotation.models import Submission
 from evaluations.evidence import figures, trajectories
 from evaluations.evidence.documents import documents, human_label
+from evaluations.evidence.report.page import render_report
 from evaluations.evidence.single_file import single_file
 from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.claims import claims
 from evaluations.verifier.companions import schema_files
 from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Bundle, Document
-from evaluations.verifier.page import report
 from evaluations.verifier.parts import CRATE, MANIFEST, PARTS, PICTURES, SIGNATURE, part_of
 from evaluations.verifier.readme import readme
 
@@ -70,7 +70,7 @@ def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
     }
     # The very file of the other export, whose keys have an order of their own.
     found["human-label.json"] = human_label(submission, missing_for_export(submission))
-    found["reports/report.html"] = report(bundle).encode()
+    found["reports/report.html"] = render_report(bundle).encode()
     found["verify.py"] = single_file().encode()
     return found | schema_files()
 

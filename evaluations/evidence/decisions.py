@@ -8,6 +8,7 @@ queries.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -34,6 +35,14 @@ from evaluations.verifier.documents import Document
 
 Pseudonyms = dict[int, str]
 PARTS = (Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR, Membership.Role.MAINTAINER)
+COLUMNS: dict[type, tuple[str, ...]] = {  # of rows that a bundle has as they are; `auditing.history` reads them
+    Flag: ("task_id", "annotator", "note", "flagged_at"),
+    Report: ("task_id", "reporter", "kind", "note", "reported_at", "settled_at", "settled_by", "answer"),
+    Release: ("task_id", "annotator", "reason", "released_at", "lifted_at"),
+    Reopening: ("task_id", "reopened_by", "reason", "revision", "reopened_at"),
+    Redaction: ("original", "revision", "boxes", "reason", "redacted", "size", "redacted_by", "redacted_at"),
+}
+NULL_IF_EMPTY = ("answer", "redacted")
 BY = {State.UNANIMOUS: "unanimous", State.ADJUDICATED: "adjudication"}
 
 
@@ -84,7 +93,7 @@ def informed(submission: Submission, people: Pseudonyms) -> list[Document]:
 
 def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
     """The decided ones. Labels cannot change once one is opened, so the current ones are those it decided about."""
-    said = _said(submission, people)
+    said = _load_verdicts(submission, people)
     rows = _of(Adjudication, submission).filter(decided_at__isnull=False)
     rows = rows.select_related("trajectory__task").prefetch_related("findings__key_point")
     return [
@@ -99,74 +108,41 @@ def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
 
 
 def flags(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [
-        {
-            "task_id": row.trajectory.task.external_id,
-            "annotator": people[row.annotator_id],
-            "note": row.note,
-            "flagged_at": instant(row.flagged_at),
-        }
-        for row in _ordered(Flag, submission, "flagged_at", "pk")
-    ]
+    return [_columns(row, people) for row in _ordered(Flag, submission, "flagged_at", "pk")]
 
 
 def reports(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [
-        {
-            "task_id": row.trajectory.task.external_id,
-            "reporter": people[row.reporter_id],
-            "kind": str(row.kind),
-            "note": row.note,
-            "reported_at": instant(row.reported_at),
-            "settled_at": instant(row.settled_at),
-            "settled_by": None if row.settled_by_id is None else people[row.settled_by_id],
-            "answer": row.answer or None,
-        }
-        for row in _ordered(Report, submission, "reported_at", "pk")
-    ]
+    return [_columns(row, people) for row in _ordered(Report, submission, "reported_at", "pk")]
 
 
 def releases(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [
-        {
-            "task_id": row.trajectory.task.external_id,
-            "annotator": people[row.annotator_id],
-            "reason": row.reason,
-            "released_at": instant(row.released_at),
-            "lifted_at": instant(row.lifted_at),
-        }
-        for row in _ordered(Release, submission, "released_at", "pk")
-    ]
+    return [_columns(row, people) for row in _ordered(Release, submission, "released_at", "pk")]
 
 
 def reopenings(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [
-        {
-            "task_id": row.trajectory.task.external_id,
-            "reopened_by": people[row.reopened_by_id],
-            "reason": row.reason,
-            "revision": row.revision,
-            "reopened_at": instant(row.reopened_at),
-        }
-        for row in _ordered(Reopening, submission, "revision", "reopened_at", "pk")
-    ]
+    return [_columns(row, people) for row in _ordered(Reopening, submission, "revision", "reopened_at", "pk")]
 
 
 def redactions(submission: Submission, people: Pseudonyms) -> list[Document]:
     rows = Redaction.objects.filter(submission=submission).order_by("original", "revision")
-    return [
-        {
-            "original": row.original,
-            "revision": row.revision,
-            "boxes": row.boxes,
-            "reason": row.reason,
-            "redacted": row.redacted or None,
-            "size": row.size,
-            "redacted_by": people[row.redacted_by_id],
-            "redacted_at": instant(row.redacted_at),
-        }
-        for row in rows
-    ]
+    return [_columns(row, people) for row in rows]
+
+
+def _columns(row: Any, people: Pseudonyms) -> Document:
+    return {name: _column(row, name, people) for name in COLUMNS[type(row)]}
+
+
+def _column(row: Any, name: str, people: Pseudonyms) -> Any:
+    """A task by its id, a person by pseudonym, a time in text; an answer that was not given is null."""
+    if name == "task_id":
+        return row.trajectory.task.external_id
+    if hasattr(row, f"{name}_id"):
+        person = getattr(row, f"{name}_id")
+        return None if person is None else people[person]
+    value = getattr(row, name)
+    if name in NULL_IF_EMPTY:
+        return value or None
+    return instant(value) if isinstance(value, datetime) else value
 
 
 def draws(submission: Submission) -> list[Document]:
@@ -190,7 +166,7 @@ def final_verdicts(submission: Submission) -> list[Document]:
     return found
 
 
-def _said(submission: Submission, people: Pseudonyms) -> dict[int, dict[str, int]]:
+def _load_verdicts(submission: Submission, people: Pseudonyms) -> dict[int, dict[str, int]]:
     """What each annotator says of each trajectory, by its primary key."""
     columns = ("assignment__trajectory", "assignment__annotator", "verdict")
     rows = current_labels().filter(assignment__trajectory__submission=submission)

@@ -60,7 +60,6 @@ def human_label(submission: Submission, missing: list[Problem]) -> bytes:
 
 
 def protocol(version: int) -> Document:
-    """What labels were asked for: every code with its wording."""
     return {
         "version": version,
         "minimum_labels": MINIMUM_LABELS,

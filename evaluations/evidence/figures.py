@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from annotation.models import Submission
 from evaluations import agreement as agreeing
 from evaluations import cases
 from evaluations.cases import Rules
-from evaluations.comparison import compare, judges_of
-from evaluations.comparison.judged import judged
+from evaluations.comparison import Row, compare, list_judges
+from evaluations.comparison.judgments import find_judgments
+from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.verifier.documents import Document
 
 NOT_STATED = "status_not_stated"
@@ -17,12 +20,13 @@ HINTS = ("competence", "trust")  # estimates for QA; nobody can compute them aga
 
 def agreement(submission: Submission) -> Document:
     """reports/agreement.json: `agreement --submission ID --json` without scope, groups, hints and informed opinions."""
-    found = agreeing.agreement(cases.of_submission(submission), scope="").as_json()
+    found = agreeing.agreement(cases.of_submission(submission), scope="")
+    verified = {name: each for name, each in found.overall.coefficients.items() if COEFFICIENTS[name].verified}
+    stated = replace(found, overall=replace(found.overall, coefficients=verified)).as_json()
     annotators = [
-        {key: value for key, value in annotator.items() if key not in HINTS} for annotator in found["annotators"]
+        {key: value for key, value in annotator.items() if key not in HINTS} for annotator in stated["annotators"]
     ]
-    kept = {key: value for key, value in found.items() if key not in LEFT_OUT}
-    return kept | {"annotators": annotators}
+    return {key: value for key, value in stated.items() if key not in LEFT_OUT} | {"annotators": annotators}
 
 
 def comparison(submission: Submission) -> Document | None:
@@ -33,11 +37,15 @@ def comparison(submission: Submission) -> Document | None:
     """
     found, slug = cases.of_submission(submission), submission.benchmark.slug
     judges = []
-    for judge in judges_of(found, benchmark=slug):
-        if not (said := judged(judge, found, benchmark=slug)):
+    for judge in list_judges(found, benchmark=slug):
+        if not (said := find_judgments(judge, found, benchmark=slug)):
             continue
         compared = compare(judge, found, "", benchmark=slug, details=False, said=said)
-        stated = [row.as_json("agent", Rules.DEFAULT) for row in compared.rows]
+        stated = [_verified(row).as_json("agent", Rules.DEFAULT) for row in compared.rows]
         one = {"judge": f"{judge.name}@{judge.version}", "fingerprint": judge.fingerprint, "rows": stated}
         judges.append(one | ({NOT_STATED: number} if (number := compared.status_not_stated) else {}))
     return {"judges": judges} if judges else None
+
+
+def _verified(row: Row) -> Row:
+    return replace(row, measures={name: each for name, each in row.measures.items() if JUDGE_MEASURES[name].verified})

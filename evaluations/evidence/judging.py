@@ -16,7 +16,7 @@ from annotation.models import Submission, Trajectory
 from annotation.models.events import digest, instant
 from evaluations import cases
 from evaluations.cases import Case
-from evaluations.comparison.judged import judged, judges_of
+from evaluations.comparison.judgments import find_judgments, list_judges
 from evaluations.naming import natural
 from evaluations.verifier.documents import Document
 from evaluations.verifier.rules import IMPORTED_RUN
@@ -45,8 +45,8 @@ def runs_and_judgments(submission: Submission) -> tuple[list[Document], list[Doc
     Runs come as they were made, then a run without times for every judge whose judgments were imported, by name.
     """
     found = cases.of_submission(submission)
-    judges = judges_of(found)
-    counted, errors = _counted(judges, found)
+    judges = list_judges(found)
+    counted, errors = _find_counted(judges, found)
     judgments = list(_judgments(submission, counted))
     runs = _runs(submission, [row.judge for row in judgments if row.item is None])
     position = {case.trajectory: number for number, case in enumerate(found)}
@@ -84,11 +84,11 @@ def _not_a_host(found: re.Match[str]) -> str:
     return "(address)" if named or host.lower() == "localhost" else found[0]
 
 
-def _counted(judges: Iterable[Judge], found: list[Case]) -> tuple[set[int], set[tuple[int, int]]]:
+def _find_counted(judges: Iterable[Judge], found: list[Case]) -> tuple[set[int], set[tuple[int, int]]]:
     """The judgments that a comparison takes, and judge and trajectory where it takes a failure of the judge."""
     judgments, errors = set(), set()
     for judge in judges:
-        for key, told in judged(judge, found).items():
+        for key, told in find_judgments(judge, found).items():
             if told.judgment is not None:
                 judgments.add(told.judgment)
             elif told.error and isinstance(key, int):
@@ -132,7 +132,6 @@ def _made_here(submission: Submission) -> Q:
 
 
 def _failed(submission: Submission) -> Iterable[RunItem]:
-    """Items that ended without a judgment."""
     items = RunItem.objects.filter(run__submission=submission, run__test=False, failed_at__isnull=False)
     return items.select_related("run__judge").order_by("run__created_at", "run", "trajectory__position", "repetition")
 
@@ -173,7 +172,7 @@ def _run(number: int, judge: Judge, run: JudgeRun | None) -> Document:
 def _judgment(number: int, row: Judgment, counts: bool) -> Document:
     return {
         "run": number,
-        "judge": _named(row.judge),
+        "judge": _name_judge(row.judge),
         "fingerprint": row.fingerprint,
         "task_id": row.task.external_id,
         "repetition": row.repetition,
@@ -190,7 +189,7 @@ def _error(number: int, item: RunItem, task_id: str, counts: bool) -> Document:
     """A judge that failed: what it failed of names machines and stays here."""
     return {
         "run": number,
-        "judge": _named(item.run.judge),
+        "judge": _name_judge(item.run.judge),
         "fingerprint": item.run.judge.fingerprint,
         "task_id": task_id,
         "repetition": item.repetition,
@@ -203,7 +202,7 @@ def _error(number: int, item: RunItem, task_id: str, counts: bool) -> Document:
     }
 
 
-def _named(judge: Judge) -> str:
+def _name_judge(judge: Judge) -> str:
     return f"{judge.name}@{judge.version}"
 
 

@@ -14,9 +14,9 @@ from itertools import chain
 from django.db.models import Q
 
 from annotation.models import Person, Submission
-from annotation.names import identifies, pattern, words_of_the_work
+from annotation.names import compile_names, find_ordinary_words, has_identity
 from annotation.records import Problem
-from annotation.written import Written, texts, written
+from annotation.written_texts import PlacedTexts, extract_texts, find_written_texts
 from evaluations.evidence.judging import ADDRESS, WITH_ADDRESSES, reasons
 from judges.models import Judge
 
@@ -27,12 +27,12 @@ def named(submission: Submission, judges: bool = True) -> list[Problem]:
     ``where`` is such as ``label of A1 on task_0003``; the message never repeats what was found. The number of queries
     does not grow with the submission. ``judges`` as `documents`: without them their names are in events alone.
     """
-    names = pattern(Person.objects.filter(memberships__submission=submission), words_of_the_work(submission))
+    names = compile_names(Person.objects.filter(memberships__submission=submission), find_ordinary_words(submission))
     of_judges = chain(_of_judges(submission), _of_judgments(submission)) if judges else ()
-    places = chain(written(submission), _around(submission), of_judges)
+    places = chain(find_written_texts(submission), _around(submission), of_judges)
     found: dict[str, None] = {}
     for where, given in places:
-        if where not in found and any(identifies(text, names) for text in given if text):
+        if where not in found and any(has_identity(text, names) for text in given if text):
             found[where] = None
     return [_problem(where) for where in found]
 
@@ -42,7 +42,7 @@ def _problem(where: str) -> Problem:
     return Problem("name_in_text", message, where)
 
 
-def _around(submission: Submission) -> Iterator[Written]:
+def _around(submission: Submission) -> Iterator[PlacedTexts]:
     """Names that people gave to what a bundle is about, and what the import said of their files."""
     practice = ("practice_set__agent__name", "practice_set__benchmark__slug")
     given = Submission.objects.values("agent__name", "benchmark__slug", "benchmark__name", *practice, "import_report")
@@ -51,10 +51,10 @@ def _around(submission: Submission) -> Iterator[Written]:
     yield "name of the benchmark", (row["benchmark__slug"], row["benchmark__name"])
     yield "name of the practice set", tuple(row[name] for name in practice)
     report = {name: part for name, part in (row["import_report"] or {}).items() if name != "accepted"}
-    yield "import report", tuple(texts(report))
+    yield "import report", tuple(extract_texts(report))
 
 
-def _of_judges(submission: Submission) -> Iterator[Written]:
+def _of_judges(submission: Submission) -> Iterator[PlacedTexts]:
     """The words of the lines of judges/runs.jsonl, with those of judges that came in a bundle; addresses are taken out
     of these when they are written."""
     here = Q(runs__submission=submission, runs__test=False)
@@ -63,11 +63,11 @@ def _of_judges(submission: Submission) -> Iterator[Written]:
     own = Q(came_with__isnull=True) | Q(came_with=submission)
     for judge in Judge.objects.filter(own, here | imported).distinct().order_by("pk"):
         given = {name: value for name, value in judge.parameters.items() if name not in WITH_ADDRESSES}
-        said = [judge.name, judge.prompts, _model(judge.model), *texts(given), *texts(judge.generation)]
+        said = [judge.name, judge.prompts, _model(judge.model), *extract_texts(given), *extract_texts(judge.generation)]
         yield f"judge {judge.pk} (name, model or parameters)", tuple(ADDRESS.sub(" ", text) for text in said)
 
 
-def _of_judgments(submission: Submission) -> Iterator[Written]:
+def _of_judgments(submission: Submission) -> Iterator[PlacedTexts]:
     """Why judgments have no verdict: a model, a program or whoever made a file wrote that."""
     for judge, task_id, reason in reasons(submission):
         yield f"reason of judge {judge} on {task_id}", (reason,)

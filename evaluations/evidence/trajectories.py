@@ -22,15 +22,12 @@ AT_ONCE = 200  # rows that a query hands over at a time
 
 
 class Picture(NamedTuple):
-    """A screenshot in the store; ``size`` in bytes."""
-
     sha256: str
     media_type: str
     size: int
 
 
 def lines(submission: Submission) -> Iterator[Document]:
-    """The lines of trajectories.jsonl, in the order of the submission."""
     attachments: dict[int, list[Document]] = defaultdict(list)
     for row in _attachments(submission).order_by("trajectory", "name"):
         attachments[row.trajectory_id].append(

@@ -116,11 +116,11 @@ def prepare(
         bundle = complete(row, judges=judges, pictures=screenshots)
         found = members(row, bundle)  # redactions and texts must be of the same moment
         stored = {member.stored[0] for member in from_store(row) if member.stored}
-    checked = _checked(row, stored, in_bundle=screenshots == "files", partial=partial)
+    checked = _check_files(row, stored, in_bundle=screenshots == "files", partial=partial)
     return Evidence(row, bundle, found, checked)
 
 
-def _checked(submission: Submission, stored: set[str], *, in_bundle: bool, partial: bool) -> Document | None:
+def _check_files(submission: Submission, stored: set[str], *, in_bundle: bool, partial: bool) -> Document | None:
     """Read every stored file; raises ExportRefused for damaged or missing ones.
 
     A ``partial`` bundle without the files is not refused: its manifest names the damaged and missing files.

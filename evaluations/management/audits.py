@@ -17,7 +17,6 @@ def find_audit(pk: int) -> Audit:
 
 
 def seed_told(audit: Audit) -> str:
-    """The seed of a drawn sample, and where it comes from."""
     if audit.seed_chosen:
         return f"{audit.seed}, chosen by the auditor"
     return f"{audit.seed}, the SHA-256 of the manifest followed by the nonce {audit.nonce}"

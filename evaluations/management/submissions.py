@@ -10,6 +10,5 @@ from annotation.records import Problem
 
 
 def show(command: BaseCommand, kind: str, problems: Iterable[Problem]) -> None:
-    """One line on stderr for each problem."""
     for problem in problems:
         command.stderr.write(f"{kind}: {problem.code}: {problem.message}")

@@ -12,7 +12,6 @@ from evaluations.statistics.coefficients import (
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
-    label_alpha,
     raw_agreement,
 )
 from evaluations.statistics.comparing import (
@@ -35,39 +34,3 @@ from evaluations.statistics.intervals import (
 )
 from evaluations.statistics.measure import Measure
 from evaluations.statistics.tally import Tally, clusters_of
-
-__all__ = [
-    "Coefficient",
-    "Competence",
-    "Confusion",
-    "Measure",
-    "PairedTest",
-    "Sample",
-    "Spread",
-    "Tally",
-    "alpha_of_label",
-    "bootstrap",
-    "by_cluster",
-    "clusters_of",
-    "cohen_kappa",
-    "dawid_skene",
-    "fleiss_kappa",
-    "gwet_ac1",
-    "hits_left",
-    "kappa_with_interval",
-    "kendall_tau",
-    "krippendorff_alpha",
-    "label_alpha",
-    "mace",
-    "mcnemar",
-    "mean_of_items",
-    "paired_difference",
-    "paired_test",
-    "pass_at_k",
-    "ranking_by_task",
-    "raw_agreement",
-    "score_spread",
-    "success_spread",
-    "wilson",
-    "with_interval",
-]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
+from typing import Any
 
 from evaluations.statistics.intervals import mean_of_items, wilson
 from evaluations.statistics.measure import Measure
@@ -22,6 +23,9 @@ class Spread:
     each: tuple[Measure, ...]
     mean: Measure
     deviation: Measure
+
+    def as_json(self) -> dict[str, Any]:
+        return {"mean": self.mean.as_json(), "deviation": self.deviation.as_json()}
 
 
 def success_spread(successes: Sequence[Sequence[bool]]) -> Spread:

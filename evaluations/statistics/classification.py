@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from evaluations.statistics.coefficients import ALL_SAME, NO_CASES, cohen_kappa,
 from evaluations.statistics.comparing import matched
 from evaluations.statistics.intervals import bootstrap, by_cluster, repeated, wilson
 from evaluations.statistics.measure import Measure
-from evaluations.statistics.tally import Floats, Integers, clusters_of
+from evaluations.statistics.tally import Floats, Integers
 
 TP, FP, TN, FN = range(4)  # the columns of counts
 
@@ -25,7 +25,7 @@ class Confusion:
     then cases are not independent of each other, and every interval comes from drawing tasks. ValueError where they do
     not add up.
 
-    Every property is a `Measure` with a 95 % interval: Wilson's for rates, Agresti and Min's for `success_gap`,
+    Every property is a `Measure` with a 95 % interval: Wilson's for rates, Agresti and Min's for `success_rate_gap`,
     a bootstrap over the four counts for `f1` and `kappa`. Source of the formulas: Powers (2011), Journal of Machine
     Learning Technologies 2, 37-63.
     """
@@ -42,35 +42,13 @@ class Confusion:
             raise ValueError("A count is not negative.")
         _ = self._tasks  # ValueError where they do not add up
 
-    @classmethod
-    def of(cls, truth: Iterable[bool], said: Iterable[bool]) -> Confusion:
-        """From what each case is and what was said of it; ValueError where one is longer."""
-        counts = [0, 0, 0, 0]
-        for is_so, called in zip(truth, said, strict=True):
-            counts[_cell(is_so, called)] += 1
-        tp, fp, tn, fn = counts
-        return cls(tp, fp, tn, fn)
-
-    @classmethod
-    def by_task(cls, cases: Iterable[tuple[Hashable, bool, bool]]) -> Confusion:
-        """From the task of each case, what the case is, and what was said of it.
-
-        `clusters` is in an order of its own, so that equal counts make equal confusions, and None where no task has
-        two cases.
-        """
-        tasks = clusters_of(((task, _cell(is_so, called)) for task, is_so, called in cases), 4)
-        tp, fp, tn, fn = tasks.sum(axis=0).tolist()
-        if not (tasks.sum(axis=1) > 1).any():
-            return cls(tp, fp, tn, fn)
-        return cls(tp, fp, tn, fn, tuple(sorted(map(tuple, tasks.tolist()))))
-
     @property
     def n(self) -> int:
         return self.tp + self.fp + self.tn + self.fn
 
     @property
-    def accuracy(self) -> Measure:
-        """(tp + tn) / n, also called the agreement rate. Undefined without cases."""
+    def agreement(self) -> Measure:
+        """(tp + tn) / n, also called accuracy or agreement rate. Undefined without cases."""
         return self._rate((TP, TN), (FP, FN), NO_CASES)
 
     @property
@@ -99,12 +77,12 @@ class Confusion:
         return self._rate((FP,), (TN,), "every case is a success")
 
     @property
-    def success_rate(self) -> Measure:
+    def success_rate_human(self) -> Measure:
         """(tp + fn) / n, the share of cases that are a success. Undefined without cases."""
         return self._rate((TP, FN), (FP, TN), NO_CASES)
 
     @property
-    def called_success_rate(self) -> Measure:
+    def success_rate_judge(self) -> Measure:
         """(tp + fp) / n, the share of cases that were called a success. Undefined without cases."""
         return self._rate((TP, FP), (TN, FN), NO_CASES)
 
@@ -119,15 +97,16 @@ class Confusion:
 
     @property
     def kappa(self) -> Measure:
-        """Cohen's kappa, from -1 to 1. Undefined where all is one class, for both."""
+        """(p_o - p_e) / (1 - p_e), Cohen's kappa of the table of two by two, from -1 to 1. Undefined where all is one
+        class, for both."""
         found = cohen_kappa([[self.tp, self.fn], [self.fp, self.tn]])
         if found.undefined == ALL_SAME:
             return replace(found, undefined="only one class")
         return self._bootstrapped(found, lambda cells: kappa_values(cells[:, [TP, FN, FP, TN]]))
 
     @property
-    def success_gap(self) -> Measure:
-        """(fp - fn) / n, the success rate that was said minus the true one, from -1 to 1. Undefined without cases."""
+    def success_rate_gap(self) -> Measure:
+        """(fp - fn) / n, the success rate by the judge minus by people, from -1 to 1. Undefined without cases."""
         found = matched(self.fp, self.fn, self.n)
         if not self.intervals:
             return replace(found, low=None, high=None)
@@ -164,11 +143,6 @@ class Confusion:
         if (tasks := self._tasks) is None:
             return bootstrap(found, self._cells, values)
         return by_cluster(found, tasks, values)
-
-
-def _cell(is_so: bool, called: bool) -> int:
-    """The column of a case."""
-    return (TN, FP, FN, TP)[2 * bool(is_so) + bool(called)]
 
 
 def _share(hits: Floats, others: Floats) -> Floats:

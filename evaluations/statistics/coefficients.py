@@ -51,8 +51,8 @@ class Coefficient:
 def raw_agreement(patterns: Integers, times: Floats) -> Floats:
     """The share of pairs of labels on an item that are equal, averaged over the pairable items.
 
-    p_a = mean over u of sum_c n_uc (n_uc - 1) / (m_u (m_u - 1)), from 0 to 1. Undefined without a pairable item.
-    Source: Fleiss (1971), Psychological Bulletin 76, 378-382; for varying m_u Gwet (2014), Handbook of Inter-Rater
+    P = mean over i of sum_c n_ic (n_ic - 1) / (m_i (m_i - 1)), from 0 to 1. Undefined without a pairable item.
+    Source: Fleiss (1971), Psychological Bulletin 76, 378-382; for varying m_i Gwet (2014), Handbook of Inter-Rater
     Reliability, 4th edition.
     """
     return 1 - _disagreement(patterns, times)
@@ -63,7 +63,7 @@ def krippendorff_alpha(patterns: Integers, times: Floats) -> Floats:
     """Krippendorff's alpha for nominal labels, any number of which may be missing.
 
     alpha = 1 - D_o / D_e over the n labels of the pairable items; n_c of them are c.
-    D_o = (1/n) sum_u (m_u^2 - sum_c n_uc^2) / (m_u - 1) and D_e = (n^2 - sum_c n_c^2) / (n (n - 1)).
+    D_o = (1/n) sum_i (m_i^2 - sum_c n_ic^2) / (m_i - 1) and D_e = (n^2 - sum_c n_c^2) / (n (n - 1)).
     From -1 to 1; 0 is chance. Undefined without a pairable item, and where all their labels are the same (D_e = 0).
     Source: Krippendorff (2011), Computing Krippendorff's Alpha-Reliability; Content Analysis (2004), chapter 11.
     """
@@ -79,10 +79,10 @@ def krippendorff_alpha(patterns: Integers, times: Floats) -> Floats:
 def fleiss_kappa(patterns: Integers, times: Floats) -> Floats:
     """Fleiss' kappa, generalised to items with different numbers of labels.
 
-    kappa = (p_a - p_e) / (1 - p_e), p_a as in `raw_agreement`, p_e = sum_c pi_c^2, and pi_c the mean over all labelled
-    items of n_uc / m_u. At most 1; 0 is chance; at least -1 / (m - 1) where every item has m labels (items with
-    a single label count in pi_c only, and can push it lower). Undefined without a pairable item and where all labels
-    are the same (p_e = 1).
+    kappa = (P - P_e) / (1 - P_e), P the raw agreement, P_e = sum_c p_c^2, and p_c the mean over all labelled
+    items of n_ic / m_i. At most 1; 0 is chance; at least -1 / (m - 1) where every item has m labels (items with
+    a single label count in p_c only, and can push it lower). Undefined without a pairable item and where all labels
+    are the same (P_e = 1).
     Source: Fleiss (1971), Psychological Bulletin 76, 378-382; Gwet (2014), Handbook of Inter-Rater Reliability.
     """
     shares = _shares(patterns, times)
@@ -93,9 +93,10 @@ def fleiss_kappa(patterns: Integers, times: Floats) -> Floats:
 def gwet_ac1(patterns: Integers, times: Floats) -> Floats:
     """Gwet's AC1, which stays high where nearly all labels are the same and raters agree.
 
-    AC1 = (p_a - p_e) / (1 - p_e), p_a as in `raw_agreement`, p_e = sum_c pi_c (1 - pi_c) / (k - 1), pi_c as in
-    `fleiss_kappa`; k is the number of labels that can be given, not of those that were. From -1 / (k - 1) to 1.
-    Undefined without a pairable item only: p_e is at most 1 / k, so it is 1 where all labels are the same.
+    AC1 = (P - P_e) / (1 - P_e), P the raw agreement, P_e = sum_c p_c (1 - p_c) / (k - 1), p_c the
+    mean over all labelled items of n_ic / m_i; k is the number of labels that can be given, not of those that were.
+    From -1 / (k - 1) to 1.
+    Undefined without a pairable item only: P_e is at most 1 / k, so it is 1 where all labels are the same.
     Source: Gwet (2008), British Journal of Mathematical and Statistical Psychology 61, 29-48; for missing labels
     Gwet (2014), Handbook of Inter-Rater Reliability.
     """
@@ -115,11 +116,6 @@ def alpha_of_label(label: int) -> Coefficient:
         return krippendorff_alpha.values(against_the_rest(patterns, label), times)
 
     return Coefficient(values, lambda tally: _why_not_of_label(tally, label))
-
-
-def label_alpha(tally: Tally, label: int) -> Measure:
-    """How well one label is told from all others: `alpha_of_label` without an interval."""
-    return alpha_of_label(label)(tally)
 
 
 def _why_not_of_label(tally: Tally, label: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -20,7 +20,7 @@ class Tally:
 
     ``patterns`` (p, k): how many raters gave each of k labels; ``times`` (p,): how many items look like that. Who gave
     a label does not matter to any coefficient for many raters, so a million items are a handful of patterns. Made by
-    `of_labels` or `of_table`, every pattern is there once, in order, and items without a label are left out: neither
+    `of_labels`, every pattern is there once, in order, and items without a label are left out: neither
     the order of items nor that of raters can change a result.
     """
 
@@ -34,18 +34,8 @@ class Tally:
         patterns = np.zeros((len(found), k), np.int64)
         for row, labels in zip(patterns, found, strict=True):
             for label in labels:
-                row[_checked(label, k)] += 1
+                row[_require_label(label, k)] += 1
         return cls._merged(patterns, np.fromiter(found.values(), np.int64, len(found)))
-
-    @classmethod
-    def of_table(cls, table: ArrayLike, k: int = VERDICTS) -> Tally:
-        """From integers (items, raters) in 0 to k - 1, or -1 where a label is missing. ValueError for others."""
-        labels = np.asarray(table)
-        given = labels.size == 0 or (labels.min() >= -1 and labels.max() < k)
-        if labels.ndim != 2 or labels.dtype.kind not in "iu" or not given:
-            raise ValueError(f"A table of labels has two dimensions, and integers from -1 to {k - 1}.")
-        patterns = np.stack([(labels == label).sum(axis=1, dtype=np.int64) for label in range(k)], axis=1)
-        return cls._merged(patterns, np.ones(len(patterns), np.int64))
 
     @classmethod
     def _merged(cls, patterns: Integers, times: Integers) -> Tally:
@@ -117,11 +107,11 @@ def _kind(kind: int, kinds: int) -> int:
 
 def against_the_rest(patterns: Integers, label: int) -> Integers:
     """(p, 2): how many raters gave ``label``, and how many another one."""
-    own = patterns[:, _checked(label, patterns.shape[1])]
+    own = patterns[:, _require_label(label, patterns.shape[1])]
     return np.stack([own, patterns.sum(axis=1) - own], axis=1)
 
 
-def _checked(label: int, k: int) -> int:
+def _require_label(label: int, k: int) -> int:
     if not 0 <= label < k:
         raise ValueError(f"{label} is none of the labels 0 to {k - 1}.")
     return int(label)

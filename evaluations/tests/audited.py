@@ -58,7 +58,7 @@ def relabel(sample: Submission, verdicts: dict[str, int] | None = None) -> dict[
         pass
     if with_state(sample.trajectories.all()).filter(state=State.AGREED.value).exists():
         workflow.draw_spot_checks(auditor(), sample)
-    for row in queue.to_adjudicate(sample):
+    for row in queue.load_queue(sample):
         workflow.open_adjudication(people["hugo"], row)
         said = (verdicts or {}).get(row.task.external_id, 1)
         workflow.decide(people["hugo"], row, testing.content(row, said))

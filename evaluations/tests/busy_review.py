@@ -74,8 +74,8 @@ def _labels(people: dict[str, Person], submission: Submission, tasks: list[Traje
             workflow.submit(people[name], trajectory, testing.content(trajectory, verdict, **fields))
     workflow.flag(people["alice"], tasks[1], "The price looks odd.")
     workflow.revise(people["chen"], tasks[2], testing.content(tasks[2]), "I took the wrong button.")
-    workflow.look(people["chen"], tasks[3], JUDGMENTS)
-    workflow.change(people["chen"], tasks[3], Verdict.FAILURE, "The judge saw the range.")
+    workflow.show_judgments(people["chen"], tasks[3], JUDGMENTS)
+    workflow.change_verdict(people["chen"], tasks[3], Verdict.FAILURE, "The judge saw the range.")
     found = workflow.report(people["alice"], tasks[4], Report.Kind.TASK_OUTDATED, "The shop is closed.")
     workflow.settle_report(people["mira"], found, "It is.")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.test import Client, override_settings
 from pytest_django import DjangoDbBlocker
 
 from annotation import ingest, testing
 from annotation.models import Person, Submission
+from annotation.tests.shared_rows import rolled_back, shared_rows
 from evaluations.auditing.importing import open_bundle
 from evaluations.evidence import writing
 from evaluations.models import Audit
@@ -23,24 +23,24 @@ from evaluations.verifier import figures
 from evaluations.verifier.documents import Bundle
 
 
-@pytest.fixture
-def submission(db: Any, tmp_path: Path) -> Submission:
+@shared_rows
+def submission(folder: Path) -> Submission:
     """Two trajectories of three steps each, version 2."""
-    return testing.submission(tmp_path / "package", trajectories=2)
+    return testing.submission(folder, trajectories=2)
 
 
-@pytest.fixture
+@shared_rows
 def people(submission: Submission) -> dict[str, Person]:
     return testing.cast(submission)
 
 
-@pytest.fixture
+@shared_rows
 def frozen(submission: Submission, people: dict[str, Person]) -> Submission:
     """Task 0 is disputed and adjudicated as a success, task 1 is a unanimous success and spot-checked."""
     return finish(people, submission, {"task_0000": [1, 0, 2]})
 
 
-@pytest.fixture
+@shared_rows
 def uncovered(submission: Submission, people: dict[str, Person]) -> Submission:
     """As `frozen`, with a task of the benchmark that it has no trajectory for."""
     testing.benchmark(3)
@@ -58,12 +58,11 @@ def bundles(
     ("digests"). Neither the submission nor the key that signed them is in the database of a test."""
     folder = tmp_path_factory.mktemp("bundles")
     found = {kind: folder / f"{kind}.zip" for kind in ("files", "digests")}
-    with django_db_blocker.unblock(), override_settings(MEDIA_ROOT=folder / "images"), transaction.atomic():
+    with override_settings(MEDIA_ROOT=folder / "images"), rolled_back(django_db_blocker):
         submission = testing.submission(folder / "package", trajectories=2)
         frozen = finish(testing.cast(submission), submission, {"task_0000": [1, 0, 2]})
         for kind, path in found.items():
             writing.write(writing.prepare(frozen, screenshots=kind), path)
-        transaction.set_rollback(True)
     return found
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from evaluations.evidence.report.page import render_report
 from evaluations.tests.hand_made_bundle import KEY, sha256, signed, zipped
-from evaluations.verifier import checking, claims, page
+from evaluations.verifier import checking, claims
 from evaluations.verifier.canonical import as_text, canonical_json, digest
 from evaluations.verifier.crate import crate
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
@@ -166,7 +167,7 @@ class Forged:
         found = claims.claims(made)
         self.documents["claims.json"] = {"claims": [finding.as_json() for finding in found]}
         made.claims = self.documents["claims.json"]["claims"]
-        self.files["reports/report.html"] = page.report(made).encode()
+        self.files["reports/report.html"] = render_report(made).encode()
 
     def bundle(self) -> Bundle:
         fields = {field: self.documents.get(name) for name, field in {**LINES, **VALUES}.items()}
@@ -246,7 +247,7 @@ def failures(data: bytes, folder: Path, **options: Any) -> dict[str, str]:
     """The names of the checks that fail on a package, with what they say."""
     path = folder / "forged.zip"
     path.write_bytes(data)
-    options.setdefault("keys", KEY.public_key().public_bytes_raw().hex())
+    options = {"keys": KEY.public_key().public_bytes_raw().hex(), "render_report": render_report} | options
     return {one.name: one.says for one in checking.check(str(path), **options) if one.result.value == "fail"}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from annotation.records import Verdict
-from evaluations.cases import ELSEWHERE, Case, Said
+from evaluations.cases import ELSEWHERE, BlindLabel, Case
 from evaluations.comparison import Judged
 
 
@@ -18,7 +18,7 @@ def case(number: int, final: int | None, agent: str = "X", **fields: Any) -> Cas
         "task_id": f"task_{number:04d}",
         "level": "easy",
         "website": "https://shop.example/",
-        "labels": tuple(Said(f"person {n}", Verdict(verdict)) for n, verdict in enumerate(said, 1)),
+        "labels": tuple(BlindLabel(f"person {n}", Verdict(verdict)) for n, verdict in enumerate(said, 1)),
         "final": None if final is None else Verdict(final),
         "expected": ELSEWHERE,
     }

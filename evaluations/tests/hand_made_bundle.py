@@ -24,14 +24,14 @@ from annotation.models.states import State
 from annotation.records import Verdict
 from annotation.workflow.adjudicating import choose
 from evaluations.agreement import agreement
-from evaluations.cases import Case, Said
+from evaluations.cases import BlindLabel, Case
 from evaluations.evidence.figures import HINTS, LEFT_OUT
+from evaluations.evidence.report.page import render_report
 from evaluations.verifier.canonical import as_text, canonical_json, digest
 from evaluations.verifier.claims import claims
 from evaluations.verifier.companions import schema_files
 from evaluations.verifier.crate import crate
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
-from evaluations.verifier.page import report
 from evaluations.verifier.readme import readme
 
 SEED, NEXT_SEED = "first seed", "second seed"
@@ -276,7 +276,7 @@ class HandMade:
         """Fill in what the product says of these documents: figures, claims and the report page."""
         self.documents["reports/agreement.json"] = self._agreement()
         self.documents["claims.json"] = {"claims": [finding.as_json() for finding in claims(self.bundle())]}
-        self.files["reports/report.html"] = report(self.bundle()).encode()
+        self.files["reports/report.html"] = render_report(self.bundle()).encode()
         return self
 
     def _agreement(self) -> dict[str, Any]:
@@ -297,7 +297,9 @@ class HandMade:
             task_id=task_id,
             level="easy",
             website="https://shop.example/",
-            labels=tuple(Said(f"A{slot}", Verdict(said), (), 180) for slot, said in enumerate(SAID[task_id], start=1)),
+            labels=tuple(
+                BlindLabel(f"A{slot}", Verdict(said), (), 180) for slot, said in enumerate(SAID[task_id], start=1)
+            ),
             final=final,
             expected=3,
             trajectory=list(SAID).index(task_id),

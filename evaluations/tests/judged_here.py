@@ -10,9 +10,9 @@ from evaluations.tests.whole_review import JUDGED
 from judges import runs
 from judges.models import Judge, JudgeRun
 from judges.scorer import Score
-from judges.testing import defined_judge, started_run
-from judges.working import holding
-from judges.working.ledger import Worth
+from judges.tests.builders import defined_judge, started_run
+from judges.working import leases
+from judges.working.call_log import CallTotals
 
 WORKER = "by-hand"
 ENDPOINTS = {"default": "http://127.0.0.1:1/v1"}  # for settings.JUDGE_ENDPOINTS; nobody asks it
@@ -25,10 +25,10 @@ def judged_here(submission: Submission) -> tuple[JudgeRun, JudgeRun]:
     judge = defined_judge("present-judge")
     finished = started_run(member.person, submission, judge)
     _work(finished, fails=(0, 3))
-    assert holding.end(finished.pk)
+    assert leases.finish_run(finished.pk)
     runs.retry_failed(member.person, finished)
     _work(finished, fails=(3,))
-    assert holding.end(finished.pk)
+    assert leases.finish_run(finished.pk)
     cancelled = started_run(member.person, submission, Judge.objects.get(pk=judge.pk))
     _work(cancelled, most=2)
     runs.cancel(member.person, cancelled)
@@ -39,12 +39,12 @@ def _work(run: JudgeRun, fails: Collection[int] = (), most: int = 1000) -> None:
     """Settle open items as `JUDGED` says, by position of the trajectory; those at ``fails`` fail."""
     position = dict(Trajectory.objects.filter(submission=run.submission_id).values_list("pk", "position"))
     for _ in range(most):
-        taken = holding.take(run.pk, WORKER, ())
+        taken = leases.claim(run.pk, WORKER, ())
         if not taken:
             return
         verdict, place = JUDGED[position[taken[0].trajectory]], position[taken[0].trajectory]
         if place in fails:
-            assert holding.fail(taken[0], WORKER, "The endpoint did not answer.")
+            assert leases.fail(taken[0], WORKER, "The endpoint did not answer.")
             continue
         score = Score(None, unscored="No status.") if verdict is None else Score(Verdict(verdict), score=0.1 + place)
-        assert holding.settle(taken[0], WORKER, score, Worth(), run.judge.fingerprint)
+        assert leases.settle(taken[0], WORKER, score, CallTotals(), run.judge.fingerprint)

@@ -7,7 +7,7 @@ from typing import Any
 from annotation.models.states import State
 from annotation.records import Verdict
 from evaluations.agreement import Agreement, agreement
-from evaluations.cases import Case, Rules, Said
+from evaluations.cases import BlindLabel, Case, Rules
 from evaluations.statistics import Measure
 
 SAID = ((1, 1, 1), (0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 0), (0, 1, 2), (1, 1, 1))
@@ -15,7 +15,7 @@ SAID = ((1, 1, 1), (0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 0), (0, 1,
 
 def case(*verdicts: int, **fields: Any) -> Case:
     """A reviewed case with these labels by A1, A2, ...; ``fields`` replace what is usual."""
-    labels = tuple(Said(f"A{number}", Verdict(verdict)) for number, verdict in enumerate(verdicts, 1))
+    labels = tuple(BlindLabel(f"A{number}", Verdict(verdict)) for number, verdict in enumerate(verdicts, 1))
     usual: dict[str, Any] = {"agent": "X", "task_id": "t", "level": "easy", "website": "w", "labels": labels}
     usual |= {"final": None, "expected": 3, "trajectory": 1, "submission": 1, "state": State.DISPUTE}
     return Case(**(usual | fields))

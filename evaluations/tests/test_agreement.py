@@ -17,7 +17,7 @@ from annotation.models import Benchmark, Person, Submission
 from annotation.records import Verdict
 from evaluations import cases
 from evaluations.agreement import GROUPS, Agreement, agreement, people
-from evaluations.cases import Case, Rules, Said
+from evaluations.cases import BlindLabel, Case, Rules
 from evaluations.tests.labelled import SAID, case, checked, elsewhere, of, tasks, unchecked, undefined
 
 REAL = Path(settings.BASE_DIR).parent / "shared" / "data" / "real_trajectories"
@@ -47,19 +47,19 @@ def found(four: Submission) -> Agreement:
 def test_the_coefficients_are_those_computed_by_hand(found: Agreement) -> None:
     # Labels: six 1, five 0, one 2. Pairs that agree on each item: 1, 1, 1/3, 0.
     overall = found.overall
-    assert (overall.items, overall.complete, overall.pairable) == (4, 4, 4)
+    assert (overall.n_items, overall.n_complete, overall.n_pairable) == (4, 4, 4)
     assert overall.raw_agreement.value == pytest.approx(7 / 12)
     # D_o = (2 + 3) / 12, D_e = (12^2 - 6^2 - 5^2 - 1) / (12 * 11)
-    assert overall.alpha.value == pytest.approx(1 - (5 / 12) / (82 / 132))
+    assert overall.coefficients["alpha"].value == pytest.approx(1 - (5 / 12) / (82 / 132))
     # p_e = (36 + 25 + 1) / 144
-    assert overall.fleiss_kappa.value == pytest.approx((84 - 62) / (144 - 62))
+    assert overall.coefficients["fleiss_kappa"].value == pytest.approx((84 - 62) / (144 - 62))
     # p_e = (1 - 62 / 144) / 2
-    assert overall.ac1.value == pytest.approx((84 - 41) / (144 - 41))
+    assert overall.coefficients["ac1"].value == pytest.approx((84 - 41) / (144 - 41))
 
 
 def test_every_verdict_has_its_own_alpha_against_the_other_two(found: Agreement) -> None:
     # Differing pairs of 0 and 1 against the rest: two items with 2 each. Of 2: one item with 2, D_e = 22 / 132.
-    alphas = {verdict: measure.value for verdict, measure in found.overall.label_alpha.items()}
+    alphas = {verdict: measure.value for verdict, measure in found.overall.per_label.items()}
     assert alphas == {
         Verdict.FAILURE: pytest.approx(1 - (4 / 12) / (70 / 132)),
         Verdict.SUCCESS: pytest.approx(1 - (4 / 12) / (72 / 132)),
@@ -68,7 +68,7 @@ def test_every_verdict_has_its_own_alpha_against_the_other_two(found: Agreement)
 
 
 def test_labels_fall_unanimous_two_to_one_or_three_ways(found: Agreement) -> None:
-    shares = (found.overall.unanimous, found.overall.majority, found.overall.split)
+    shares = (found.overall.outcomes.unanimous, found.overall.outcomes.majority, found.overall.outcomes.split)
     assert [(share.hits, share.n) for share in shares] == [(2, 4), (1, 4), (1, 4)]
 
 
@@ -88,22 +88,27 @@ def test_labels_fall_unanimous_two_to_one_or_three_ways(found: Agreement) -> Non
 )
 def test_a_majority_is_more_than_half_however_many_labels_there_are(verdicts: tuple[int, ...], outcome: str) -> None:
     overall = of(case(*verdicts, expected=len(verdicts))).overall
-    shares = {name: getattr(overall, name).hits for name in ("unanimous", "majority", "split")}
+    shares = {name: getattr(overall.outcomes, name).hits for name in ("unanimous", "majority", "split")}
     assert shares == {"unanimous": 0, "majority": 0, "split": 0} | {outcome: 1}
 
 
 def test_labels_of_an_incomplete_trajectory_count_as_an_item_that_is_not_complete() -> None:
     overall = of(case(1, 1, 1), case(0, 1), case(1), case()).overall
-    assert (overall.items, overall.complete, overall.pairable) == (3, 1, 2)
+    assert (overall.n_items, overall.n_complete, overall.n_pairable) == (3, 1, 2)
     assert overall.raw_agreement.value == pytest.approx(1 / 2)
-    assert overall.unanimous.n == 1
+    assert overall.outcomes.unanimous.n == 1
 
 
 def test_an_interval_holds_its_value_and_is_the_same_every_time(four: Submission) -> None:
     given = cases.of_submission(four)
     once, again = agreement(given, "four"), agreement(given, "four")
     assert once == again
-    for measure in (once.overall.alpha, once.overall.ac1, once.overall.fleiss_kappa, once.overall.raw_agreement):
+    for measure in (
+        once.overall.coefficients["alpha"],
+        once.overall.coefficients["ac1"],
+        once.overall.coefficients["fleiss_kappa"],
+        once.overall.raw_agreement,
+    ):
         assert measure.value is not None
         assert measure.low is not None
         assert measure.high is not None
@@ -118,13 +123,13 @@ def test_the_order_of_the_cases_does_not_matter(four: Submission) -> None:
 def test_where_all_say_the_same_alpha_is_undefined_in_words_and_raw_agreement_is_not() -> None:
     overall = of(case(1, 1, 1), case(1, 1, 1)).overall
     assert overall.raw_agreement.value == 1
-    assert undefined(overall.alpha) == "all labels are the same"
+    assert undefined(overall.coefficients["alpha"]) == "all labels are the same"
 
 
 def test_nothing_at_all_is_undefined_and_never_a_number() -> None:
     empty = of(case(), case())
     assert undefined(empty.overall.raw_agreement) == "no labels"
-    assert undefined(empty.overall.unanimous) == "no cases"
+    assert undefined(empty.overall.outcomes.unanimous) == "no cases"
     assert (empty.pairs, empty.annotators, empty.adjudications, empty.undecided) == ([], [], None, 0)
 
 
@@ -142,13 +147,13 @@ def test_levels_stand_in_their_order_and_names_with_numbers_in_theirs() -> None:
 
 def test_a_group_has_the_agreement_of_its_own_cases() -> None:
     groups = of(case(1, 1, 1), case(0, 0, 1, website="v"), case(0, 0, 0, website="v")).groups["website"]
-    assert [(group.name, group.items) for group in groups] == [("v", 2), ("w", 1)]
+    assert [(group.name, group.n_items) for group in groups] == [("v", 2), ("w", 1)]
     assert [group.raw_agreement.value for group in groups] == [pytest.approx(2 / 3), 1]
 
 
 def test_a_later_attempt_of_an_agent_is_a_group_of_its_own() -> None:
     groups = of(case(1, 1, 0), case(1, 1, 1), case(0, 0, 0, attempt=2)).groups["agent"]
-    assert [(group.name, group.items) for group in groups] == [("X", 2), ("X (attempt 2)", 1)]
+    assert [(group.name, group.n_items) for group in groups] == [("X", 2), ("X (attempt 2)", 1)]
 
 
 def test_a_level_that_nobody_states_is_called_not_known_and_stands_last() -> None:
@@ -165,7 +170,9 @@ def test_only_the_largest_groups_have_intervals() -> None:
     with_interval = [group.name for group in groups if group.raw_agreement.low is not None]
     assert len(with_interval) == 50
     assert "w60" in with_interval
-    assert [group.unanimous.low is None for group in groups] == [group.name not in with_interval for group in groups]
+    assert [group.outcomes.unanimous.low is None for group in groups] == [
+        group.name not in with_interval for group in groups
+    ]
     assert [group.raw_agreement.value for group in groups[:60]] == [pytest.approx(7 / 9)] * 60
 
 
@@ -175,8 +182,11 @@ def test_agreement_by_failure_type_is_raw_because_the_cases_are_chosen_by_what_w
     [group] = of(named, case(1, 1, 1)).groups["failure type"]
     assert group.raw_agreement.value == pytest.approx(1 / 3)
     why = "chosen by what was said: a correction for chance would mislead"
-    assert {undefined(one) for one in (group.alpha, group.ac1, group.fleiss_kappa)} == {why}
-    assert {undefined(one) for one in group.label_alpha.values()} == {why}
+    assert {
+        undefined(one)
+        for one in (group.coefficients["alpha"], group.coefficients["ac1"], group.coefficients["fleiss_kappa"])
+    } == {why}
+    assert {undefined(one) for one in group.per_label.values()} == {why}
 
 
 def test_a_case_stands_under_every_failure_type_that_a_blind_label_names() -> None:
@@ -187,7 +197,7 @@ def test_a_case_stands_under_every_failure_type_that_a_blind_label_names() -> No
     decided = case(0, 0, 0, failure_type="not_submitted")  # by an adjudicator, who saw the labels
     groups = of(named, wrong, decided, case(1, 1, 1)).groups["failure type"]
     # In the order of the protocol, others last.
-    assert [(group.name, group.items) for group in groups] == [("range_not_exact", 1), ("wrong_item", 1), ("odd", 1)]
+    assert [(group.name, group.n_items) for group in groups] == [("range_not_exact", 1), ("wrong_item", 1), ("odd", 1)]
 
 
 # --- annotators ------------------------------------------------------------------------------------------------------
@@ -235,8 +245,8 @@ def test_annotators_are_measured_against_the_final_verdicts(found: Agreement) ->
 
 
 def test_the_time_of_an_annotator_is_the_median_of_what_was_measured() -> None:
-    timed = [Said("A1", Verdict.SUCCESS, seconds=seconds) for seconds in (30, None, 90, 40)]
-    found = of(*(case(labels=(label, Said("A2", Verdict.SUCCESS))) for label in timed))
+    timed = [BlindLabel("A1", Verdict.SUCCESS, seconds=seconds) for seconds in (30, None, 90, 40)]
+    found = of(*(case(labels=(label, BlindLabel("A2", Verdict.SUCCESS))) for label in timed))
     assert [annotator.seconds for annotator in found.annotators] == [40, None]
 
 
@@ -250,12 +260,12 @@ def test_labels_made_elsewhere_are_not_measured_against_themselves() -> None:
 def test_labels_made_elsewhere_stay_so_on_the_trajectory_that_they_are_about() -> None:
     placed = of(elsewhere(1, 0, trajectory=7, submission=3, final=Verdict.SUCCESS), rules=Rules.PUBLISHED)
     assert placed.adjudications is None
-    assert placed.listed_pair is not None
+    assert placed.first_against_second is not None
     assert undefined(placed.annotators[0].agreement)
 
 
 def said_by(*names: str, verdict: int = 1) -> Case:
-    return case(labels=tuple(Said(name, Verdict(verdict)) for name in names))
+    return case(labels=tuple(BlindLabel(name, Verdict(verdict)) for name in names))
 
 
 def hints(found: Agreement) -> dict[str, tuple[str, str]]:
@@ -292,7 +302,7 @@ def test_a_hint_does_not_depend_on_people_whom_no_case_joins_with_one() -> None:
     ours = [case(*SAID[n % 8]) for n in range(40)]
     names = {"A1": "B1", "A2": "B2", "A3": "B3"}
     others = [
-        replace(each, labels=tuple(Said(names[label.annotator], Verdict.SUCCESS) for label in each.labels[:2]))
+        replace(each, labels=tuple(BlindLabel(names[label.annotator], Verdict.SUCCESS) for label in each.labels[:2]))
         for each in ours
     ] + [said_by("B2", "B3", verdict=0)] * 5
     alone = {each.name: each for each in of(*ours).annotators}
@@ -344,10 +354,10 @@ def test_the_published_agreement_of_agentrewardbench_comes_out() -> None:
     # n 105, raw .8857, Cohen kappa .7552, alpha .7564: only 60, 33, 6 and 6 give these. One more was labelled once.
     cells = {(0, 0): 60, (1, 1): 33, (0, 1): 6, (1, 0): 6}
     found = of(*doubly(cells), elsewhere(1), rules=Rules.PUBLISHED)
-    assert (found.overall.complete, found.overall.items) == (105, 106)
-    assert (found.overall.raw_agreement.value, found.overall.alpha.value) == (0.8857, 0.7564)
-    assert found.listed_pair is not None
-    assert (found.listed_pair.kappa.value, found.listed_pair.raw_agreement.n) == (0.7552, 105)
+    assert (found.overall.n_complete, found.overall.n_items) == (105, 106)
+    assert (found.overall.raw_agreement.value, found.overall.coefficients["alpha"].value) == (0.8857, 0.7564)
+    assert found.first_against_second is not None
+    assert (found.first_against_second.kappa.value, found.first_against_second.raw_agreement.n) == (0.7552, 105)
 
 
 def test_only_published_figures_are_rounded() -> None:
@@ -361,7 +371,7 @@ def test_only_published_figures_are_rounded() -> None:
 
 def test_published_figures_have_no_intervals_and_keep_their_keys() -> None:
     given = [*doubly({(0, 0): 5, (1, 1): 3, (0, 1): 1}), *tasks(1), *[checked(False)] * 4, *unchecked(9)]
-    assert of(*given).overall.alpha.low is not None
+    assert of(*given).overall.coefficients["alpha"].low is not None
     told = of(*given, rules=Rules.PUBLISHED).as_json()
     assert (told["alpha"]["low"], told["alpha"]["high"], told["raw_agreement_interval"]) == (None, None, None)
     ends = re.findall(r'"(?:low|high)": (\w+)', json.dumps(told))
@@ -398,7 +408,7 @@ def test_the_json_has_the_figures_that_scripts_expect(found: Agreement) -> None:
     assert (told["n_items"], told["n_complete"], told["n_pairable"], told["undecided"]) == (4, 4, 4, 0)
     assert told["raw_agreement"] == pytest.approx(7 / 12)
     assert told["raw_agreement_interval"] == [found.overall.raw_agreement.low, found.overall.raw_agreement.high]
-    assert told["alpha"] == found.overall.alpha.as_json()
+    assert told["alpha"] == found.overall.coefficients["alpha"].as_json()
     assert {"value", "low", "high"} <= set(told["ac1"]) & set(told["fleiss_kappa"])
     assert set(told["per_label"]) == {"0", "1", "2"}
     assert told["outcomes"]["unanimous"]["hits"] == 2

@@ -16,9 +16,10 @@ from django.urls import reverse
 from annotation import testing, workflow
 from annotation.models import Person, Submission
 from annotation.records import Verdict
+from annotation.tests.shared_rows import shared_rows
 from evaluations import agreement_tables, cases
 from evaluations.agreement import Informed, agreement
-from evaluations.cases import Case, InformedOpinion, Said
+from evaluations.cases import BlindLabel, Case, InformedOpinion
 from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
 from evaluations.verifier.figures import agreement_findings
@@ -32,7 +33,7 @@ WHY = "The judge is right: <b>the order was never sent</b>."
 
 def case(number: int, blind: Verdict, judges: tuple[Verdict, ...], informed: Verdict | None, reason: str = "") -> Case:
     """A trajectory with one label whose annotator was shown judgments, and one whose annotator was not."""
-    labels = (Said("A1", blind, informed=InformedOpinion(judges, informed, reason)), Said("A2", blind))
+    labels = (BlindLabel("A1", blind, informed=InformedOpinion(judges, informed, reason)), BlindLabel("A2", blind))
     return Case("One", f"t{number}", "easy", "shop", labels, blind, expected=2, trajectory=number, task_version=2)
 
 
@@ -97,7 +98,7 @@ def test_reasons_list_every_change_and_every_reason() -> None:
 # --- of a submission -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
+@shared_rows
 def decided(submission: Submission, people: People) -> Submission:
     """Task 0 is a unanimous success, task 1 disputed; alice changes, bob keeps, chen looks only. Not frozen."""
     workflow.configure(people["mira"], submission, second_stage=True)
@@ -107,9 +108,9 @@ def decided(submission: Submission, people: People) -> Submission:
     shown = [{"judge": "webjudge", "fingerprint": "a" * 64, "judgment": 7, "verdict": 0}]
     for row in submission.trajectories.all():
         for name in ("alice", "bob", "chen"):
-            workflow.look(people[name], row, shown)
-        workflow.change(people["alice"], row, F, WHY)
-        workflow.keep(people["bob"], row)
+            workflow.show_judgments(people[name], row, shown)
+        workflow.change_verdict(people["alice"], row, F, WHY)
+        workflow.keep_verdict(people["bob"], row)
     return Submission.objects.get(pk=submission.pk)
 
 
@@ -193,7 +194,7 @@ def test_judgments_of_an_audited_bundle_count_only_with_a_verdict(
 ) -> None:
     workflow.configure(people["mira"], submission, second_stage=True)
     testing.label_all(people, submission, {})
-    workflow.look(people["alice"], submission.trajectories.earliest("position"), [other, {"verdict": 1}])
+    workflow.show_judgments(people["alice"], submission.trajectories.earliest("position"), [other, {"verdict": 1}])
     informed = cases.of_submission(submission)[0].labels[0].informed
     assert informed is not None
     assert informed.judges == (S,)

@@ -17,10 +17,11 @@ from django.urls import reverse
 
 from annotation import testing, workflow
 from annotation.models import Agent, Label, Person, Submission
+from annotation.tests.shared_rows import shared_rows
 from evaluations import cases, tables
-from evaluations import testing as results
 from evaluations.agreement import agreement
 from evaluations.cases import Rules
+from evaluations.tests import builders as results
 from evaluations.tests.finished import finish
 
 People = dict[str, Person]
@@ -53,13 +54,13 @@ def csv_rows(response: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(response.content.decode())))
 
 
-@pytest.fixture
-def reviewed(db: Any) -> Submission:
+@shared_rows
+def reviewed() -> Submission:
     results.reviewed(agents=1, tasks=30, seed=3)
     return Submission.objects.get()
 
 
-@pytest.fixture
+@shared_rows
 def mira(reviewed: Submission) -> Person:
     return Person.objects.get(username="mira")
 
@@ -121,7 +122,7 @@ def test_the_page_has_the_hand_computed_figures(frozen: Submission, people: Peop
     assert "Raw agreement 50.0 %" in says
     # Labels: 4, 1 and 1 of 6. D_o = ((9-3)/2) / 6 = 1/2, D_e = (36-16-1-1) / 30 = 3/5: 1 - 5/6.
     assert "Krippendorff alpha 0.17" in says
-    assert "What QA made of it" in says
+    assert "QA outcomes" in says
     # p_e = (4/6 2/6 + 2 1/6 5/6) / 2 = 1/4: (1/2 - 1/4) / (3/4).
     assert "Gwet AC1 0.33" in says
     # p_e = (16 + 1 + 1) / 36 = 1/2.
@@ -164,7 +165,7 @@ def test_labels_made_elsewhere_are_analysed_without_any_review(db: Any) -> None:
     Submission.objects.update(frozen_at=None, opened_at=None)
     says = text(of_benchmark(testing.person("erin", is_staff=True), "reviewed"))
     assert "12 trajectories." in says
-    assert "What QA made of it" not in says
+    assert "QA outcomes" not in says
     assert "Which verdict they take for which" not in says
     assert "Same as final" not in says
     assert "no reviewed case of theirs" not in says
@@ -175,7 +176,7 @@ def test_the_figures_of_published_tables_stand_at_the_top_where_labels_were_made
     results.labelled_elsewhere(benchmark, twice=1.0, differ=0.3)
     Submission.objects.update(frozen_at=None, opened_at=None)
     erin = testing.person("erin", is_staff=True)
-    listed = agreement(cases.of_imported(benchmark, Rules.PUBLISHED), "", Rules.PUBLISHED).listed_pair
+    listed = agreement(cases.of_imported(benchmark, Rules.PUBLISHED), "", Rules.PUBLISHED).first_against_second
     assert listed is not None
     says = text(of_benchmark(erin, "reviewed", rules="published"))
     section = says.split("First against second listed")[1].split("Alpha of each verdict")[0]
@@ -200,7 +201,7 @@ def test_filters_narrow_the_figures(reviewed: Submission, mira: Person) -> None:
     assert 0 < len(easy) < 30
     (row,) = csv_rows(of_submission(mira, reviewed, level="easy", csv="overall"))
     assert int(row["labelled"]) == len(easy)
-    assert float(row["krippendorff_alpha"]) == agreement(easy, "").overall.alpha.value
+    assert float(row["krippendorff_alpha"]) == agreement(easy, "").overall.coefficients["alpha"].value
     assert f"{len(easy)} of 30 trajectories" in text(of_submission(mira, reviewed, level="easy"))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from annotation.models.states import State
 from annotation.records import Verdict
+from evaluations.agreement import REASONS
 from evaluations.statistics import Measure
 from evaluations.tests.labelled import case, checked, elsewhere, of, unchecked, undefined
 
@@ -75,9 +76,9 @@ def test_changes_of_disputes_of_the_drawn_and_of_the_flagged_are_told_apart() ->
     qa = of(*disputes, *drawn, flagged, asked_again).adjudications
     assert qa is not None
     assert (qa.changed.hits, qa.changed.n) == (7, 52)
-    apart = {reason: (found.hits, found.n) for reason, found in qa.changed_of.items()}
+    apart = {reason: (getattr(qa.changed_of, reason).hits, getattr(qa.changed_of, reason).n) for reason in REASONS}
     assert apart == {"disputes": (5, 10), "drawn": (0, 40), "flagged": (1, 1)}
-    assert undefined(of(case(1, 1, 1)).adjudications.changed_of["drawn"]) == "no such case was adjudicated"  # type: ignore[union-attr]
+    assert undefined(of(case(1, 1, 1)).adjudications.changed_of.drawn) == "no such case was adjudicated"  # type: ignore[union-attr]
 
 
 def test_a_blind_check_that_was_corrected_later_still_counts_as_it_was_made_blind() -> None:

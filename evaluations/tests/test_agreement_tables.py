@@ -12,7 +12,8 @@ from annotation.models.states import State
 from annotation.records import Verdict
 from evaluations import agreement_tables
 from evaluations.agreement import Adjudications, agreement
-from evaluations.cases import Case, Rules, Said
+from evaluations.agreement.results import ChangedOf
+from evaluations.cases import BlindLabel, Case, Rules
 from evaluations.statistics import Measure
 from evaluations.tables import Table
 
@@ -36,7 +37,7 @@ NAMES = [
 def case(
     number: int, verdicts: tuple[int, ...], final: int | None, failure_types: tuple[str, ...] = (), **fields: Any
 ) -> Case:
-    labels = tuple(Said(f"A{slot}", Verdict(verdict), failure_types) for slot, verdict in enumerate(verdicts, 1))
+    labels = tuple(BlindLabel(f"A{slot}", Verdict(verdict), failure_types) for slot, verdict in enumerate(verdicts, 1))
     base: dict[str, Any] = {"agent": "One", "level": "easy", "website": "shop", "state": State.ADJUDICATED} | fields
     return Case(
         task_id=f"t{number}", labels=labels, final=None if final is None else Verdict(final), expected=3, **base
@@ -185,7 +186,18 @@ def test_labels_made_elsewhere_have_no_adjudications() -> None:
 def said(unchecked: int, expected: Measure, unanimous: int = 500, unknown: int = 0) -> str:
     rate = Measure(0.5, 2, hits=1)
     return agreement_tables.extrapolation(
-        Adjudications(2, 1, rate, 2, rate, unchecked, expected, unanimous, unknown, changed_of={})
+        Adjudications(
+            adjudicated=2,
+            disputes=1,
+            unanimous=unanimous,
+            drawn=2,
+            unchecked=unchecked,
+            unknown=unknown,
+            changed=rate,
+            changed_of=ChangedOf(rate, rate, rate),
+            missed=rate,
+            expected_missed=expected,
+        )
     )
 
 

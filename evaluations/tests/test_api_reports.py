@@ -12,6 +12,7 @@ from rest_framework import serializers
 
 from annotation import testing, workflow
 from annotation.models import Agent, ImportedLabel, Person, Submission, Task
+from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import get, problem
 from evaluations.api import shapes
 from judges.models import Judgment
@@ -22,7 +23,7 @@ OF_SUBMISSION = ["agreement", "comparison"]
 OF_BENCHMARK = ["agreement", "comparison", "judges", "agents"]
 
 
-@pytest.fixture
+@shared_rows
 def judgments(frozen: Submission) -> list[Judgment]:
     """The judge "strict" calls the first trajectory a success and the second one a failure; people, both a success."""
     items = judged.run_row(frozen, judged.judge_row("strict")).items.order_by("trajectory__position")

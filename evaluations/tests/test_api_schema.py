@@ -22,7 +22,7 @@ from annotation.models import ApiToken, Person, Submission
 from evaluations.auditing.importing import open_bundle
 from evaluations.tests.audited import bundle
 from judges import defining, expectations
-from judges.prompts import builtin
+from judges.prompts import load_builtin
 from judges.scorers import action_selection
 from judges.tests import rows as judged
 
@@ -101,7 +101,7 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
         judged.call_row(item)
         made = judged.judgment_row(item)
         known["id"] = item.run_id if "/judge-runs/{" in operation.path else made.pk
-    known["digest"] = builtin("webjudge/1").digest
+    known["digest"] = load_builtin("webjudge/1").digest
     if "/audits/{" in operation.path:
         known["id"] = open_bundle(bundle(frozen, tmp_path), Person.objects.get(username="mira")).pk
     if "{expected}" in operation.path:

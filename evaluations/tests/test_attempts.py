@@ -51,7 +51,7 @@ def test_people_decide_each_attempt_and_all_together() -> None:
     assert [each.value for each in found.success.each] == [0.5, 0.5]  # label 2 is no success
     assert (found.success.mean.value, found.success.deviation.value) == (0.5, 0.0)
     assert (found.pass_at_k.hits, found.pass_at_k.n) == (3, 4)  # tasks 0, 2 and 3
-    assert (found.score.mean.value, found.score.mean.undefined) == (None, "no scores")
+    assert (found.mean_score.mean.value, found.mean_score.mean.undefined) == (None, "no scores")
 
 
 def test_only_tasks_of_every_attempt_count_and_the_others_are_told() -> None:
@@ -118,9 +118,9 @@ def test_a_judge_has_scores_and_what_it_left_unscored_is_no_failure(db: Any) -> 
     assert found.success.mean.value == pytest.approx(0.5)
     assert found.success.deviation.value == pytest.approx(1 / 6)
     assert found.pass_at_k.value == pytest.approx(2 / 3)
-    assert [(each.value, each.n) for each in found.score.each] == [(0.7, 2), (0.4, 2)]  # tasks 0 and 1
-    assert found.score.mean.value == pytest.approx(0.55)
-    assert found.score.deviation.value == pytest.approx(0.15)
+    assert [(each.value, each.n) for each in found.mean_score.each] == [(0.7, 2), (0.4, 2)]  # tasks 0 and 1
+    assert found.mean_score.mean.value == pytest.approx(0.55)
+    assert found.mean_score.deviation.value == pytest.approx(0.15)
 
 
 def test_a_judge_that_scored_one_attempt_alone_has_no_figures(db: Any) -> None:

@@ -17,8 +17,8 @@ from annotation import access, testing, workflow
 from annotation.models import Benchmark, Membership, Person, Submission
 from annotation.records import Verdict
 from annotation.workflow import Conflict
-from annotation.workflow.ground import made_here, not_frozen
-from evaluations.auditing import desk, sampling
+from annotation.workflow.guards import require_unfrozen, require_writable
+from evaluations.auditing import actions, sampling
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import add_people, auditor, client_of, relabel
@@ -179,11 +179,11 @@ VERBS: dict[str, Any] = {
     "decide": lambda here: workflow.decide(here.person, here.row, testing.content(here.row)),
     "draw_spot_checks": lambda here: workflow.draw_spot_checks(here.person, here.submission),
     "flag": lambda here: workflow.flag(here.person, here.row, "Look."),
-    "found": lambda here: workflow.found(here.submission, here.person),
+    "found": lambda here: workflow.join_as_maintainer(here.submission, here.person),
     "freeze": lambda here: workflow.freeze(here.person, here.submission),
-    "keep": lambda here: workflow.keep(here.person, here.row),
+    "keep": lambda here: workflow.keep_verdict(here.person, here.row),
     "leave_adjudication": lambda here: workflow.leave_adjudication(here.person, here.row),
-    "look": lambda here: workflow.look(here.person, here.row, [{}]),
+    "look": lambda here: workflow.show_judgments(here.person, here.row, [{}]),
     "offer_again": lambda here: workflow.offer_again(here.person, here.row, "Again."),
     "open_adjudication": lambda here: workflow.open_adjudication(here.person, here.row),
     "open_results": lambda here: workflow.open_results(here.person, here.submission),
@@ -195,7 +195,7 @@ VERBS: dict[str, Any] = {
     "save_draft": lambda here: workflow.save_draft(here.person, here.row, {}, 0),
     "set_known_answer": lambda here: workflow.set_known_answer(here.person, here.row, testing.content(here.row)),
     "submit": lambda here: workflow.submit(here.person, here.row, testing.content(here.row)),
-    "change": lambda here: workflow.change(here.person, here.row, Verdict.FAILURE, "Wrong."),
+    "change": lambda here: workflow.change_verdict(here.person, here.row, Verdict.FAILURE, "Wrong."),
     "hold_again": lambda here: workflow.hold_again(here.person, here.row),
 }
 
@@ -222,7 +222,7 @@ def test_every_verb_refuses_what_came_in_a_bundle(audit: Audit, frozen: bool) ->
 
 
 def test_the_guards_refuse_it_by_themselves(audit: Audit) -> None:
-    for guard in (made_here, not_frozen):
+    for guard in (require_writable, require_unfrozen):
         with pytest.raises(Conflict, match="read-only"):
             guard(audit.submission)
 
@@ -243,11 +243,11 @@ def test_nobody_becomes_an_auditor_of_an_own_submission(submission: Submission, 
 
 def test_only_auditors_of_the_instance_add_auditors(audit: Audit) -> None:
     reader = testing.person("rita")
-    desk.add_auditor(auditor(), audit, reader)
+    actions.add_auditor(auditor(), audit, reader)
 
     for stranger in (reader, auditor("bea")):
         with pytest.raises(PermissionDenied):
-            desk.add_auditor(stranger, audit, testing.person("sam"))
+            actions.add_auditor(stranger, audit, testing.person("sam"))
     assert client_of(reader).get(reverse("audit", args=[audit.pk])).status_code == 200
     assert "Audits that you read" in client_of(reader).get(reverse("home")).content.decode()
 

@@ -17,7 +17,7 @@ from django.urls import reverse
 from annotation import screenshots, testing
 from annotation.models import Membership, Person
 from annotation.tests.test_concurrency import at_once
-from evaluations.auditing import desk, sampling
+from evaluations.auditing import actions, sampling
 from evaluations.auditing.importing import AuditRefused, open_bundle
 from evaluations.models import Audit, AuditCheck, BundleUpload
 from evaluations.tests.audited import add_people, auditor, client_of, work
@@ -83,7 +83,7 @@ def test_a_check_that_failed_is_told_when_a_later_one_passes(
     amy: Client, audit: Audit, bundles: dict[str, Path]
 ) -> None:
     open_bundle(bundles["files"], auditor(), Given(chain=HEAD))
-    desk.add_auditor(auditor(), audit, auditor("bea"))
+    actions.add_auditor(auditor(), audit, auditor("bea"))
     open_bundle(bundles["files"], auditor("bea"))
 
     assert said(audit, "chain_id") == ["", "fail", ""]
@@ -162,7 +162,7 @@ def test_checks_are_neither_changed_nor_deleted(audit: Audit) -> None:
 
 def former(audit: Audit) -> Person:
     bea = auditor("bea")
-    desk.add_auditor(auditor(), audit, bea)
+    actions.add_auditor(auditor(), audit, bea)
     Membership.objects.filter(person=bea).update(deactivated_at=F("joined_at"))
     return bea
 
@@ -188,7 +188,7 @@ def test_who_reads_the_audit_and_opens_no_bundles_is_refused_and_not_asked_to(
     audit: Audit, bundles: dict[str, Path]
 ) -> None:
     rita = testing.person("rita")
-    desk.add_auditor(auditor(), audit, rita)
+    actions.add_auditor(auditor(), audit, rita)
 
     assert client_of(rita).post(reverse("open-audit"), {"bundle": uploaded(bundles["files"])}).status_code == 403
     assert "send the same bundle again" not in pages(client_of(rita), audit)[0]
@@ -198,7 +198,7 @@ def test_who_reads_the_audit_and_opens_no_bundles_is_refused_and_not_asked_to(
 def test_who_runs_the_instance_is_named_so(amy: Client, audit: Audit, bundles: dict[str, Path]) -> None:
     root = Person.objects.create_superuser("root", "root@people.example", testing.PASSWORD)
     open_bundle(bundles["files"], root)
-    desk.decide(root, audit, "query", "Why?")
+    actions.decide(root, audit, "query", "Why?")
 
     for page in pages(amy, audit):
         assert "by who runs this instance. Given from elsewhere" in page

@@ -22,7 +22,7 @@ from annotation.workflow import Incomplete, integrity
 from evaluations import cases, exports_labels, exports_v2
 from evaluations.agreement import agreement
 from evaluations.auditing.importing import AuditRefused, open_bundle
-from evaluations.auditing.knowing import known
+from evaluations.auditing.reference_data import parse_reference_data
 from evaluations.evidence import trajectories
 from evaluations.evidence.documents import documents
 from evaluations.evidence.figures import comparison
@@ -124,9 +124,9 @@ def test_own_attempts_and_the_second_stage_come_along(
             workflow.submit(people[name], held.trajectory, replace(said, evidence_missing=(2,)))
     row = submission.trajectories.get(position=0)
     judgments = [{"judge": "strict@1", "fingerprint": "f", "judgment": 1, "verdict": 1}]
-    workflow.look(people["alice"], row, judgments)
-    workflow.change(people["alice"], row, 1, "The judge is right.")
-    workflow.look(people["bob"], row, judgments)
+    workflow.show_judgments(people["alice"], row, judgments)
+    workflow.change_verdict(people["alice"], row, 1, "The judge is right.")
+    workflow.show_judgments(people["bob"], row, judgments)
     submission.refresh_from_db()
     finish(people, submission, {})
     submission.refresh_from_db()
@@ -207,7 +207,7 @@ def test_published_heads_and_the_task_list_are_held_against_the_bundle(frozen: S
     heads = BytesIO(b'{"chain": "%s", "sequence": 0, "head": "%s"}\n' % (b"0" * 64, b"0" * 64))
     tasks = BytesIO(json.dumps([testing.task(0), testing.task(1), testing.task(7)]).encode())
 
-    audit = open_bundle(bundle(frozen, tmp_path), auditor(), known(anchors=heads, tasks=tasks))
+    audit = open_bundle(bundle(frozen, tmp_path), auditor(), parse_reference_data(anchors=heads, tasks=tasks))
 
     told = {each["name"]: each for each in audit.findings}
     assert (told["tasks"]["result"], told["tasks"]["places"]) == ("fail", ["task_0007"])
@@ -216,7 +216,7 @@ def test_published_heads_and_the_task_list_are_held_against_the_bundle(frozen: S
 
 def test_what_is_given_with_a_bundle_is_named_when_it_cannot_be_read() -> None:
     with pytest.raises(Incomplete) as refused:
-        known("nonsense", BytesIO(b"\xff\xfe"), BytesIO(b"{}"))
+        parse_reference_data("nonsense", BytesIO(b"\xff\xfe"), BytesIO(b"{}"))
 
     assert [each.where for each in refused.value.problems] == ["keys", "anchors", "tasks"]
 

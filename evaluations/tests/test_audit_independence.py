@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotation import access, ingest, testing, workflow
 from annotation.models import Membership, Person, Submission
 from annotation.workflow import Conflict
-from evaluations.auditing import desk, sampling
+from evaluations.auditing import actions, sampling
 from evaluations.auditing.importing import AuditRefused, open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import add_people, audit_of, auditor, bundle
@@ -162,4 +162,4 @@ def test_who_labels_the_sample_opens_no_bundle_of_the_same_trajectories(
         open_bundle(path, erin)
     other = open_bundle(path, auditor())
     with pytest.raises(Conflict, match="when it is frozen"):
-        desk.add_auditor(auditor(), other, erin)
+        actions.add_auditor(auditor(), other, erin)

@@ -18,10 +18,10 @@ from annotation.models import Person, Submission
 from annotation.workflow import Conflict
 from evaluations import cases
 from evaluations.auditing import sampling
-from evaluations.auditing.gathering import Ground, LeftOut
+from evaluations.auditing.import_context import ImportContext, Rejections
 from evaluations.auditing.importing import AuditRefused, open_bundle
-from evaluations.auditing.judged import write_judged
-from evaluations.comparison import judges_of
+from evaluations.auditing.judgments import write_judgments
+from evaluations.comparison import list_judges
 from evaluations.evidence.figures import comparison
 from evaluations.management.commands.compare import find_judge
 from evaluations.models import Audit
@@ -30,7 +30,7 @@ from evaluations.tests.forging import Forged
 from judges import defining, runs
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.tests.rows import imported_row, judge_row, judgment_row, run_row
-from judges.working import holding
+from judges.working import leases
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
 FAILED = "The endpoint at judges.example did not answer."
@@ -85,12 +85,12 @@ def test_judges_that_came_are_none_of_this_instance(audit: Audit) -> None:
     for judge in came:
         assert client.get(reverse("judge", args=[judge.pk])).status_code == 404
         assert client.get(reverse("api-judge", args=[judge.pk])).status_code == 404
-        assert defining.judge_named(judge.name).came_with is None
+        assert defining.find_judge(judge.name).came_with is None
         assert judge.fingerprint == Judge.own.get(name=judge.name).fingerprint
     came.bulk_create([Judge(name="newcomer", version=7, came_with=audit.submission, stated="f" * 64)])
     assert defining.define(None, name="newcomer", scorer="autonomous-eval", model="small-model").version == 1
     with pytest.raises(LookupError, match="no judge newcomer@7; known are elsewhere, newcomer, strict"):
-        defining.judge_named("newcomer@7")
+        defining.find_judge("newcomer@7")
 
 
 def test_the_command_knows_the_judges_that_came_for_their_benchmark_alone(audit: Audit, frozen: Submission) -> None:
@@ -115,9 +115,9 @@ def test_nothing_that_came_is_run(audit: Audit, people: dict[str, Person], froze
             changed(judge)
     with pytest.raises(runs.RunRefused):
         runs.start(people["mira"], judge, frozen, {})
-    assert (run.state, holding.wanted(run.pk), run.pk in holding.unfinished()) == ("stopped", False, False)
+    assert (run.state, leases.has_free_items(run.pk), run.pk in leases.claim_idle_runs()) == ("stopped", False, False)
     RunItem.objects.create(run=run, trajectory=audit.submission.trajectories.latest("position"))
-    assert holding.take(run.pk, "worker", ()) == []
+    assert leases.claim(run.pk, "worker", ()) == []
     client = client_of(auditor())
     assert client.get(reverse("judge-run", args=[run.pk])).status_code == 404
     assert client.get(reverse("judge-runs", args=[audit.submission_id])).status_code == 403
@@ -139,7 +139,7 @@ def test_figures_of_this_instance_do_not_count_what_came(
 
 def test_no_judgment_that_came_is_shown_to_who_labels_the_sample_or_counts_in_it(audit: Audit) -> None:
     sample = sampling.draw(audit, auditor(), 2)
-    assert judges_of(cases.of_submission(sample), benchmark=sample.benchmark.slug) == []
+    assert list_judges(cases.of_submission(sample), benchmark=sample.benchmark.slug) == []
     people = add_people(sample)
     pk, row = audit.submission_id, audit.submission.trajectories.earliest("pk")
     judgment = Judgment.objects.filter(trajectory=row).earliest("pk")
@@ -175,7 +175,7 @@ def test_runs_are_written_in_the_order_of_their_numbers_and_not_one_by_one(froze
     rows = {row.task.external_id: row for row in frozen.trajectories.select_related("task")}
     lines = [line | {"run": number, "repeat": number} for number in (3, 40, 7, *range(100, 130))]
     with CaptureQueriesContext(connection) as queries:
-        write_judged(Ground(frozen, LeftOut(), trajectories=rows), lines, [])
+        write_judgments(ImportContext(frozen, Rejections(), trajectories=rows), lines, [])
     written = JudgeRun.objects.filter(judge__came_with=frozen).order_by("pk").values_list("repetitions", flat=True)
     assert list(written) == [3, 7, 40, *range(100, 130)]
     assert len(queries) < 10
@@ -184,11 +184,11 @@ def test_runs_are_written_in_the_order_of_their_numbers_and_not_one_by_one(froze
 def written(submission: Submission, runs: Lines, judgments: Lines) -> list[str]:
     """Why what of them is left out, when they came with this submission; nothing is kept."""
     rows = {row.task.external_id: row for row in submission.trajectories.select_related("task")}
-    ground = Ground(submission, LeftOut(), trajectories=rows)
+    context = ImportContext(submission, Rejections(), trajectories=rows)
     with transaction.atomic():
-        write_judged(ground, runs, judgments)
+        write_judgments(context, runs, judgments)
         transaction.set_rollback(True)
-    return list(ground.left_out.why.values())
+    return list(context.rejections.reasons.values())
 
 
 MALFORMED: list[tuple[str, str, dict[str, Any], str]] = [

@@ -1,4 +1,4 @@
-"""The sample of an audit: drawn once by a seed, labelled again as any submission, and compared."""
+"""The sample of an audit: drawn once by a seed, labelled again as any submission, and compare_verdicts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from annotation.records import Verdict
 from annotation.workflow import Conflict, Incomplete, integrity
 from evaluations import cases
 from evaluations.agreement import agreement
-from evaluations.auditing import desk, sampling
-from evaluations.auditing.beside import beside
+from evaluations.auditing import actions, sampling
 from evaluations.auditing.importing import AuditRefused, open_bundle
-from evaluations.auditing.result import compared, result, wrong_of_all
+from evaluations.auditing.related_bundles import find_related_bundles
+from evaluations.auditing.result import compare_verdicts, estimate_wrong, result
 from evaluations.models import Audit, AuditDecision
 from evaluations.statistics import wilson
 from evaluations.tests.audited import add_people, audit_of, auditor, bundle, relabel
@@ -120,13 +120,13 @@ def test_without_pictures_nothing_is_labelled_again(audit: Audit, tmp_path: Path
 
 def test_other_bundles_of_the_submission_are_told_on_both_sides(audit: Audit, tmp_path: Path) -> None:
     original = Submission.objects.get(audited=False)
-    assert beside(audit).others == []
+    assert find_related_bundles(audit).others == []
     other = open_bundle(bundle(original, tmp_path, screenshots="digests"), auditor("bea"))
     sampling.draw(audit, auditor(), 2)
 
-    assert (beside(audit).others, beside(audit).drawn) == ([other], 1)
-    assert (beside(other).others, beside(other).drawn) == ([audit], 1)
-    assert beside(other).as_json()["other_bundles"][0]["size"] == 2
+    assert (find_related_bundles(audit).others, find_related_bundles(audit).drawn) == ([other], 1)
+    assert (find_related_bundles(other).others, find_related_bundles(other).drawn) == ([audit], 1)
+    assert find_related_bundles(other).as_json()["other_bundles"][0]["size"] == 2
 
 
 def test_a_bundle_of_another_submission_is_not_told(audit: Audit, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_bundle_of_another_submission_is_not_told(audit: Audit, tmp_path: Path
 
     other = audit_of(made, tmp_path / "other")
 
-    assert (beside(audit).others, beside(other).others) == ([], [])
+    assert (find_related_bundles(audit).others, find_related_bundles(other).others) == ([], [])
 
 
 def test_a_sample_is_drawn_once(audit: Audit) -> None:
@@ -246,7 +246,7 @@ def test_a_picture_that_came_covered_is_not_covered_otherwise(covered: Audit) ->
 @pytest.mark.parametrize("name", ["bea", "alice", "mira"])
 def test_who_read_or_made_the_labels_does_not_label_the_sample(audit: Audit, name: str, role: Any) -> None:
     """bea audits it too; alice and mira took part in the submission itself, on this very instance."""
-    desk.add_auditor(auditor(), audit, auditor("bea"))
+    actions.add_auditor(auditor(), audit, auditor("bea"))
     sample = sampling.draw(audit, auditor(), 2)
 
     with pytest.raises(Conflict, match="read the labels"):
@@ -254,7 +254,7 @@ def test_who_read_or_made_the_labels_does_not_label_the_sample(audit: Audit, nam
 
 
 def test_an_auditor_may_maintain_the_sample_too(audit: Audit) -> None:
-    desk.add_auditor(auditor(), audit, auditor("bea"))
+    actions.add_auditor(auditor(), audit, auditor("bea"))
     sample = sampling.draw(audit, auditor(), 2)
 
     workflow.add_member(auditor(), sample, auditor("bea"), Membership.Role.MAINTAINER)
@@ -275,14 +275,14 @@ def test_who_labels_the_sample_reads_no_audit_of_the_review_until_it_is_frozen(a
     people = add_people(sample)
 
     with pytest.raises(Conflict, match="when it is frozen"):
-        desk.add_auditor(auditor(), audit, people["erin"])
+        actions.add_auditor(auditor(), audit, people["erin"])
     workflow.deactivate_member(auditor(), sample, people["finn"])
     with pytest.raises(Conflict, match="when it is frozen"):
-        desk.add_auditor(auditor(), audit, people["finn"])  # who could be let in again
+        actions.add_auditor(auditor(), audit, people["finn"])  # who could be let in again
 
     workflow.add_member(auditor(), sample, people["finn"], Membership.Role.ANNOTATOR)
     relabel(sample)
-    assert desk.add_auditor(auditor(), audit, people["erin"]).pseudonym == "U2"
+    assert actions.add_auditor(auditor(), audit, people["erin"]).pseudonym == "U2"
 
 
 def test_who_labels_the_sample_opens_no_other_bundle_of_the_review(audit: Audit, tmp_path: Path) -> None:
@@ -342,13 +342,13 @@ def verdicts(*said: int | None) -> dict[str, tuple[int, Verdict | None]]:
 
 def test_kappa_is_that_of_the_table() -> None:
     # p_o = 3/4; shares 1/2, 1/2 by 1/4, 3/4: p_e = 1/8 + 3/8 = 1/2; kappa = (3/4 - 1/2) / (1/2).
-    found = compared(verdicts(0, 0, 1, 1), verdicts(0, 1, 1, 1))
+    found = compare_verdicts(verdicts(0, 0, 1, 1), verdicts(0, 1, 1, 1))
 
     assert found.kappa.value == pytest.approx(0.5)
 
 
 def test_what_has_no_submitted_verdict_is_counted_and_left_out() -> None:
-    found = compared(verdicts(1, None, 1), verdicts(1, 1))
+    found = compare_verdicts(verdicts(1, None, 1), verdicts(1, 1))
 
     assert (found.drawn, found.n, found.incomplete, found.of) == (2, 1, 1, 2)
     assert found.all_submitted_rate.n == 2
@@ -356,7 +356,7 @@ def test_what_has_no_submitted_verdict_is_counted_and_left_out() -> None:
 
 def test_wrong_verdicts_are_the_share_that_differs_of_all() -> None:
     # 2 of 20 differ, so 30 of 300. P(X >= 2) reaches 2.5 % from 5 wrong ones on, and P(X <= 2) does up to 93.
-    found = wrong_of_all(wilson(18, 20), 300)
+    found = estimate_wrong(wilson(18, 20), 300)
     assert (found.value, found.low, found.high) == (pytest.approx(30), 5, 93)
     assert (hypergeom.sf(1, 300, [4, 5], 20) >= 0.025).tolist() == [False, True]
     assert (hypergeom.cdf(2, 300, [93, 94], 20) >= 0.025).tolist() == [True, False]
@@ -364,7 +364,7 @@ def test_wrong_verdicts_are_the_share_that_differs_of_all() -> None:
 
 @pytest.mark.parametrize("drawn", [5, 10, 80])
 def test_interval_of_wrong_verdicts_holds_their_number_in_95_of_100_samples(drawn: int) -> None:
-    found = [wrong_of_all(wilson(drawn - differing, drawn), 100) for differing in range(drawn + 1)]
+    found = [estimate_wrong(wilson(drawn - differing, drawn), 100) for differing in range(drawn + 1)]
     for wrong in range(101):
         chances = hypergeom(100, wrong, drawn).pmf(range(drawn + 1))
         held = [chance for chance, each in zip(chances, found, strict=True) if each.low <= wrong <= each.high]  # type: ignore[operator]
@@ -372,21 +372,21 @@ def test_interval_of_wrong_verdicts_holds_their_number_in_95_of_100_samples(draw
 
 
 def test_wrong_verdicts_are_known_when_all_are_in_the_sample() -> None:
-    found = wrong_of_all(wilson(4, 5), 5)
+    found = estimate_wrong(wilson(4, 5), 5)
 
     assert (found.value, found.low, found.high) == (pytest.approx(1), 1, 1)
 
 
 def test_without_a_case_nothing_is_estimated() -> None:
-    assert wrong_of_all(wilson(0, 0), 5).undefined
+    assert estimate_wrong(wilson(0, 0), 5).undefined
 
 
 # --- the decision ----------------------------------------------------------------------------------------------------
 
 
 def test_every_decision_is_kept_and_the_newest_holds(audit: Audit) -> None:
-    desk.decide(auditor(), audit, "query", "Task 1 looks wrong.")
-    desk.decide(auditor(), audit, "accept", "They explained it.")
+    actions.decide(auditor(), audit, "query", "Task 1 looks wrong.")
+    actions.decide(auditor(), audit, "accept", "They explained it.")
 
     assert [each.outcome for each in audit.decisions.all()] == ["query", "accept"]
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
@@ -396,9 +396,9 @@ def test_every_decision_is_kept_and_the_newest_holds(audit: Audit) -> None:
 @pytest.mark.parametrize(("outcome", "reason"), [("accept", "  "), ("perhaps", "Why not.")])
 def test_a_decision_has_a_known_outcome_and_a_reason(audit: Audit, outcome: str, reason: str) -> None:
     with pytest.raises(Incomplete):
-        desk.decide(auditor(), audit, outcome, reason)
+        actions.decide(auditor(), audit, outcome, reason)
 
 
 def test_only_an_auditor_decides(audit: Audit) -> None:
     with pytest.raises(PermissionDenied):
-        desk.decide(auditor("bea"), audit, "accept", "Fine.")
+        actions.decide(auditor("bea"), audit, "accept", "Fine.")

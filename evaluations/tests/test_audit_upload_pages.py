@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from annotation import testing
 from annotation.models import Person
-from annotation.workflow.ground import LONGEST_NOTE
-from evaluations.auditing.knowing import LONGEST_KEYS
+from annotation.workflow.guards import LONGEST_NOTE
+from evaluations.auditing.reference_data import LONGEST_KEYS
 from evaluations.auditing.sampling import LONGEST_SEED
 from evaluations.models import Audit, AuditDecision, BundleUpload
 from evaluations.tests.audited import auditor, client_of, work

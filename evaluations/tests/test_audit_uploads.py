@@ -23,16 +23,16 @@ from annotation.models import Person, Submission
 from annotation.tests.full_disk import find_originals, limit_room
 from annotation.workflow import Conflict
 from evaluations import jobs, uploads
-from evaluations.auditing import arriving
+from evaluations.auditing import processing
 from evaluations.auditing.importing import open_bundle
-from evaluations.auditing.knowing import as_text, given_of
+from evaluations.auditing.reference_data import decode_reference_data, encode_reference_data
 from evaluations.models import Audit, AuditCheck, BundleUpload
 from evaluations.tests.audited import auditor
 from evaluations.tests.hand_made_bundle import HandMade
 from evaluations.verifier.checking import Given
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
-NOTHING = as_text(Given())
+NOTHING = encode_reference_data(Given())
 
 
 class Killed(BaseException):
@@ -70,7 +70,9 @@ def eager() -> Iterator[None]:
 
 def waiting_upload(data: bytes, person: str = "amy", given: Given | None = None) -> BundleUpload:
     """Stored, and waiting for a worker."""
-    made = BundleUpload(uploaded_by=auditor(person), file_name="theirs.zip", given=as_text(given or Given()))
+    made = BundleUpload(
+        uploaded_by=auditor(person), file_name="theirs.zip", given=encode_reference_data(given or Given())
+    )
     made.stored_as = default_storage.save(f"bundles/{made.pk}.zip", ContentFile(data))
     made.save(force_insert=True)
     return made
@@ -84,7 +86,7 @@ def worked(upload: BundleUpload) -> BundleUpload:
 
 
 def falls_silent(upload: BundleUpload) -> None:
-    silent = timezone.now() - arrivals.SILENT - timedelta(seconds=1)
+    silent = timezone.now() - arrivals.HEARTBEAT_TIMEOUT - timedelta(seconds=1)
     BundleUpload.objects.filter(pk=upload.pk).update(heartbeat_at=silent)
 
 
@@ -147,9 +149,9 @@ def test_what_somebody_knows_comes_through_the_database_unchanged() -> None:
         tasks=["é", {"a": 1.5}],
         chain="0" * 64,
     )
-    made = BundleUpload.objects.create(uploaded_by=auditor(), file_name="x.zip", given=as_text(given))
+    made = BundleUpload.objects.create(uploaded_by=auditor(), file_name="x.zip", given=encode_reference_data(given))
 
-    assert given_of(BundleUpload.objects.get(pk=made.pk).given) == given
+    assert decode_reference_data(BundleUpload.objects.get(pk=made.pk).given) == given
 
 
 # --- workers that die ------------------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def test_an_upload_whose_message_was_lost_is_queued_again() -> None:
     upload.refresh_from_db()
     assert upload.started_at is None  # its message may still be on its way
 
-    BundleUpload.objects.update(created_at=timezone.now() - arrivals.ON_ITS_WAY - timedelta(seconds=1))
+    BundleUpload.objects.update(created_at=timezone.now() - arrivals.MESSAGE_DELAY - timedelta(seconds=1))
     jobs.resume_bundles()
 
     upload.refresh_from_db()
@@ -219,12 +221,12 @@ def test_an_upload_whose_message_was_lost_is_queued_again() -> None:
 
 
 def test_a_worker_that_wakes_up_late_changes_nothing(upload: BundleUpload) -> None:
-    late = arrivals.take(BundleUpload, str(upload.pk))
+    late = arrivals.claim(BundleUpload, str(upload.pk))
     falls_silent(upload)
     assert late is not None
-    assert arrivals.take(BundleUpload, str(upload.pk)) is not None
+    assert arrivals.claim(BundleUpload, str(upload.pk)) is not None
 
-    arriving.open_taken(late)
+    processing.process_upload(late)
 
     upload.refresh_from_db()
     assert (upload.finished_at, Audit.objects.count(), len(stored())) == (None, 0, 1)
@@ -235,7 +237,7 @@ def test_a_bundle_that_ends_every_worker_is_given_up() -> None:
     BundleUpload.objects.update(tries=arrivals.MOST_TRIES, started_at=timezone.now())
     falls_silent(upload)
 
-    assert "begun 5 times" in worked(upload).refused
+    assert "5 workers started to read it" in worked(upload).refused
     assert stored() == []
 
 
@@ -247,7 +249,7 @@ def test_an_upload_during_which_the_database_was_away_waits(upload: BundleUpload
     upload.refresh_from_db()
     assert (upload.finished_at, upload.given, len(stored())) == (None, NOTHING, 1)
     falls_silent(upload)
-    assert arrivals.waiting(BundleUpload) == [str(upload.pk)]
+    assert arrivals.find_waiting(BundleUpload) == [str(upload.pk)]
 
 
 # --- disks and mistakes ----------------------------------------------------------------------------------------------
@@ -262,7 +264,7 @@ def test_a_full_disk_is_said_and_nothing_is_kept(upload: BundleUpload, monkeypat
 
     found = worked(upload)
 
-    assert "No space left on device. Upload the bundle again." in found.refused
+    assert "No space left on device. Nothing was saved. Upload the bundle again." in found.refused
     assert (Audit.objects.count(), Submission.objects.count(), stored()) == (0, 0, [])
 
 
@@ -278,7 +280,7 @@ def test_bundle_leaves_no_files_when_the_disk_is_full(upload: BundleUpload, sett
 def test_a_bundle_that_the_store_has_lost_is_said(upload: BundleUpload) -> None:
     default_storage.delete(upload.stored_as)
 
-    assert "No such file or directory. Upload the bundle again." in worked(upload).refused
+    assert "No such file or directory. Nothing was saved. Upload the bundle again." in worked(upload).refused
 
 
 def test_a_bundle_in_a_store_elsewhere_is_fetched(data: bytes, settings: Any) -> None:
@@ -294,7 +296,7 @@ def test_a_mistake_of_our_own_ends_the_upload_and_says_so(
     with at('INSERT INTO "annotation_trajectory"', KeyError("surprise")):
         found = worked(upload)
 
-    assert found.refused == arrivals.FAILED
+    assert found.refused == arrivals.SERVER_ERROR
     assert "surprise" in caplog.text
     assert (Audit.objects.count(), stored()) == (0, [])
 
@@ -337,12 +339,12 @@ def test_a_check_whose_upload_is_no_longer_a_workers_is_not_kept(
     data: bytes, meanwhile: Callable[[BundleUpload], None]
 ) -> None:
     worked(waiting_upload(data))
-    late = arrivals.take(BundleUpload, str(waiting_upload(data).pk))
+    late = arrivals.claim(BundleUpload, str(waiting_upload(data).pk))
     assert late is not None
     meanwhile(late)
-    arrivals.take(BundleUpload, str(late.pk))
+    arrivals.claim(BundleUpload, str(late.pk))
 
-    arriving.open_taken(late)
+    processing.process_upload(late)
 
     assert AuditCheck.objects.count() == 1
 
@@ -415,11 +417,11 @@ def test_a_bundle_is_taken_while_the_broker_is_away(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_cancelled_upload_goes_with_its_file_and_its_worker_stops(upload: BundleUpload) -> None:
-    taken = arrivals.take(BundleUpload, str(upload.pk))
+    taken = arrivals.claim(BundleUpload, str(upload.pk))
     assert taken is not None
     uploads.cancel(taken)
 
-    arriving.open_taken(taken)
+    processing.process_upload(taken)
 
     assert (BundleUpload.objects.count(), Audit.objects.count(), stored()) == (0, 0, [])
 
@@ -444,7 +446,7 @@ def test_old_uploads_and_files_of_none_are_forgotten() -> None:
     waits, fresh = waiting_upload(b"waits"), default_storage.save("bundles/fresh.zip", ContentFile(b""))
     aged(Path(waits.stored_as).name)
     aged(Path(default_storage.save("bundles/left.zip", ContentFile(b""))).name)
-    past = timezone.now() - arriving.KEPT
+    past = timezone.now() - processing.RETENTION
     for name, ended in (("old", past - timedelta(seconds=9)), ("young", past + timedelta(hours=1))):
         BundleUpload.objects.create(uploaded_by=auditor(), file_name=name, refused="No.", finished_at=ended)
 

@@ -1,21 +1,22 @@
-"""The builders of evaluations.testing make what the verbs would have made."""
+"""The builders make what the verbs would have made."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from annotation.completeness import Asked, missing
+from annotation.label_fields import LabelContent
 from annotation.models import Adjudication, Benchmark, Label, Submission, Trajectory
 from annotation.models.states import FINAL, with_state
-from annotation.protocol import Asked, missing
-from annotation.records import Finding, FindingContent, LabelContent, Verdict
-from evaluations import cases, testing
+from annotation.records import Finding, FindingContent, Verdict
+from annotation.tests.shared_rows import shared_rows
+from evaluations import cases
+from evaluations.tests import builders as testing
 from judges.models import Judgment, RunItem
 
 
-@pytest.fixture
-def benchmark(db: Any) -> Benchmark:
+@shared_rows
+def benchmark() -> Benchmark:
     return testing.reviewed(2, 40)
 
 

@@ -26,10 +26,10 @@ from annotation.models import (
 )
 from annotation.models.states import State, final_verdict, with_state
 from annotation.records import Verdict
-from annotation.workflow.ground import Conflict
+from annotation.workflow.guards import Conflict
 from evaluations import cases
-from evaluations import testing as bulk
-from evaluations.cases import Case, Rules, Said
+from evaluations.cases import BlindLabel, Case, Rules
+from evaluations.tests import builders as bulk
 
 People = dict[str, Person]
 HEADER = "annotator,task_id,agent,label\n"
@@ -131,7 +131,7 @@ def test_the_seconds_of_activity_come_with_a_label_and_none_where_nothing_measur
     testing.label(people["alice"], first)
     testing.label(people["bob"], first)
     case = cases.of_submission(submission)[0]
-    assert case.labels == (Said("A1", Verdict.SUCCESS, (), 42), Said("A2", Verdict.SUCCESS, (), None))
+    assert case.labels == (BlindLabel("A1", Verdict.SUCCESS, (), 42), BlindLabel("A2", Verdict.SUCCESS, (), None))
     assert not case.complete
 
 

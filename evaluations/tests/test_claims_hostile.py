@@ -13,6 +13,8 @@ from evaluations.verifier.claims import claims
 from evaluations.verifier.findings import Result
 from evaluations.verifier.rules import ACTORS, CLAIMS
 
+pytestmark = pytest.mark.slow
+
 EARLIEST, LATEST = "0001-01-01T00:00:00.000000+00:00", "9999-12-31T23:59:59.999999+00:00"
 NEVER = "2026-02-30T25:00:00.000000+00:00"  # has the shape of a time
 LISTS = ("people", "catalogue", "trajectories", "labels", "adjudications", "draws", "final_verdicts")

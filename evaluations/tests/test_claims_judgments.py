@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from annotation import testing
 from annotation.models import Submission
 from annotation.models.events import digest
+from annotation.tests.shared_rows import rolled_back
 from evaluations.evidence.documents import documents
 from evaluations.tests.forging import later
 from evaluations.tests.judged_here import ENDPOINTS, judged_here
@@ -21,7 +21,7 @@ from evaluations.tests.tampered import Line, Tampered
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.judgments import RUN_FACTS, judgments_finding
-from judges.working.outcome import outcome_facts
+from judges.working.outcome import collect_outcomes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the fixture below asks the database, once for all of them
 
@@ -35,13 +35,11 @@ class _Judged:
 @pytest.fixture(scope="module")
 def judged(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> _Judged:
     """10 trajectories; run 1 finished, run 2 was cancelled after two judgments."""
-    with django_db_blocker.unblock(), override_settings(JUDGE_ENDPOINTS=ENDPOINTS), transaction.atomic():
+    with override_settings(JUDGE_ENDPOINTS=ENDPOINTS), rolled_back(django_db_blocker):
         submission = testing.bare_submission(10)
         testing.cast(submission)
         finished, _ = judged_here(submission)
-        found = _Judged(documents(Submission.objects.get(pk=submission.pk)), outcome_facts(finished.pk))
-        transaction.set_rollback(True)
-    return found
+        return _Judged(documents(Submission.objects.get(pk=submission.pk)), collect_outcomes(finished.pk))
 
 
 @pytest.fixture

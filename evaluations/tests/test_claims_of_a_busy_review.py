@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from annotation.models import Submission
+from annotation.tests.shared_rows import rolled_back
 from evaluations.evidence.documents import documents
 from evaluations.tests.busy_review import busy_review
 from evaluations.tests.tampered import Tampered, digest
@@ -28,9 +28,8 @@ def busy(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bundle]:
     folder = tmp_path_factory.mktemp("busy")
-    with django_db_blocker.unblock(), override_settings(MEDIA_ROOT=folder / "images"), transaction.atomic():
+    with override_settings(MEDIA_ROOT=folder / "images"), rolled_back(django_db_blocker):
         made = documents(busy_review(folder))
-        transaction.set_rollback(True)
     yield made
     shutil.rmtree(folder)
 

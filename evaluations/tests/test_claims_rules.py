@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from contextlib import nullcontext
@@ -11,16 +12,18 @@ import pytest
 from django.conf import settings
 
 from annotation import protocol
+from annotation.completeness import Asked
 from annotation.formats.tasks import base_task_id
 from annotation.forms import LabelForm
+from annotation.label_fields import ADJUDICATION_FIELDS, LABEL_FIELDS
 from annotation.models import Membership, Submission
 from annotation.models.states import FINAL, TO_ADJUDICATE, State
 from annotation.records import Finding, Verdict
 from annotation.workflow.adjudicating import choose
-from annotation.workflow.ground import PSEUDONYM_LETTERS, Incomplete, given_reason
+from annotation.workflow.guards import PSEUDONYM_LETTERS, Incomplete, require_reason
 from evaluations.exports import NOT_FINAL
 from evaluations.tests.tampered import hand_made
-from evaluations.verifier import rules
+from evaluations.verifier import rules, shapes
 from evaluations.verifier.claims import claims
 from evaluations.verifier.draws import chosen_by
 from evaluations.verifier.wrongs import counted, is_blank
@@ -28,11 +31,23 @@ from evaluations.verifier.wrongs import counted, is_blank
 ROOT = Path(settings.BASE_DIR)
 
 
+def test_verifier_schema_and_documents_have_every_declared_field_of_a_label() -> None:
+    schema = json.loads((ROOT / "evaluations/schemas/labels.schema.json").read_text(encoding="utf-8"))["$defs"]
+    documented = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+
+    assert set(LABEL_FIELDS) <= {*shapes.DECISION, *shapes.DECISION_IF_ANY}
+    assert set(LABEL_FIELDS) <= set(schema["label"]["properties"])
+    assert set(ADJUDICATION_FIELDS) <= set(schema["adjudication"]["properties"])
+    assert [name for name in ADJUDICATION_FIELDS if f"`{name}`" not in documented] == []
+    recorded_empty = {name for name, each in LABEL_FIELDS.items() if each.always_recorded}
+    assert recorded_empty == set(LABEL_FIELDS) & set(shapes.DECISION)
+
+
 def test_the_verifier_has_the_codes_and_numbers_of_the_protocol() -> None:
     assert {term.code for term in protocol.CRITERIA} == rules.CRITERIA
-    assert rules.FAILURE_TYPES == protocol.FAILURE_TYPE_CODES
-    assert rules.CAUSES == protocol.CAUSE_CODES
-    assert rules.DECIDING == protocol.DECIDING_CODES
+    assert {term.code for term in protocol.FAILURE_TYPES} == rules.FAILURE_TYPES
+    assert {term.code for term in protocol.CAUSES} == rules.CAUSES
+    assert {term.code for term in protocol.DECIDING} == rules.DECIDING
     assert rules.PATHS == protocol.PATH_CODES
     assert rules.MINIMUM_LABELS == protocol.MINIMUM_LABELS
     assert rules.REASONING_LIMIT == protocol.REASONING_LIMIT
@@ -152,10 +167,10 @@ def test_a_character_of_a_newer_unicode_is_no_reason_in_the_form_and_no_fault_fo
     [("", False), (" ", False), ("\u200b", False), ("\u00a0", False), ("\ufe0f", False), ("\u200b.", True)],
 )
 def test_a_reason_is_one_for_the_form_the_verbs_and_the_verifier_alike(reason: str, shows: bool) -> None:
-    form = LabelForm({"reason": reason}, asked=protocol.Asked((), reason=True))
+    form = LabelForm({"reason": reason}, asked=Asked((), reason=True))
     assert ("reason_missing" not in {problem.code for problem in form.missing()}) is shows
     with nullcontext() if shows else pytest.raises(Incomplete):
-        given_reason(reason, "reopening")
+        require_reason(reason, "reopening")
     tampered = hand_made()
     tampered.add(tampered.event("frozen"), "submission_reopened", "M1", reason=reason)
     assert ("it has no reason" not in tampered.failed().get("complete_record", "")) is shows

@@ -13,9 +13,10 @@ from django.core.management import CommandError, call_command
 from annotation import testing, workflow
 from annotation.catalogue import import_labels
 from annotation.models import Benchmark, Person, Submission
-from evaluations import testing as results
+from annotation.tests.shared_rows import shared_rows
 from evaluations.cases import of_benchmark, of_submission, reported_submissions
 from evaluations.comparison import compare
+from evaluations.tests import builders as results
 from judges.models import Judge
 from judges.tests.rows import imported_row, judge_row, judgment_row, run_row
 
@@ -37,7 +38,7 @@ def refused(**options: Any) -> tuple[int, str]:
     return error.value.returncode, str(error.value)
 
 
-@pytest.fixture
+@shared_rows
 def judgments(frozen: Submission) -> Judge:
     """Right about task 0, wrong about task 1."""
     run = run_row(frozen)
@@ -46,8 +47,8 @@ def judgments(frozen: Submission) -> Judge:
     return judge_row()
 
 
-@pytest.fixture
-def labelled(db: Any) -> Benchmark:
+@shared_rows
+def labelled() -> Benchmark:
     """Labels made elsewhere of an agent that is not here."""
     benchmark = testing.benchmark(2)
     text = "annotator,task_id,agent,label\nB,task_0000,Elsewhere,1\nB,task_0001,Elsewhere,0\n"
@@ -184,7 +185,7 @@ def test_without_a_judge_it_prints_the_tables_of_the_page(db: Any) -> None:
     cases = of_benchmark(benchmark, reported_submissions(benchmark))
     for judge in Judge.objects.all():
         overall = compare(judge, cases, "", benchmark="reviewed").overall[0]
-        assert f"{100 * (overall.agreement.value or 0):.1f}" in text
+        assert f"{100 * (overall.measures['agreement'].value or 0):.1f}" in text
 
 
 def test_without_a_judge_but_no_judge_there_is_nothing_to_compare(frozen: Submission) -> None:
@@ -202,7 +203,7 @@ def test_without_json_it_prints_tables_with_the_same_figures(db: Any) -> None:
     cases = of_benchmark(benchmark, reported_submissions(benchmark))
     overall = compare(Judge.objects.get(), cases, "", benchmark="reviewed").overall[0]
     assert "webjudge beside people: frozen submissions of reviewed, and labels made elsewhere." in text
-    assert f"{100 * (overall.agreement.value or 0):.1f}" in text
+    assert f"{100 * (overall.measures['agreement'].value or 0):.1f}" in text
     for words in ("All agents together", "By level", "Key points", "Where judge and people differ"):
         assert words in text
 

@@ -9,13 +9,13 @@ import pytest
 from django.utils import timezone
 
 from annotation import testing, workflow
+from annotation.label_fields import LabelContent
 from annotation.models import KeyPoint, Person, Step, Submission, Trajectory
-from annotation.records import Finding, FindingContent, LabelContent, Verdict
-from evaluations import testing as results
+from annotation.records import Finding, FindingContent, Verdict
+from annotation.tests.shared_rows import shared_rows
 from evaluations.cases import of_benchmark, of_submission, reported_submissions
 from evaluations.comparison import (
     GROUPS,
-    MEASURES,
     Bin,
     Judged,
     Label2,
@@ -24,11 +24,13 @@ from evaluations.comparison import (
     cited_steps,
     compare,
     differences,
-    judged,
+    find_judgments,
 )
 from evaluations.comparison.breakdowns import MOST_INTERVALS, calibration, groups
 from evaluations.comparison.evidence import findings, key_points
-from evaluations.comparison.rows import paired
+from evaluations.comparison.rows import pair_cases
+from evaluations.measures import JUDGE_MEASURES
+from evaluations.tests import builders as results
 from evaluations.tests.hand_made import case, told
 from judges.scorer import KeyPointEvidence, Score, StepEvidence
 from judges.tests.rows import judge_row, judgment_row, run_row
@@ -36,7 +38,9 @@ from judges.tests.rows import judge_row, judgment_row, run_row
 
 def shown(rows: list[Row]) -> list[tuple[str, int, int]]:
     """Name, compared, agreed; under exclusion."""
-    return [(row.name, row.n, row.agreement.hits or 0) for row in rows if row.human_label_2 is Label2.EXCLUDED]
+    return [
+        (row.name, row.n, row.measures["agreement"].hits or 0) for row in rows if row.human_label_2 is Label2.EXCLUDED
+    ]
 
 
 # --- kinds of cases --------------------------------------------------------------------------------------------------
@@ -44,7 +48,7 @@ def shown(rows: list[Row]) -> list[tuple[str, int, int]]:
 
 def grouped(*pairs: tuple[Any, int]) -> dict[str, list[Row]]:
     cases = [one for one, _ in pairs]
-    return groups(paired(cases, {one.key: told(verdict) for one, verdict in pairs}))
+    return groups(pair_cases(cases, {one.key: told(verdict) for one, verdict in pairs}))
 
 
 def test_the_largest_groups_have_intervals_and_all_have_values(db: Any) -> None:
@@ -52,11 +56,15 @@ def test_the_largest_groups_have_intervals_and_all_have_values(db: Any) -> None:
     small = case(100, 1, website="a small one")
     found = grouped(*((one, 1) for one in [*large, small]))["website"]
     assert len(found) == 2 * (MOST_INTERVALS + 1)  # both rules for label 2
-    bare = [row for row in found if row.agreement.low is None]
+    bare = [row for row in found if row.measures["agreement"].low is None]
     assert {row.name for row in bare} == {"a small one"}
     for row in bare:
-        assert (row.agreement.value, row.recall.value, row.f1.value) == (1.0, 1.0, 1.0)
-        assert all(getattr(row, name).low is None for name in MEASURES)
+        assert (row.measures["agreement"].value, row.measures["recall"].value, row.measures["f1"].value) == (
+            1.0,
+            1.0,
+            1.0,
+        )
+        assert all(row.measures[name].low is None for name in JUDGE_MEASURES)
 
 
 def test_levels_stand_as_they_grow_and_what_is_not_known_at_the_end(db: Any) -> None:
@@ -96,12 +104,12 @@ def test_lengths_and_screenshots_fall_into_buckets_and_labels_alone_have_none(fr
     one, two = frozen.trajectories.order_by("position")
     Step.objects.bulk_create(Step(trajectory=two, index=index, action="wait") for index in range(3, 6))
     cases = [*of_submission(frozen), case(7, 1)]
-    found = groups(paired(cases, {each.key: told(1) for each in cases}))
+    found = groups(pair_cases(cases, {each.key: told(1) for each in cases}))
     assert shown(found["trajectory length"]) == [("1-5", 1, 1), ("6-10", 1, 1), ("not known", 1, 1)]
     assert shown(found["screenshots"]) == [("1-5", 2, 2), ("not known", 1, 1)]
     Step.objects.filter(trajectory=one).update(screenshot=None)
     Step.objects.bulk_create(Step(trajectory=two, index=index, action="wait") for index in range(6, 41))
-    found = groups(paired(cases, {each.key: told(1) for each in cases}))
+    found = groups(pair_cases(cases, {each.key: told(1) for each in cases}))
     assert shown(found["trajectory length"])[1] == ("41 and more", 1, 1)
     assert shown(found["screenshots"])[0] == ("0", 1, 1)
 
@@ -112,7 +120,7 @@ def test_lengths_and_screenshots_fall_into_buckets_and_labels_alone_have_none(fr
 def calibrated(*pairs: tuple[float | None, int]) -> list[Bin]:
     cases = [case(number, human) for number, (_, human) in enumerate(pairs)]
     said = {one.key: told(1, score=score) for one, (score, _) in zip(cases, pairs, strict=True)}
-    return calibration(paired(cases, said), said)
+    return calibration(pair_cases(cases, said), said)
 
 
 def test_scores_from_0_to_1_have_ten_equal_bins_and_empty_ones_are_left_out() -> None:
@@ -141,7 +149,7 @@ def test_a_judge_without_scores_is_not_calibrated_and_unscored_cases_are_left_ou
     assert calibrated((None, 1), (None, 0)) == []
     one = case(0, 1)
     said = {one.key: Judged(None, None, score=0.5)}
-    assert calibration(paired([one], said), said) == []
+    assert calibration(pair_cases([one], said), said) == []
 
 
 # --- cited steps -----------------------------------------------------------------------------------------------------
@@ -209,7 +217,7 @@ def test_differences_are_where_one_says_success_and_the_other_does_not(frozen: S
 def test_label_2_of_people_and_failure_of_the_judge_are_no_difference_and_unscored_is_none(db: Any) -> None:
     cases = [case(number, human) for number, human in enumerate((2, 2, 0, 1))]
     said = {one.key: told(verdict) for one, verdict in zip(cases, (0, 1, 2, None), strict=True)}
-    assert [one.case for one in breakdowns.differences(paired(cases, said), said)] == [cases[1]]
+    assert [one.case for one in breakdowns.differences(pair_cases(cases, said), said)] == [cases[1]]
 
 
 # --- key points ------------------------------------------------------------------------------------------------------
@@ -224,7 +232,7 @@ def content(trajectory: Trajectory, verdict: int, said: dict[str, Finding]) -> L
     return testing.content(trajectory, verdict, findings=found, exception_reason=reason)
 
 
-@pytest.fixture
+@shared_rows
 def unanimous(submission: Submission, people: dict[str, Person]) -> Submission:
     """Everything is labelled as a success, and nothing was drawn; all found GB unmet, and chen SORTED unclear."""
     Submission.objects.filter(pk=submission.pk).update(spot_check_rate=0)
@@ -305,7 +313,7 @@ def test_key_points_without_anything_in_common_are_undefined(frozen: Submission)
     cases = of_submission(frozen)
     assert "no key point" in key_points(cases, {}).agreement.undefined
     judge_says(frozen, key_points=(KeyPointEvidence("nobody asked for this", Finding.MET),))
-    assert key_points(cases, judged(judge_row(), cases)).kappa.undefined
+    assert key_points(cases, find_judgments(judge_row(), cases)).kappa.undefined
 
 
 def test_findings_of_labels_that_were_revised_are_the_last_ones(
@@ -341,7 +349,7 @@ def test_without_details_only_the_judgments_are_read_and_the_figures_are_the_sam
     assert whole.calibration
     assert whole.key_points.agreement.n > 20
     assert len(whole.differences) == whole.overall[1].confusion.fp + whole.overall[1].confusion.fn
-    again = compare(judge, cases, "", benchmark="reviewed", said=judged(judge, cases))
+    again = compare(judge, cases, "", benchmark="reviewed", said=find_judgments(judge, cases))
     assert again == whole
 
 
@@ -356,7 +364,7 @@ def test_the_json_has_everything_and_no_number_that_is_none(db: Any) -> None:
     assert set(found["groups"]) == set(GROUPS)
     assert {row["name"] for row in found["groups"]["level"]} == {"easy", "medium", "hard"}
     assert found["flips"]["n"] > 20
-    assert found["costs"]["judgments"] == sum(len(one.repeated) for one in judged(judge, cases).values())
+    assert found["costs"]["judgments"] == sum(len(one.repeated) for one in find_judgments(judge, cases).values())
     assert found["costs"]["judgments"] > found["overall"][1]["n"] + found["overall"][1]["unscored"]
     for row in (*found["rows"], *found["overall"]):
         assert row["n"] == row["tp"] + row["fp"] + row["tn"] + row["fn"]

@@ -15,9 +15,9 @@ from annotation import ingest, testing
 from annotation.catalogue import import_labels, import_tasks
 from annotation.models import Benchmark, Submission
 from annotation.records import Verdict
-from evaluations import testing as results
 from evaluations.cases import Case, of_benchmark, of_imported, of_submission, reported_submissions
-from evaluations.comparison import compare, judged, judges_of, on_trajectories
+from evaluations.comparison import compare, find_judgments, link_trajectories, list_judges
+from evaluations.tests import builders as results
 from evaluations.tests import hand_made
 from judges.imports import import_judgments
 from judges.models import Judge, JudgeRun, RunItem
@@ -31,7 +31,7 @@ def first(submission: Submission) -> Case:
 
 
 def said(submission: Submission, judge: Judge | None = None) -> Any:
-    return judged(judge or judge_row(), [first(submission)]).get(first(submission).key)
+    return find_judgments(judge or judge_row(), [first(submission)]).get(first(submission).key)
 
 
 def items(run: JudgeRun) -> list[RunItem]:
@@ -47,10 +47,10 @@ def failed(item: RunItem) -> None:
 
 
 def test_a_case_that_the_judge_was_never_asked_about_has_nothing(submission: Submission) -> None:
-    assert judged(judge_row(), of_submission(submission)) == {}
-    assert judged(judge_row(), []) == {}
+    assert find_judgments(judge_row(), of_submission(submission)) == {}
+    assert find_judgments(judge_row(), []) == {}
     run_row(submission)  # nothing has come of it yet
-    assert judged(judge_row(), of_submission(submission)) == {}
+    assert find_judgments(judge_row(), of_submission(submission)) == {}
 
 
 def test_a_judgment_counts_with_its_score_tokens_and_cost(submission: Submission) -> None:
@@ -71,8 +71,8 @@ def test_a_test_run_counts_nowhere(submission: Submission) -> None:
     trial = run_row(submission, test=True)
     judgment_row(items(trial)[0])
     failed(run_row(submission, test=True).items.get(trajectory__position=1))
-    assert judged(judge_row(), of_submission(submission)) == {}
-    assert judges_of(of_submission(submission)) == []
+    assert find_judgments(judge_row(), of_submission(submission)) == {}
+    assert list_judges(of_submission(submission)) == []
 
 
 def test_the_first_repetition_counts_and_the_others_only_tell_how_steady_it_is(submission: Submission) -> None:
@@ -103,7 +103,7 @@ def test_unscored_is_not_an_error_and_a_failed_item_without_a_judgment_is(submis
     run = run_row(submission)
     judgment_row(items(run)[0], None)
     failed(run.items.get(trajectory__position=1))
-    found = judged(judge_row(), of_submission(submission))
+    found = find_judgments(judge_row(), of_submission(submission))
     one, two = [found[case.key] for case in of_submission(submission)]
     assert (one.verdict, one.error) == (None, False)
     assert (two.verdict, two.error, two.judgment) == (None, True, None)
@@ -148,7 +148,7 @@ def test_a_linked_judgment_counts_for_labels_made_elsewhere_too(submission: Subm
     judge = load(submission.benchmark, (0, 1))
     (case,) = label(submission.benchmark)
     assert case.trajectory is None
-    assert judged(judge, [case])[case.key].verdict == Verdict.SUCCESS
+    assert find_judgments(judge, [case])[case.key].verdict == Verdict.SUCCESS
 
 
 def test_a_judgment_that_came_before_the_submission_counts_for_its_only_trajectory(db: Any, tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_of_two_attempts_nobody_knows_which_one_an_unlinked_judgment_is_about(db
     two = second_attempt(benchmark, tmp_path / "two")
     assert said(one, judge) is said(two, judge) is None
     (case,) = label(benchmark)  # labels by task and agent are matched by task and agent
-    (case,) = on_trajectories([case], [one, two])
-    assert judged(judge, [case])[case.key].verdict == Verdict.SUCCESS
+    (case,) = link_trajectories([case], [one, two])
+    assert find_judgments(judge, [case])[case.key].verdict == Verdict.SUCCESS
 
 
 def test_benchmarks_that_share_task_ids_and_agents_are_kept_apart(db: Any) -> None:
@@ -184,7 +184,7 @@ def test_benchmarks_that_share_task_ids_and_agents_are_kept_apart(db: Any) -> No
     assert load(two, (0, 0)) == judge
     for benchmark, verdict in ((one, 1), (two, 0)):
         (case,) = label(benchmark)
-        assert judged(judge, [case], benchmark=benchmark.slug)[case.key].verdict == verdict
+        assert find_judgments(judge, [case], benchmark=benchmark.slug)[case.key].verdict == verdict
         found = compare(judge, [case], "", benchmark=benchmark.slug)
         assert found.overall[0].confusion.tp == verdict
 
@@ -194,7 +194,7 @@ def test_a_new_version_of_a_task_loses_no_judgment(db: Any) -> None:
     judge = load(benchmark, (0, 1))
     import_tasks(json.dumps([testing.task(0, level="hard")]).encode(), "t.json", benchmark_slug="shops")
     (case,) = label(benchmark)
-    assert judged(judge, [case])[case.key].verdict == Verdict.SUCCESS
+    assert find_judgments(judge, [case])[case.key].verdict == Verdict.SUCCESS
 
 
 # --- labels made elsewhere of trajectories that are here -------------------------------------------------------------
@@ -203,8 +203,8 @@ def test_a_new_version_of_a_task_loses_no_judgment(db: Any) -> None:
 def test_a_judge_that_ran_here_is_compared_with_labels_made_elsewhere(submission: Submission) -> None:
     judgment_row(items(run_row(submission))[0], 0)
     cases = label(submission.benchmark)
-    assert judged(judge_row(), cases) == {}
-    (case,) = placed = on_trajectories(cases, [submission])
+    assert find_judgments(judge_row(), cases) == {}
+    (case,) = placed = link_trajectories(cases, [submission])
     assert (case.trajectory, case.submission) == (submission.trajectories.get(position=0).pk, submission.pk)
     assert (case.state, case.labels, case.final) == (None, cases[0].labels, Verdict.SUCCESS)
     found = compare(judge_row(), placed, "", benchmark="shops")
@@ -216,17 +216,17 @@ def test_they_stand_on_the_newest_attempt_and_never_on_a_practice_set(submission
     second = second_attempt(submission.benchmark, tmp_path / "two")
     cases = label(submission.benchmark)
     everything = list(Submission.objects.all())
-    assert on_trajectories(cases, everything)[0].submission == second.pk
+    assert link_trajectories(cases, everything)[0].submission == second.pk
     Submission.objects.filter(pk=second.pk).update(practice=True)
-    assert on_trajectories(cases, everything)[0].submission == submission.pk
-    assert on_trajectories(cases, []) == cases
+    assert link_trajectories(cases, everything)[0].submission == submission.pk
+    assert link_trajectories(cases, []) == cases
 
 
 def test_two_versions_of_a_task_in_one_attempt_leave_it_open_which_is_meant(submission: Submission) -> None:
     cases = label(submission.benchmark)
     other = submission.trajectories.get(position=1).task
     type(other).objects.filter(pk=other.pk).update(external_id="task_0000", version=2)
-    assert on_trajectories(cases, [submission]) == cases
+    assert link_trajectories(cases, [submission]) == cases
 
 
 def test_undecided_cases_are_those_with_labels(db: Any) -> None:
@@ -247,8 +247,8 @@ def test_judges_are_those_with_runs_or_imported_judgments_newest_version_first(s
     load(testing.benchmark(1, slug="other"), (0, 1), judge="of-another-benchmark")
     judge_row("unused")
     cases = of_submission(submission)
-    assert judges_of(cases) == judges_of(cases, benchmark="shops") == [newer, careful, elsewhere]
-    assert judges_of([]) == []
+    assert list_judges(cases) == list_judges(cases, benchmark="shops") == [newer, careful, elsewhere]
+    assert list_judges([]) == []
 
 
 @pytest.mark.parametrize("repetitions", [0, 2])

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from annotation.models import Event, Submission
 from evaluations import cases
-from evaluations.comparison import compare, judged
+from evaluations.comparison import compare, find_judgments
 from judges.network_evidence import SEEN
 from judges.tests.rows import judge_row, judgment_row, run_row
 
@@ -31,7 +31,9 @@ def counted(submission: Submission) -> int:
         for item in run_row(submission, judge).items.all():
             judgment_row(item, 1)
     found = cases.of_submission(submission)
-    return compare(judge, found, "", benchmark=submission.benchmark.slug, said=judged(judge, found)).after_evidence
+    return compare(
+        judge, found, "", benchmark=submission.benchmark.slug, said=find_judgments(judge, found)
+    ).decided_after_network_evidence
 
 
 def test_a_look_that_came_in_a_bundle_is_counted(frozen: Submission) -> None:

@@ -18,11 +18,12 @@ from django.urls import reverse
 
 from annotation import testing, workflow
 from annotation.models import Agent, Benchmark, Person, Submission, Trajectory
+from annotation.tests.shared_rows import shared_rows
 from evaluations import access, cases
-from evaluations import testing as results
 from evaluations.cases import Rules
 from evaluations.comparison import Comparison, ceiling, compare
 from evaluations.naming import FAILURE_TYPE_NAMES
+from evaluations.tests import builders as results
 from judges.models import Judge, Judgment
 from judges.tests import rows
 
@@ -53,8 +54,8 @@ def page(name: str, slug: str = "reviewed") -> str:
     return reverse(name, args=[slug])
 
 
-@pytest.fixture
-def benchmark(db: Any) -> Benchmark:
+@shared_rows
+def benchmark() -> Benchmark:
     """Two agents with 30 trajectories each; "strict" has run over them twice, "kind" was imported."""
     made = results.reviewed(agents=2, tasks=30, seed=3)
     results.judged(made, "strict", 0.7, repetitions=2)
@@ -62,7 +63,7 @@ def benchmark(db: Any) -> Benchmark:
     return made
 
 
-@pytest.fixture
+@shared_rows
 def mira(benchmark: Benchmark) -> Person:
     return Person.objects.get(username="mira")
 
@@ -211,9 +212,9 @@ def test_the_table_of_agents_has_the_numbers_of_the_json(mira: Person, judge: st
 def test_the_page_shows_the_same_numbers_written_out(mira: Person) -> None:
     shown = text(get(mira, page("benchmark-comparison"), judge="strict"))
     for row in compared(mira, "strict").overall:
-        assert row.agreement.value is not None
-        assert f"{row.agreement.value * 100:.1f} %" in shown
-        assert f"{row.agreement.hits}/{row.agreement.n}" in shown
+        assert row.measures["agreement"].value is not None
+        assert f"{row.measures['agreement'].value * 100:.1f} %" in shown
+        assert f"{row.measures['agreement'].hits}/{row.measures['agreement'].n}" in shown
     flips = compared(mira, "strict").flips.rate
     assert flips.value is not None
     assert f"{flips.value * 100:.1f} %" in shown
@@ -239,7 +240,7 @@ def test_the_ceiling_beside_the_judge_is_the_ceiling(mira: Person) -> None:
     shown = csv_rows(get(mira, page("benchmark-comparison"), csv="ceiling"))
     expected = ceiling(every)
     assert [(row["annotator"], number(row["agreement"])) for row in shown] == [
-        (row.name, row.agreement.value) for row in expected
+        (row.name, row.measures["agreement"].value) for row in expected
     ]
     assert "people (ceiling)" in text(get(mira, page("benchmark-comparison")))
 

@@ -16,11 +16,12 @@ from annotation import testing
 from annotation.catalogue import import_labels, import_tasks
 from annotation.models import Benchmark
 from annotation.records import Verdict
+from annotation.tests.shared_rows import shared_rows
 from evaluations.cases import Rules, of_benchmark, of_imported
 from evaluations.comparison import Comparison, Label2, compare, published
-from evaluations.comparison.measures import percent, rounded
-from evaluations.comparison.results import Said
-from evaluations.comparison.rows import both
+from evaluations.comparison.results import Answer
+from evaluations.comparison.rows import build_rows
+from evaluations.measures import JUDGE_MEASURES
 from judges.imports import import_judgments
 from judges.models import Judge
 
@@ -31,8 +32,8 @@ NAMES = {"tnr": "specificity", "cohen_kappa": "kappa", "total": "n"}  # theirs: 
 # --- the real files --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def recorded(db: Any) -> dict[str, dict[str, Any]]:
+@shared_rows
+def recorded() -> dict[str, dict[str, Any]]:
     """The figures that must come out, by model, once the files are imported."""
     if not REAL.exists():
         pytest.skip(f"the folder shared/data/{REAL.name} is not beside the checkout")
@@ -44,6 +45,10 @@ def recorded(db: Any) -> dict[str, dict[str, Any]]:
     assert [dict(report.rejected) for report in (tasks, labels, judgments.report)] == [{}, {}, {}]
     figures = json.loads((REAL / "expected_dev.json").read_text())
     return {model: figures[model] for model in ("webjudge-7B", "o4-mini", "gpt-4o-2024-11-20")}
+
+
+def as_published(name: str, value: float) -> float:
+    return JUDGE_MEASURES[name].percent(JUDGE_MEASURES[name].round_as_published(value))
 
 
 def differs(row: dict[str, Any], expected: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -90,8 +95,8 @@ SMALL = {
 }
 
 
-@pytest.fixture
-def small(db: Any) -> Benchmark:
+@shared_rows
+def small() -> Benchmark:
     benchmark = testing.benchmark(6)
     labels, judgments = ["annotator,task_id,agent,label"], []
     for agent, rows in SMALL.items():
@@ -186,26 +191,26 @@ def test_all_agents_together_count_every_case_once(small: Benchmark) -> None:
     ],
 )
 def test_an_accuracy_is_rounded_twice_and_half_to_even(hits: int, n: int, shown: float) -> None:
-    assert percent("agreement", rounded("agreement", hits / n)) == shown
+    assert as_published("agreement", hits / n) == shown
 
 
 def test_only_accuracy_is_rounded_twice() -> None:
     rate = 0.81747  # .8175 -> 81.75 -> 81.8; once: 81.747 -> 81.7
-    assert percent("agreement", rounded("agreement", rate)) == 81.8
-    assert percent("recall", rounded("recall", rate)) == 81.7
-    assert percent("specificity", rounded("specificity", 170 / 189)) == 89.9  # .8995 -> 89.95 -> 90.0
+    assert as_published("agreement", rate) == 81.8
+    assert as_published("recall", rate) == 81.7
+    assert as_published("specificity", 170 / 189) == 89.9  # .8995 -> 89.95 -> 90.0
 
 
 def printed(tp: int, fp: int, tn: int, fn: int) -> dict[str, float | None]:
     """What a published table has for these counts of (people, judge)."""
-    yes, no = Said.SUCCESS, Said.NO_SUCCESS
+    yes, no = Answer.SUCCESS, Answer.NO_SUCCESS
     said = {
         (Verdict.SUCCESS, yes): tp,
         (Verdict.FAILURE, yes): fp,
         (Verdict.FAILURE, no): tn,
         (Verdict.SUCCESS, no): fn,
     }
-    row = published.row(both("judge", Counter(said))[0]).as_json("judge", Rules.PUBLISHED)
+    row = published.round_row(build_rows("judge", Counter(said))[0]).as_json("judge", Rules.PUBLISHED)
     return {name: row[NAMES.get(name, name)] for name in ("accuracy", "precision", "recall", "f1", "npv", "tnr")}
 
 
@@ -230,11 +235,11 @@ def test_f1_is_computed_from_precision_and_recall_with_four_digits() -> None:
 
 
 def test_a_coefficient_has_four_digits_and_is_no_percentage() -> None:
-    assert percent("kappa", rounded("kappa", 2 / 3)) == 0.6667
+    assert as_published("kappa", 2 / 3) == 0.6667
 
 
 def test_every_percentage_with_one_digit_survives_being_a_fraction() -> None:
-    assert [percent("f1", rounded("f1", tenths / 1000)) for tenths in range(-1000, 1001)] == [
+    assert [as_published("f1", tenths / 1000) for tenths in range(-1000, 1001)] == [
         tenths / 10 for tenths in range(-1000, 1001)
     ]
 

@@ -9,13 +9,14 @@ import pytest
 
 from annotation.models.states import State
 from annotation.records import Verdict
+from evaluations.cases import BlindLabel as Label
 from evaluations.cases import Rules
-from evaluations.cases import Said as Label
-from evaluations.comparison import MEASURES, Judged, Label2, Row, ceiling, compare
+from evaluations.comparison import Judged, Label2, Row, ceiling, compare
 from evaluations.comparison.breakdowns import costs, flips
 from evaluations.comparison.clusters import by_task
 from evaluations.comparison.results import Flips
-from evaluations.comparison.rows import averages, both, by, paired, pooled
+from evaluations.comparison.rows import averages, build_rows, count_by_name, count_together, pair_cases
+from evaluations.measures import JUDGE_MEASURES
 from evaluations.statistics import Measure, wilson
 from evaluations.tests import hand_made
 from evaluations.tests.hand_made import case, told
@@ -23,7 +24,7 @@ from judges.tests.rows import judge_row
 
 
 def rows(cases: list[Any], said: dict[Any, Judged]) -> tuple[Row, Row]:
-    first, second = both("X", pooled(paired(cases, said)))
+    first, second = build_rows("X", count_together(pair_cases(cases, said)))
     assert (first.human_label_2, second.human_label_2) == (Label2.EXCLUDED, Label2.NOT_SUCCESS)
     return first, second
 
@@ -37,10 +38,10 @@ def test_label_2_of_people_is_left_out_under_one_rule_and_no_success_under_the_o
     out, counted = rows(*hand_made.both(pairs))
     assert (out.n, out.excluded, cells(out)) == (5, 3, (2, 1, 1, 1))
     assert (counted.n, counted.excluded, cells(counted)) == (8, 0, (2, 2, 3, 1))
-    assert out.agreement.value == 3 / 5
-    assert counted.agreement.value == 5 / 8
-    assert (out.success_rate_human.value, out.success_rate_judge.value) == (3 / 5, 3 / 5)
-    assert counted.success_rate_gap.value == pytest.approx(4 / 8 - 3 / 8)  # the judge is kinder
+    assert out.measures["agreement"].value == 3 / 5
+    assert counted.measures["agreement"].value == 5 / 8
+    assert (out.measures["success_rate_human"].value, out.measures["success_rate_judge"].value) == (3 / 5, 3 / 5)
+    assert counted.measures["success_rate_gap"].value == pytest.approx(4 / 8 - 3 / 8)  # the judge is kinder
 
 
 def test_label_2_of_a_judge_is_no_success() -> None:
@@ -54,7 +55,7 @@ def test_unscored_errors_and_unjudged_are_counted_apart_and_are_never_failures()
     said = {cases[0].key: told(1), cases[1].key: told(None), cases[2].key: error, cases[3].key: error}
     out, counted = rows(cases, said)
     assert (out.n, out.unscored, out.errors, out.unjudged, cells(out)) == (1, 1, 2, 1, (1, 0, 0, 0))
-    assert out.agreement.value == 1
+    assert out.measures["agreement"].value == 1
     assert cells(counted) == cells(out)
 
 
@@ -72,15 +73,25 @@ def test_cases_without_a_final_verdict_are_not_compared() -> None:
 
 def test_a_row_without_cases_is_undefined_in_words() -> None:
     out, _ = rows([], {})
-    assert (out.agreement.value, out.agreement.undefined, out.success_rate_gap.value) == (None, "no cases", None)
+    assert (
+        out.measures["agreement"].value,
+        out.measures["agreement"].undefined,
+        out.measures["success_rate_gap"].value,
+    ) == (None, "no cases", None)
 
 
 def test_the_average_counts_every_agent_once_and_has_gaps_without_their_sign() -> None:
     kind, said = hand_made.both([(0, 1), (0, 0)], agent="kind")
     strict, more = hand_made.both([(1, 0), (1, 1), (1, 1), (1, 1)], agent="strict")
     nobody = [case(0, 1, agent="nobody")]  # the judge was never asked
-    pairs = paired([*kind, *strict, *nobody], said | more)
-    found = averages([row for name, counts in by(pairs, lambda one: one.agent).items() for row in both(name, counts)])
+    pairs = pair_cases([*kind, *strict, *nobody], said | more)
+    found = averages(
+        [
+            row
+            for name, counts in count_by_name(pairs, lambda one: one.agent).items()
+            for row in build_rows(name, counts)
+        ]
+    )
     assert [mean.human_label_2 for mean in found] == list(Label2)
     mean = found[0]
     assert mean.agents == 2
@@ -93,8 +104,8 @@ def test_the_average_counts_every_agent_once_and_has_gaps_without_their_sign() -
 def test_an_average_says_on_how_many_agents_it_rests_where_they_are_not_all() -> None:
     kind, said = hand_made.both([(0, 1), (0, 0)], agent="kind")  # no case is a success: no recall
     strict, more = hand_made.both([(1, 0), (1, 1)], agent="strict")  # and here no specificity
-    counts = by(paired([*kind, *strict], said | more), lambda one: one.agent)
-    mean = averages([row for name, each in counts.items() for row in both(name, each)])[0]
+    counts = count_by_name(pair_cases([*kind, *strict], said | more), lambda one: one.agent)
+    mean = averages([row for name, each in counts.items() for row in build_rows(name, each)])[0]
     assert (mean.agents, mean.values["agreement"].n, mean.gap_size.n) == (2, 2, 2)
     few = {"recall", "specificity", "false_positive_rate", "npv"}
     assert {name: number for name, number in mean.fewer.items() if name in few} == {
@@ -103,7 +114,11 @@ def test_an_average_says_on_how_many_agents_it_rests_where_they_are_not_all() ->
         "false_positive_rate": 1,
     }
     nobody = averages(
-        [row for name, each in by(paired(kind, said), lambda one: one.agent).items() for row in both(name, each)]
+        [
+            row
+            for name, each in count_by_name(pair_cases(kind, said), lambda one: one.agent).items()
+            for row in build_rows(name, each)
+        ]
     )[0].as_json(Rules.DEFAULT)
     assert (nobody["recall"], nobody["undefined"]["recall"]) == (None, "no agent has a value")
     assert mean.as_json(Rules.DEFAULT)["resting_on"]["recall"] == 1
@@ -132,13 +147,18 @@ def test_the_ceiling_sets_every_annotator_and_all_together_beside_the_final_verd
     assert cells(by_name["A1", Label2.NOT_SUCCESS]) == (2, 2, 0, 0)
     assert cells(by_name["A10", Label2.NOT_SUCCESS]) == (1, 0, 2, 1)
     people = by_name["people", Label2.EXCLUDED]
-    assert (people.n, people.excluded, people.agreement.hits, people.agreement.n) == (9, 3, 7, 9)
+    assert (people.n, people.excluded, people.measures["agreement"].hits, people.measures["agreement"].n) == (
+        9,
+        3,
+        7,
+        9,
+    )
 
 
 def test_labels_made_elsewhere_are_no_ceiling_because_they_are_their_own_verdict() -> None:
     found = ceiling([case(number, 1) for number in range(3)])
-    assert [(row.name, row.n, row.agreement.value) for row in found] == [("people", 0, None)] * 2
-    assert {getattr(found[0], name).undefined for name in MEASURES} == {"nothing was reviewed"}
+    assert [(row.name, row.n, row.measures["agreement"].value) for row in found] == [("people", 0, None)] * 2
+    assert {found[0].measures[name].undefined for name in JUDGE_MEASURES} == {"nothing was reviewed"}
     reviewed = case(9, 1, labels=labels(1, 1, 1), state=State.UNANIMOUS)
     assert ceiling([case(0, 1), reviewed])[-1].n == 3
 
@@ -148,9 +168,9 @@ def test_the_ceiling_follows_the_published_rules_as_the_judges_beside_it_do() ->
         case(number, final, labels=labels(*said), state=State.ADJUDICATED)
         for number, (final, said) in enumerate([(1, (1, 1, 0)), (0, (1, 1, 0)), (1, (1, 1, 1))])
     ]
-    agreement = ceiling(cases, Rules.PUBLISHED)[-1].agreement  # 6 of 9
+    agreement = ceiling(cases, Rules.PUBLISHED)[-1].measures["agreement"]  # 6 of 9
     assert (agreement.value, agreement.low, agreement.high) == (0.667, None, None)
-    by_default = ceiling(cases)[-1].agreement
+    by_default = ceiling(cases)[-1].measures["agreement"]
     assert (by_default.value, by_default.low is None) == (6 / 9, False)
 
 
@@ -160,7 +180,7 @@ def test_the_three_labels_of_a_case_are_no_three_cases_in_the_interval_of_people
         case(number, 1, labels=labels(*([1] * 3 if number % 2 else [0] * 3)), state=State.ADJUDICATED)
         for number in range(40)
     ]
-    people = ceiling(together)[-1].agreement
+    people = ceiling(together)[-1].measures["agreement"]
     alone = wilson(20, 40)
     assert (people.hits, people.n) == (60, 120)
     assert width(people) == pytest.approx(width(alone), rel=0.1)
@@ -184,25 +204,27 @@ def alike(agents: int, tasks: int = 40) -> tuple[list[Any], dict[Any, Judged]]:
 
 def test_the_interval_of_all_agents_knows_that_they_attempted_the_same_tasks(db: Any) -> None:
     one, five = (compare(judge_row(), cases, "", benchmark="b", said=said) for cases, said in (alike(1), alike(5)))
-    assert (five.overall[0].agreement.hits, five.overall[0].agreement.n) == (100, 200)
+    pooled, alone = five.overall[0].measures, one.overall[0].measures
+    assert (pooled["agreement"].hits, pooled["agreement"].n) == (100, 200)
     for name in ("agreement", "recall", "success_rate_judge", "success_rate_gap"):
-        wide, narrow = getattr(five.overall[0], name), getattr(one.overall[0], name)
-        assert width(wide) == pytest.approx(width(narrow), rel=0.12), name  # not divided by the root of five
-    assert width(five.groups["level"][0].agreement) == width(five.overall[0].agreement)
-    assert one.overall[0].agreement == wilson(20, 40)  # one agent: cases are as good as independent
-    assert {row.agreement for row in five.rows} == {one.overall[0].agreement}
+        assert width(pooled[name]) == pytest.approx(width(alone[name]), rel=0.12), (
+            name
+        )  # not divided by the root of five
+    assert width(five.groups["level"][0].measures["agreement"]) == width(pooled["agreement"])
+    assert one.overall[0].measures["agreement"] == wilson(20, 40)  # one agent: cases are as good as independent
+    assert {row.measures["agreement"] for row in five.rows} == {one.overall[0].measures["agreement"]}
 
 
 def test_tasks_that_each_agent_has_alone_are_independent() -> None:
     cases = [case(number, 1, agent=f"Agent {number % 2}") for number in range(10)]
-    pairs = paired(cases, {one.key: told(1) for one in cases})
+    pairs = pair_cases(cases, {one.key: told(1) for one in cases})
     assert by_task(pairs, lambda _: "all") == {}
 
 
 def test_clusters_are_those_of_the_rule_and_hold_what_was_compared() -> None:
     cases = [case(number, final, agent=agent) for agent in "ab" for number, final in enumerate((1, 2, 0))]
     said = {one.key: told(1) for one in cases} | {cases[2].key: told(None)}
-    found = by_task(paired(cases, said), lambda _: "all")
+    found = by_task(pair_cases(cases, said), lambda _: "all")
     assert found["all", Label2.EXCLUDED] == ((0, 1, 0, 0), (2, 0, 0, 0))
     assert found["all", Label2.NOT_SUCCESS] == ((0, 1, 0, 0), (0, 2, 0, 0), (2, 0, 0, 0))
 

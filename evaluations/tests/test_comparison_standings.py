@@ -9,10 +9,11 @@ import pytest
 
 from annotation import testing
 from annotation.models import Benchmark
+from annotation.tests.shared_rows import shared_rows
 from evaluations import comparison_tables
 from evaluations.cases import Case
-from evaluations.comparison import Label2, compare, judged, ranking, standings, versus
-from evaluations.comparison.rows import paired
+from evaluations.comparison import Label2, compare, find_judgments, ranking, standings, versus
+from evaluations.comparison.rows import pair_cases
 from evaluations.statistics import Measure, paired_difference
 from evaluations.tests import hand_made
 from evaluations.tests.hand_made import case, told
@@ -28,8 +29,8 @@ def judge_saying(benchmark: Benchmark, name: str, *rows: tuple[Case, int | None]
     return Judge.objects.get(name=name)
 
 
-@pytest.fixture
-def shops(db: Any) -> Benchmark:
+@shared_rows
+def shops() -> Benchmark:
     return testing.benchmark(12)
 
 
@@ -43,7 +44,7 @@ def test_success_rates_are_over_all_and_without_label_2_and_by_level() -> None:
     assert (found.over_all.hits, found.over_all.n, found.over_all.value) == (2, 5, 0.4)
     assert (found.without_2.hits, found.without_2.n, found.without_2.value) == (2, 4, 0.5)
     assert found.over_all.low is not None
-    assert {name: (every.value, fewer.value) for name, (every, fewer) in found.levels.items()} == {
+    assert {name: (rates.over_all.value, rates.without_2.value) for name, rates in found.levels.items()} == {
         "easy": (1 / 3, 1 / 2),
         "hard": (1, 1),
         "not known": (0, 0),
@@ -105,7 +106,7 @@ def ranked(rule: Label2, *agents: list[tuple[int | None, int | None]]) -> Measur
         own, told_of = hand_made.both(pairs, agent=f"Agent {number}")
         cases += own
         said |= told_of
-    return ranking(paired(cases, said), rule)
+    return ranking(pair_cases(cases, said), rule)
 
 
 def test_rankings_by_people_and_by_the_judge_are_compared_on_decided_cases(db: Any) -> None:
@@ -163,7 +164,7 @@ def test_two_judges_are_compared_on_the_cases_that_both_have_scored(shops: Bench
     # Four differ, split 3 to 1: p = 2 * (1 + 4) / 16
     assert (found.p.value, found.exact) == (10 / 16, True)
     assert (found.difference.value, found.same.hits, found.same.n) == (2 / 8, 4, 8)
-    said = {judge.pk: judged(judge, cases) for judge in (first, second)}
+    said = {judge.pk: find_judgments(judge, cases) for judge in (first, second)}
     assert versus([second, first], cases, said=said) == [without, found]  # the better one first
     assert found.difference == paired_difference(2, 3, 1, 2)
 

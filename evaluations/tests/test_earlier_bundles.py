@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from evaluations.auditing.importing import open_bundle
-from evaluations.evidence.single_file import single_file
+from evaluations.evidence.verification import verify_bundle
 from evaluations.tests.audited import auditor
-from evaluations.verifier.checking import Given, examined
+from evaluations.verifier.checking import Given
 from evaluations.verifier.findings import Result
 
 BUNDLES = sorted((Path(__file__).parent / "earlier_bundles").glob("*.zip"))
@@ -25,7 +25,7 @@ def test_earlier_bundles_exist() -> None:
 
 @pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.stem)
 def test_an_earlier_bundle_verifies(path: Path) -> None:
-    outcome = examined(str(path), Given(program=single_file().encode()))
+    outcome = verify_bundle(str(path), Given())
     assert [(finding.name, finding.says) for finding in outcome.findings if finding.result is Result.FAIL] == []
     assert {"manifest", "shapes", "agreement", "chain", "final_verdicts"} <= {
         finding.name for finding in outcome.findings if finding.result is Result.PASS

@@ -29,7 +29,7 @@ from annotation.models import (
 from evaluations import exports, signing
 from evaluations.evidence.writing import Evidence, prepare, write
 from evaluations.exports import ExportRefused, ExportStopped
-from evaluations.testing import judged
+from evaluations.tests.builders import judged
 from evaluations.verifier import ed25519
 from evaluations.verifier.checking import check
 from evaluations.verifier.documents import OF_JUDGES

@@ -12,15 +12,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation import ingest, testing, workflow
-from annotation.catalogue import import_task_rows, import_tasks
+from annotation.catalogue import import_task_path, import_tasks
 from annotation.demo import load
 from annotation.models import Benchmark, Person, Report, Submission
 from annotation.models.events import digest
 from annotation.tests.mind2web_builders import json_lines, rows
+from annotation.tests.shared_rows import shared_rows
 from evaluations.evidence import trajectories
 from evaluations.evidence.documents import documents
 from evaluations.exports import missing_for_export
-from evaluations.testing import judged, reviewed
+from evaluations.tests.builders import judged, reviewed
 from evaluations.verifier.canonical import canonical_json
 from evaluations.verifier.documents import summary
 from judges.models import Judge, JudgeRun, Judgment
@@ -80,7 +81,7 @@ def test_answers_with_kept_pages_have_the_digest_of_the_import(db: Any, tmp_path
 
 def test_rows_of_mind2web_have_the_digest_of_the_import(db: Any, tmp_path: Path) -> None:
     path = json_lines(tmp_path / "train.jsonl", rows(2))
-    import_task_rows(path, benchmark_slug="rows", benchmark_name="Rows")
+    import_task_path(path, benchmark_slug="rows", benchmark_name="Rows")
     made = taken(path, Benchmark.objects.get(slug="rows"), "Reference")
     assert [check_digests(each) for each in made] == [2]
 
@@ -132,7 +133,7 @@ def test_key_points_are_those_of_the_freeze(frozen: Submission) -> None:
 # --- what people did ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
+@shared_rows
 def eventful(submission: Submission, people: People) -> Submission:
     """A submission in which nearly everything happened that a bundle has a document for."""
     first, second = submission.trajectories.order_by("position")

@@ -19,7 +19,7 @@ from annotation.models import Membership, Person, Screenshot, Submission
 from annotation.tests.test_api_submissions import get as api_get
 from annotation.tests.test_api_submissions import problem
 from evaluations.exports import ExportStopped
-from evaluations.testing import judged
+from evaluations.tests.builders import judged
 from evaluations.tests.test_export_commands import run
 from evaluations.verifier.documents import OF_JUDGES
 from evaluations.verifier.rules import CLAIMS

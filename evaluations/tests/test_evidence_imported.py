@@ -17,7 +17,7 @@ from annotation import testing
 from annotation.models import ImportedLabel, Person, Submission
 from evaluations.evidence import writing
 from evaluations.evidence.writing import prepare
-from evaluations.testing import judged
+from evaluations.tests.builders import judged
 from judges.imports import import_judgments
 
 TASKS = ("task_0000", "task_0001")

@@ -164,7 +164,7 @@ def test_a_bundle_goes_from_the_submitter_to_the_decision_of_the_auditor(
     page.reload()
     press(page, page.get_by_role("link", name="Progress of the sample"))
     expect(page.get_by_text("This is the sample")).to_be_visible()
-    expect(page.get_by_text("Take the freeze back")).to_have_count(0)
+    expect(page.get_by_text("Unfreeze")).to_have_count(0)
     press(page, page.get_by_role("link", name="an audit", exact=True))
 
     # 2 of 3: Wilson's interval is (0.6667 + 0.6402 +- 1.96 * 0.4252) / (1 + 1.2805).

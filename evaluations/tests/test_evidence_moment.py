@@ -23,9 +23,9 @@ from evaluations.verifier.findings import Result
 from judges.imports import import_judgments
 from judges.models import Judgment, RunItem
 from judges.scorer import Score
-from judges.testing import defined_judge, started_run
-from judges.working import holding
-from judges.working.ledger import Worth
+from judges.tests.builders import defined_judge, started_run
+from judges.working import leases
+from judges.working.call_log import CallTotals
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("store")]
 
@@ -48,11 +48,11 @@ def judge_works(submission: Submission) -> Iterator[Act]:
     waiting = [started_run(person, submission, judge).pk for _ in range(MANY)]
 
     def work(number: int, run: int) -> bool:
-        (first,) = holding.take(run, WORKER, ())
+        (first,) = leases.claim(run, WORKER, ())
         score = Score(Verdict(number % 2), score=0.7)
-        settled = holding.settle(first, WORKER, score, Worth(), judge.fingerprint)
-        (second,) = holding.take(run, WORKER, ())
-        return settled and holding.fail(second, WORKER, "The endpoint did not answer.")
+        settled = leases.settle(first, WORKER, score, CallTotals(), judge.fingerprint)
+        (second,) = leases.claim(run, WORKER, ())
+        return settled and leases.fail(second, WORKER, "The endpoint did not answer.")
 
     return (lambda n=number, run=run: work(n, run) for number, run in enumerate(waiting))
 
@@ -63,8 +63,8 @@ def run_begins(submission: Submission) -> Iterator[Act]:
 
     def begin() -> bool:
         run = started_run(person, submission, judge)
-        (taken,) = holding.take(run.pk, WORKER, ())
-        return holding.fail(taken, WORKER, "The endpoint did not answer.")
+        (taken,) = leases.claim(run.pk, WORKER, ())
+        return leases.fail(taken, WORKER, "The endpoint did not answer.")
 
     return cycle([begin])
 

@@ -10,6 +10,7 @@ import pytest
 from annotation import testing, workflow
 from annotation.models import InformedRevision, Person, Submission
 from annotation.records import Verdict
+from annotation.tests.shared_rows import shared_rows
 from evaluations import exports_labels, exports_v2
 from evaluations.tests.test_export_labels import exported, lines, validator
 
@@ -20,7 +21,7 @@ SHOWN = [
 People = dict[str, Person]
 
 
-@pytest.fixture
+@shared_rows
 def decided(submission: Submission, people: People) -> Submission:
     """Task 0 is a unanimous success and spot-checked, task 1 is disputed; all is decided, nothing frozen."""
     workflow.configure(people["mira"], submission, second_stage=True)
@@ -34,9 +35,9 @@ def second_stage(submission: Submission, people: People) -> None:
     """alice changes, bob keeps, chen looks and says nothing."""
     for row in submission.trajectories.all():
         for name in ("alice", "bob", "chen"):
-            workflow.look(people[name], row, SHOWN)
-        workflow.change(people["alice"], row, Verdict.NOT_EXECUTABLE, "The site was down, as the judge says.")
-        workflow.keep(people["bob"], row)
+            workflow.show_judgments(people[name], row, SHOWN)
+        workflow.change_verdict(people["alice"], row, Verdict.NOT_EXECUTABLE, "The site was down, as the judge says.")
+        workflow.keep_verdict(people["bob"], row)
 
 
 def test_no_export_differs_but_for_the_entries_of_the_second_stage(decided: Submission, people: People) -> None:

@@ -20,7 +20,7 @@ from annotation.models import Agent, Person, Report, Submission, Task
 from annotation.records import AttemptContent
 from evaluations import exports_labels
 from evaluations.exports import ExportFormat, ExportRefused, prepare
-from evaluations.testing import reviewed
+from evaluations.tests.builders import reviewed
 from evaluations.tests.busy_review import busy_review
 
 People = dict[str, Person]

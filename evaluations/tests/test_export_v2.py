@@ -15,7 +15,7 @@ from django.conf import settings
 
 from annotation import ingest, testing, workflow
 from annotation.formats.archive import open_package
-from annotation.formats.online_mind2web import read_trajectories
+from annotation.formats.packages import read_trajectories
 from annotation.models import Benchmark, Submission
 from evaluations import exports_v2
 from evaluations.exports import ExportFormat, ExportRefused, OutputTaken, prepare, write

@@ -9,11 +9,11 @@ import pytest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from evaluations.evidence.report.page import render_report
 from evaluations.tests.hand_made_bundle import HandMade
 from evaluations.verifier.claims import claims
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, kinds_told, noted, told_by_kind
-from evaluations.verifier.page import report
 from evaluations.views.findings import finding_rows
 
 KINDS = [
@@ -76,7 +76,7 @@ def flooded() -> Bundle:
 
 
 def test_the_report_of_a_bundle_has_each_kind_with_its_reasons(flooded: Bundle) -> None:
-    shown = text(report(flooded))
+    shown = text(render_report(flooded))
 
     assert "251 exceptions of 2 kinds. 250 trajectories given back task_a (“Reason 0.”) task_a (“Reason 1.”)" in shown
     assert "task_a (“Reason 199.”) and 50 more, in claims.json 1 adjudication returned Q1 on task_c" in shown

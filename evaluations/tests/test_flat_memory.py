@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Person, Submission
 from annotation.tests.memory import LARGE, SMALL, bytes_for_each
+from annotation.tests.shared_rows import shared_rows
 from evaluations import cases, exports_v2
-from evaluations import testing as bulk
+from evaluations.tests import builders as bulk
 
 
-@pytest.fixture
-def sizes(db: Any) -> list[Submission]:
+@shared_rows
+def sizes() -> list[Submission]:
     for size in (SMALL, LARGE):
         bulk.reviewed(agents=1, tasks=size, slug=f"shops-{size}")
     return list(Submission.objects.order_by("pk"))

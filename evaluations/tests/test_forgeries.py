@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import transaction
 from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
+from annotation.tests.shared_rows import rolled_back
 from evaluations.evidence import writing
 from evaluations.tests.forgeries import FORGERIES
 from evaluations.tests.forgeries.chain import set_up_earlier
@@ -33,11 +33,10 @@ def honest(
     folder = tmp_path_factory.mktemp("honest")
     made = folder / "bundle.zip"
     here = override_settings(MEDIA_ROOT=folder / "images", JUDGE_ENDPOINTS=ENDPOINTS)
-    with django_db_blocker.unblock(), here, transaction.atomic():
+    with here, rolled_back(django_db_blocker):
         submission = whole_review(folder / "package")
         judged_here(submission)
         writing.write(writing.prepare(submission), made)
-        transaction.set_rollback(True)
     yield Forged(made.read_bytes()).sealed()
     shutil.rmtree(folder)
 

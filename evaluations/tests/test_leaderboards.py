@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from annotation import ingest, testing, workflow
 from annotation.models import Agent, Benchmark, Person, Submission
+from annotation.tests.shared_rows import shared_rows
 from evaluations import access
-from evaluations import testing as results
 from evaluations.cases import Rules, of_submission
-from evaluations.comparison import ceiling, compare, judged, judges_of, ranking, standings, versus
-from evaluations.comparison.rows import paired
+from evaluations.comparison import ceiling, compare, find_judgments, list_judges, ranking, standings, versus
+from evaluations.comparison.rows import pair_cases
+from evaluations.tests import builders as results
 from evaluations.tests.test_comparison_pages import LABEL_2, csv_rows, get, number, page, text
 from evaluations.tests.test_report_access import second
 from judges.models import Judge, JudgeRun, Judgment
@@ -25,8 +26,8 @@ from judges.tests import rows
 People = dict[str, Person]
 
 
-@pytest.fixture
-def benchmark(db: Any) -> Benchmark:
+@shared_rows
+def benchmark() -> Benchmark:
     """Three agents with 20 trajectories each; "strict" has run over them twice, "kind" was imported."""
     made = results.reviewed(agents=3, tasks=20, seed=5)
     results.judged(made, "strict", 0.7, repetitions=2)
@@ -34,7 +35,7 @@ def benchmark(db: Any) -> Benchmark:
     return made
 
 
-@pytest.fixture
+@shared_rows
 def mira(benchmark: Benchmark) -> Person:
     return Person.objects.get(username="mira")
 
@@ -56,7 +57,8 @@ def test_success_rates_of_agents_are_those_of_the_standings(mira: Person) -> Non
             standing.over_all.high,
         ]
         assert number(said["without_label_2"]) == standing.without_2.value
-        for level, (over_all, without_2) in standing.levels.items():
+        for level, rates in standing.levels.items():
+            over_all, without_2 = rates.over_all, rates.without_2
             assert (number(said[f"{level}_over_all"]), int(said[f"{level}_over_all_n"])) == (over_all.value, over_all.n)
             assert number(said[f"{level}_without_label_2"]) == without_2.value
 
@@ -118,7 +120,7 @@ def test_a_second_attempt_that_only_a_judge_has_judged_is_ranked_beside_the_firs
     package = testing.write_submission(tmp_path / "two", 2, steps=4)
     _, again = ingest.import_submission(package, benchmark=frozen.benchmark, agent_name="Careful Agent")
     assert again is not None
-    workflow.found(again, people["mira"])
+    workflow.join_as_maintainer(again, people["mira"])
     judged_alone(again, [0, 0])
     shown = csv_rows(get(people["mira"], page("agents", "shops"), csv="standings"))
     assert [(row["agent"], row["judged"], row["cases"]) for row in shown] == [
@@ -130,7 +132,7 @@ def test_a_second_attempt_that_only_a_judge_has_judged_is_ranked_beside_the_firs
 def test_a_judged_submission_of_somebody_else_is_not_ranked(submission: Submission, people: People) -> None:
     judged_alone(submission, [1, 0])
     erin = testing.person("erin", is_staff=True)
-    workflow.found(second(submission), erin)
+    workflow.join_as_maintainer(second(submission), erin)
     assert access.ranked_cases(erin, "shops")[1] == []
     assert "nothing to rank" in text(get(erin, page("agents", "shops")))
 
@@ -196,16 +198,16 @@ def test_the_judges_stand_with_the_numbers_of_their_comparisons(mira: Person) ->
         judge = Judge.objects.get(name=name)
         own = compare(judge, every, found.name, benchmark="reviewed")
         for row, mean, said in zip(own.overall, own.averages, shown[2 * place : 2 * place + 2], strict=True):
-            assert number(said["agreement"]) == row.agreement.value
+            assert number(said["agreement"]) == row.measures["agreement"].value
             tau, scored = (
-                ranking(paired(every, judged(judge, every, benchmark="reviewed")), row.human_label_2),
+                ranking(pair_cases(every, find_judgments(judge, every, benchmark="reviewed")), row.human_label_2),
                 row.unscored + row.errors + row.unjudged,
             )
             assert number(said["average"]) == mean.values["agreement"].value
             assert int(said["average_n"]) == 3
             assert number(said["coverage"]) == row.n / (row.n + scored)
-            assert number(said["gap"]) == row.success_rate_gap.value
-            assert number(said["kappa"]) == row.kappa.value
+            assert number(said["gap"]) == row.measures["success_rate_gap"].value
+            assert number(said["kappa"]) == row.measures["kappa"].value
             assert number(said["flips"]) == own.flips.rate.value
             assert number(said["tau"]) == tau.value
             assert (number(said["tokens"]), number(said["cost"])) == (own.costs.tokens, own.costs.cost)
@@ -215,7 +217,7 @@ def test_the_judges_stand_with_the_numbers_of_their_comparisons(mira: Person) ->
                 row.unjudged,
             ]
     people = ceiling(every)[-2:]
-    assert [number(row["agreement"]) for row in shown[-2:]] == [row.agreement.value for row in people]
+    assert [number(row["agreement"]) for row in shown[-2:]] == [row.measures["agreement"].value for row in people]
 
 
 def test_coverage_is_the_share_of_the_decided_cases_that_have_a_usable_verdict(
@@ -237,8 +239,8 @@ def test_the_table_by_agent_has_a_column_for_every_agent_on_the_page_and_a_row_i
     assert len(told) == len(shown) == 2 * 2 * (3 + 1)  # judges, rules, agents and their average
     for row in own.rows:
         said = told["strict", LABEL_2[row.human_label_2], row.name]
-        assert (number(said["agreement"]), int(said["compared"])) == (row.agreement.value, row.n)
-        assert number(said["gap"]) == row.success_rate_gap.value
+        assert (number(said["agreement"]), int(said["compared"])) == (row.measures["agreement"].value, row.n)
+        assert number(said["gap"]) == row.measures["success_rate_gap"].value
     for mean in own.averages:
         said = told["strict", LABEL_2[mean.human_label_2], "average over agents"]
         assert number(said["agreement"]) == mean.values["agreement"].value
@@ -271,7 +273,7 @@ def test_published_tables_have_four_digits_of_kappa(mira: Person) -> None:
     _, every = access.benchmark_cases(mira, "reviewed", Rules.PUBLISHED)
     judge = Judge.objects.get(name="strict")
     row = compare(judge, every, "", benchmark="reviewed", rules=Rules.PUBLISHED).overall[0]
-    four, two = f" {row.kappa.value:.4f} ", f" {row.kappa.value:.2f} "
+    four, two = f" {row.measures['kappa'].value:.4f} ", f" {row.measures['kappa'].value:.2f} "
     shown = text(get(mira, page("judge-standings"), rules="published"))
     assert four in shown
     assert (four in text(get(mira, page("judge-standings"))), two in text(get(mira, page("judge-standings")))) == (
@@ -285,7 +287,7 @@ def test_judges_stand_in_the_order_of_people_and_not_of_a_database(frozen: Submi
     names = ["judge 10", "b", "judge 9", "A"]
     for name in names:
         rows.judgment_row(rows.run_row(frozen, rows.judge_row(name)).items.earliest("pk"))
-    found = judges_of(of_submission(frozen), benchmark="shops")
+    found = list_judges(of_submission(frozen), benchmark="shops")
     assert [judge.name for judge in found] == ["A", "b", "judge 9", "judge 10"]
 
 

@@ -14,7 +14,7 @@ from annotation.models.events import append
 from annotation.records import AttemptContent
 from evaluations.evidence.judging import without_addresses
 from evaluations.evidence.names import named
-from evaluations.testing import reviewed
+from evaluations.tests.builders import reviewed
 from judges.models import Judgment
 from judges.tests import rows as judged
 

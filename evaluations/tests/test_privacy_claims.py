@@ -6,7 +6,7 @@ import pytest
 
 from annotation import testing, workflow
 from annotation.models.states import State, with_state
-from annotation.workflow.ground import Role
+from annotation.workflow.guards import Role
 from evaluations.evidence.standing import claims
 from evaluations.verifier.findings import Result
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from annotation import privacy, testing, workflow
 from annotation.models import Person, Submission
 from annotation.references import references
+from annotation.tests.shared_rows import shared_rows
 from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload
 from judges.models import Expectation, Judge, JudgeRun, ModelTerms, PromptSet
 
@@ -68,7 +69,7 @@ def did_everything(person: Person, submission: Submission) -> None:
 WORDS = {"expectation", "prompt", "judge", "terms", "run", "audit", "bundle", "decision"}
 
 
-@pytest.fixture
+@shared_rows
 def used(submission: Submission, people: People) -> None:
     for name in ("mira", "dave"):
         did_everything(people[name], submission)

@@ -84,13 +84,13 @@ def test_a_submission_that_is_not_frozen_does_not_count(submission: Submission, 
 
 def test_a_frozen_submission_of_somebody_else_does_not_count(frozen: Submission, people: People) -> None:
     other = testing.person("erin", is_staff=True)
-    workflow.found(second(frozen), other)
+    workflow.join_as_maintainer(second(frozen), other)
     assert agents(other) == set()
     assert agents(people["mira"]) == {"Careful Agent"}
 
 
 def test_a_frozen_submission_that_the_person_only_annotated_does_not_count(frozen: Submission, people: People) -> None:
-    workflow.found(second(frozen), people["alice"])
+    workflow.join_as_maintainer(second(frozen), people["alice"])
     assert people_access.submissions_maintained_by(people["alice"]).count() == 1
     assert agents(people["alice"]) == set()
 
@@ -117,7 +117,7 @@ def test_who_reviews_an_open_submission_is_refused_until_it_is_frozen(
     if rights == "is of the staff":
         Person.objects.filter(pk=people[name].pk).update(is_staff=True)
     else:
-        workflow.found(second(submission), people[name])
+        workflow.join_as_maintainer(second(submission), people[name])
     person = Person.objects.get(username=name)
     with pytest.raises(PermissionDenied):
         access.benchmark_cases(person, "shops")

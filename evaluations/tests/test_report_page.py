@@ -19,11 +19,11 @@ from annotation.models import Agent, Label, Person, Submission, Task
 from annotation.models.trajectories import seed_hash
 from annotation.records import Verdict
 from evaluations import cases, report_tables, tables
-from evaluations import testing as results
 from evaluations.agreement import agreement
-from evaluations.cases import Case, Said
+from evaluations.cases import BlindLabel, Case
 from evaluations.comparison import compare, standings
 from evaluations.tables import Table
+from evaluations.tests import builders as results
 from evaluations.tests.finished import finish
 from judges.tests import rows as rows_of_judges
 
@@ -117,13 +117,14 @@ def test_its_figures_are_those_of_agreement_and_comparison(db: Any) -> None:
     submission = Submission.objects.get()
     every = cases.of_submission(submission)
     says = text(get(Person.objects.get(username="mira"), submission))
-    alpha = agreement(every, "").overall.alpha
+    alpha = agreement(every, "").overall.coefficients["alpha"]
     assert f"Krippendorff alpha {tables.written(alpha.value, 'coefficient')}" in says
     (standing,) = standings(every)
     for rate in (standing.over_all, standing.without_2):
         assert f"{tables.written(rate.value, 'rate')} {rate.hits}/{rate.n} {tables.interval(rate, 'rate')}" in says
     for row in compare(judge, every, "", benchmark=benchmark.slug).overall:
-        assert f"{tables.written(row.agreement.value, 'rate')} {row.agreement.hits}/{row.agreement.n}" in says
+        agreed = row.measures["agreement"]
+        assert f"{tables.written(agreed.value, 'rate')} {agreed.hits}/{agreed.n}" in says
     assert "people (ceiling)" in says
 
 
@@ -229,7 +230,7 @@ def test_the_report_takes_as_many_queries_for_many_trajectories_as_for_few(db: A
 
 
 def case(number: int, final: int | None, seconds: tuple[int | None, ...] = (), failure_type: str = "") -> Case:
-    labels = tuple(Said(f"A{n}", Verdict(final or 0), (), second) for n, second in enumerate(seconds, 1))
+    labels = tuple(BlindLabel(f"A{n}", Verdict(final or 0), (), second) for n, second in enumerate(seconds, 1))
     verdict = None if final is None else Verdict(final)
     return Case("One", f"t{number}", "easy", "shop", labels, verdict, 3, failure_type=failure_type)
 

@@ -28,10 +28,11 @@ from evaluations.statistics import (
     wilson,
     with_interval,
 )
+from evaluations.tests.counted import confusion_by_task, confusion_of, tally_of_table
 
 COEFFICIENTS = (raw_agreement, krippendorff_alpha, fleiss_kappa, gwet_ac1)
 MEASURES = (
-    "accuracy",
+    "agreement",
     "precision",
     "recall",
     "f1",
@@ -39,9 +40,9 @@ MEASURES = (
     "npv",
     "false_positive_rate",
     "kappa",
-    "success_gap",
-    "success_rate",
-    "called_success_rate",
+    "success_rate_gap",
+    "success_rate_human",
+    "success_rate_judge",
 )
 TASKS, AGENTS, RUNS = 60, 5, 250
 
@@ -96,8 +97,8 @@ def test_of_a_judge_that_is_too_kind_to_some_tasks_only_the_interval_over_tasks_
         truth = random.random(TASKS * AGENTS) < easy
         said = np.where(kind == 2, truth, kind == 0)
         task = np.arange(TASKS * AGENTS) // AGENTS
-        found = Confusion.by_task(zip(task.tolist(), truth.tolist(), said.tolist(), strict=True))
-        return replace(found, clusters=None).success_gap, found.success_gap
+        found = confusion_by_task(zip(task.tolist(), truth.tolist(), said.tolist(), strict=True))
+        return replace(found, clusters=None).success_rate_gap, found.success_rate_gap
 
     plain, tasks = held(0.1, made)
     assert plain < 0.88
@@ -109,10 +110,10 @@ def test_drawing_kinds_of_tasks_is_drawing_tasks():
     random, resamples = np.random.default_rng(3), 1500
     truth = random.integers(0, 3, (40, 1, 1)).repeat(4, axis=1)
     labels = np.where(random.random((40, 4, 3)) < 0.7, truth, random.integers(0, 3, (40, 4, 3)))
-    tally = Tally.of_table(labels.reshape(-1, 3))
+    tally = tally_of_table(labels.reshape(-1, 3))
     clusters = tally.clusters((task, given) for task, items in enumerate(labels.tolist()) for given in items)
     plain = [
-        krippendorff_alpha(Tally.of_table(labels[random.integers(0, 40, 40)].reshape(-1, 3))).value
+        krippendorff_alpha(tally_of_table(labels[random.integers(0, 40, 40)].reshape(-1, 3))).value
         for _ in range(resamples)
     ]
     found = by_cluster(
@@ -173,14 +174,14 @@ def test_tasks_that_have_one_case_each_change_nothing():
     assert paired_difference(5, 2, 3, 6, clusters=cells) == paired_difference(5, 2, 3, 6)
     assert kappa_with_interval([[5, 2], [3, 6]], cells) == kappa_with_interval([[5, 2], [3, 6]])
     truth, said = [True, True, False, False, True], [True, False, True, False, True]
-    assert Confusion.by_task(zip("abcde", truth, said, strict=True)) == Confusion.of(truth, said)
+    assert confusion_by_task(zip("abcde", truth, said, strict=True)) == confusion_of(truth, said)
 
 
 def test_the_interval_does_not_depend_on_the_order_of_tasks_nor_on_memory(monkeypatch):
     random = np.random.default_rng(8)
     cases = [(task, bool(random.random() < 0.5), bool(random.random() < 0.6)) for task in range(50) for _ in range(4)]
-    found = Confusion.by_task(cases)
-    renamed = Confusion.by_task((f"task {99 - task}", truth, said) for task, truth, said in reversed(cases))
+    found = confusion_by_task(cases)
+    renamed = confusion_by_task((f"task {99 - task}", truth, said) for task, truth, said in reversed(cases))
     assert renamed == found
     assert hash(renamed) == hash(found)
     once = {name: getattr(found, name) for name in MEASURES}
@@ -202,9 +203,9 @@ def test_values_are_the_same_over_tasks_and_every_interval_is_another():
         for task, easy in enumerate(random.beta(0.5, 0.5, 80))
         for _ in range(5)
     ]
-    tasks = Confusion.by_task(cases)
+    tasks = confusion_by_task(cases)
     plain = replace(tasks, clusters=None)
-    assert plain == Confusion.of([truth for _, truth, _ in cases], [said for _, _, said in cases])
+    assert plain == confusion_of([truth for _, truth, _ in cases], [said for _, _, said in cases])
     for name in MEASURES:
         first, second = getattr(plain, name), getattr(tasks, name)
         assert (first.value, first.n, first.hits) == (second.value, second.n, second.hits), name
@@ -214,9 +215,9 @@ def test_values_are_the_same_over_tasks_and_every_interval_is_another():
 
 def test_the_two_success_rates_of_a_confusion_by_hand():
     found = Confusion(tp=6, fp=2, tn=9, fn=3)
-    assert found.success_rate == wilson(9, 20)
-    assert found.called_success_rate == wilson(8, 20)
-    assert Confusion(0, 0, 0, 0).success_rate.undefined == "no cases"
+    assert found.success_rate_human == wilson(9, 20)
+    assert found.success_rate_judge == wilson(8, 20)
+    assert Confusion(0, 0, 0, 0).success_rate_human.undefined == "no cases"
 
 
 def test_clusters_count_the_cases_of_each_task_by_hand():
@@ -227,8 +228,8 @@ def test_clusters_count_the_cases_of_each_task_by_hand():
     items = [("a", (0, 1)), ("b", (2, 2)), ("a", (1, 0)), ("b", ()), ("a", (0, 0))]
     assert tally.clusters(items).tolist() == [[1, 2, 0], [0, 0, 1]]
     cases = [("a", True, True), ("a", False, True), ("b", False, False), ("b", True, False), ("b", True, False)]
-    assert Confusion.by_task(cases) == Confusion(1, 1, 1, 2, clusters=((0, 0, 1, 2), (1, 1, 0, 0)))
-    assert Confusion.by_task([]) == Confusion(0, 0, 0, 0)
+    assert confusion_by_task(cases) == Confusion(1, 1, 1, 2, clusters=((0, 0, 1, 2), (1, 1, 0, 0)))
+    assert confusion_by_task([]) == Confusion(0, 0, 0, 0)
 
 
 def test_clusters_that_are_not_the_same_cases_are_refused():
@@ -297,7 +298,7 @@ def test_no_nan_ever_leaves_a_confusion_by_task(clusters):
             (plain := getattr(replace(found, clusters=None), name)).value,
             plain.undefined,
         )
-        least = -1 if name in ("kappa", "success_gap") else 0
+        least = -1 if name in ("kappa", "success_rate_gap") else 0
         assert measure.low is None or least <= measure.low <= measure.high <= 1, name
 
 

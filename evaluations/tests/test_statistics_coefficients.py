@@ -13,9 +13,9 @@ from evaluations.statistics import (
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
-    label_alpha,
     raw_agreement,
 )
+from evaluations.tests.counted import label_alpha, tally_of_table
 
 ALL = (raw_agreement, krippendorff_alpha, fleiss_kappa, gwet_ac1)
 THREE_ITEMS = [(1, 1, 1), (0, 0, 1), (0, 0, 0)]
@@ -32,7 +32,7 @@ def test_a_tally_counts_equal_patterns_once_whoever_gave_the_labels():
 
 
 def test_a_table_and_a_list_of_labels_make_the_same_tally():
-    table = Tally.of_table(np.array([[0, 0, 1], [-1, 2, 2], [-1, -1, -1], [1, 0, 0]]))
+    table = tally_of_table(np.array([[0, 0, 1], [-1, 2, 2], [-1, -1, -1], [1, 0, 0]]))
     labels = Tally.of_labels([(2, 2), (0, 1, 0), (0, 0, 1)])
     assert table.patterns.tolist() == labels.patterns.tolist()
     assert table.times.tolist() == labels.times.tolist()
@@ -44,7 +44,7 @@ def test_a_label_that_does_not_exist_is_refused():
             Tally.of_labels(labels)
     for table in ([[0, 3]], [[0, -2]], [[0.0, 1.0]], [0, 1]):
         with pytest.raises(ValueError, match="two dimensions"):
-            Tally.of_table(table)
+            tally_of_table(table)
     with pytest.raises(ValueError, match="none of the labels"):
         label_alpha(Tally.of_labels(THREE_ITEMS), 3)
 

@@ -7,14 +7,15 @@ from itertools import product
 import pytest
 
 from evaluations.statistics import Confusion, Measure, kendall_tau, mcnemar, paired_difference, paired_test
+from evaluations.tests.counted import confusion_of
 
 
 def test_a_confusion_counts_what_was_said_of_what_is():
-    found = Confusion.of([True, True, True, False, False, True], [True, False, True, True, False, True])
+    found = confusion_of([True, True, True, False, False, True], [True, False, True, True, False, True])
     assert found == Confusion(tp=3, fp=1, tn=1, fn=1)
     assert found.n == 6
     with pytest.raises(ValueError, match="shorter"):
-        Confusion.of([True], [])
+        confusion_of([True], [])
     with pytest.raises(ValueError, match="negative"):
         Confusion(1, -1, 0, 0)
 
@@ -22,7 +23,7 @@ def test_a_confusion_counts_what_was_said_of_what_is():
 def test_the_rates_of_a_confusion_by_hand():
     found = Confusion(tp=6, fp=2, tn=9, fn=3)
     rates = {
-        "accuracy": (15, 20),
+        "agreement": (15, 20),
         "precision": (6, 8),
         "recall": (6, 9),
         "specificity": (9, 11),
@@ -34,12 +35,22 @@ def test_the_rates_of_a_confusion_by_hand():
         assert (measure.value, measure.hits, measure.n) == (hits / n, hits, n), name
         assert measure.low < measure.value < measure.high
     assert found.f1.value == pytest.approx(2 * 6 / (2 * 6 + 2 + 3))
-    assert found.success_gap.value == pytest.approx(8 / 20 - 9 / 20)
+    assert found.success_rate_gap.value == pytest.approx(8 / 20 - 9 / 20)
     # p_o = 15/20, p_e = (9 * 8 + 11 * 12) / 400 = 204/400
     assert found.kappa.value == pytest.approx((300 - 204) / (400 - 204))
 
 
-RATES = ("accuracy", "precision", "recall", "specificity", "npv", "false_positive_rate", "f1", "kappa", "success_gap")
+RATES = (
+    "agreement",
+    "precision",
+    "recall",
+    "specificity",
+    "npv",
+    "false_positive_rate",
+    "f1",
+    "kappa",
+    "success_rate_gap",
+)
 
 
 def test_a_confusion_without_cases_says_so_everywhere():
@@ -180,7 +191,7 @@ def test_the_interval_of_a_difference_ends_at_1_and_holds_it():
 
 
 def test_the_gap_of_a_confusion_is_a_paired_difference():
-    assert Confusion(tp=10, fp=5, tn=3, fn=2).success_gap == paired_difference(10, 5, 2, 3)
+    assert Confusion(tp=10, fp=5, tn=3, fn=2).success_rate_gap == paired_difference(10, 5, 2, 3)
 
 
 def test_kendalls_tau_by_hand():

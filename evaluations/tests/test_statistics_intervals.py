@@ -21,6 +21,7 @@ from evaluations.statistics import (
     wilson,
     with_interval,
 )
+from evaluations.tests.counted import tally_of_table
 
 SKILL = np.array([0.9, 0.75, 0.6])
 SHARES = np.array([0.5, 0.35, 0.15])
@@ -41,10 +42,10 @@ def table() -> np.ndarray:
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_seed_a_close_one(table):
-    tally = Tally.of_table(table)
+    tally = tally_of_table(table)
     first = with_interval(tally, krippendorff_alpha, seed=3)
     intervals._shared.cache_clear()
-    assert with_interval(Tally.of_table(table), krippendorff_alpha, seed=3) == first
+    assert with_interval(tally_of_table(table), krippendorff_alpha, seed=3) == first
     other = with_interval(tally, krippendorff_alpha, seed=4)
     assert other != first
     assert (other.low, other.high) == pytest.approx((first.low, first.high), abs=0.05)
@@ -52,7 +53,7 @@ def test_the_same_seed_gives_the_same_interval_and_another_seed_a_close_one(tabl
 
 
 def test_the_interval_does_not_depend_on_how_much_is_held_in_memory(table, monkeypatch):
-    tally = Tally.of_table(table)
+    tally = tally_of_table(table)
     at_once = with_interval(tally, gwet_ac1, resamples=333)
     monkeypatch.setattr(intervals, "SHARED", 0)
     assert with_interval(tally, gwet_ac1, resamples=333) == at_once
@@ -73,10 +74,10 @@ def test_drawing_patterns_is_drawing_items(table, coefficient):
     random, resamples = np.random.default_rng(11), 1500
     plain = []
     for _ in range(resamples):
-        value = coefficient(Tally.of_table(table[random.integers(0, len(table), len(table))])).value
+        value = coefficient(tally_of_table(table[random.integers(0, len(table), len(table))])).value
         if value is not None:
             plain.append(value)
-    found = with_interval(Tally.of_table(table), coefficient, resamples=8000)
+    found = with_interval(tally_of_table(table), coefficient, resamples=8000)
     # The standard error of a 2.5 % quantile is sqrt(0.025 * 0.975 / r) / density = 2.67 sd / sqrt(r): 4.4 of them.
     error = 0.3 * np.std(plain)
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(plain, (0.025, 0.975))), abs=error)
@@ -93,7 +94,7 @@ def test_nineteen_of_twenty_intervals_hold_the_true_alpha():
     true = 1 - (1 - np.mean(equal)) / (1 - (given**2).sum())
     random, held = np.random.default_rng(2), 0
     for _ in range(400):
-        found = with_interval(Tally.of_table(labels(random, 120)), krippendorff_alpha, resamples=400)
+        found = with_interval(tally_of_table(labels(random, 120)), krippendorff_alpha, resamples=400)
         held += found.low <= true <= found.high
     assert 0.92 <= held / 400 <= 0.98
 
@@ -188,9 +189,11 @@ def test_a_rate_that_is_none_is_refused():
 def test_the_measures_of_a_confusion_have_intervals_from_the_same_four_counts():
     found = Confusion(tp=40, fp=10, tn=35, fn=15)
     # 40 + 15 successes, 40 + 10 called so: 10 - 15 of 100
-    assert found.success_gap.value == pytest.approx(-0.05)
+    assert found.success_rate_gap.value == pytest.approx(-0.05)
     middle, half = -5 / 102, 1.96 * np.sqrt(26 - 25 / 102) / 102  # Agresti and Min's, not of the same draws
-    assert (found.success_gap.low, found.success_gap.high) == pytest.approx((middle - half, middle + half), abs=1e-5)
+    assert (found.success_rate_gap.low, found.success_rate_gap.high) == pytest.approx(
+        (middle - half, middle + half), abs=1e-5
+    )
     assert found.f1.low < found.f1.value < found.f1.high
     assert found.kappa == kappa_like(found)
 

@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 
 from evaluations.statistics import (
-    Confusion,
-    Tally,
     cohen_kappa,
     fleiss_kappa,
     kendall_tau,
     krippendorff_alpha,
-    label_alpha,
     mcnemar,
     paired_test,
     wilson,
 )
 from evaluations.statistics.comparing import _taus
+from evaluations.tests.counted import confusion_of, label_alpha, tally_of_table
 
 with warnings.catch_warnings():  # what they say of their own dependencies is not ours
     warnings.simplefilter("ignore")
@@ -55,7 +53,7 @@ def test_alpha_is_that_of_krippendorff(seed, missing):
     table = labels(seed, missing)
     given = np.where(table < 0, np.nan, table.astype(float)).T
     expected = krippendorff.alpha(reliability_data=given, level_of_measurement="nominal")
-    assert krippendorff_alpha(Tally.of_table(table)).value == pytest.approx(expected)
+    assert krippendorff_alpha(tally_of_table(table)).value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -63,14 +61,14 @@ def test_alpha_of_a_label_is_that_of_krippendorff_with_two_labels(seed):
     table = labels(seed, 0.2)
     given = np.where(table < 0, np.nan, (table == 1).astype(float)).T
     expected = krippendorff.alpha(reliability_data=given, level_of_measurement="nominal")
-    assert label_alpha(Tally.of_table(table), 1).value == pytest.approx(expected)
+    assert label_alpha(tally_of_table(table), 1).value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fleiss_kappa_is_that_of_statsmodels(seed):
     table = labels(seed)
     expected = inter_rater.fleiss_kappa(inter_rater.aggregate_raters(table, n_cat=3)[0])
-    assert fleiss_kappa(Tally.of_table(table)).value == pytest.approx(expected)
+    assert fleiss_kappa(tally_of_table(table)).value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -85,16 +83,16 @@ def test_cohens_kappa_is_that_of_scikit_learn_and_statsmodels(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_confusion_is_that_of_scikit_learn(seed):
     truth, said = (column == 1 for column in two(seed))
-    found = Confusion.of(truth, said)
+    found = confusion_of(truth, said)
     expected = {
-        "accuracy": metrics.accuracy_score(truth, said),
+        "agreement": metrics.accuracy_score(truth, said),
         "precision": metrics.precision_score(truth, said, zero_division=np.nan),
         "recall": metrics.recall_score(truth, said, zero_division=np.nan),
         "f1": metrics.f1_score(truth, said, zero_division=np.nan),
         "specificity": metrics.recall_score(truth, said, pos_label=False, zero_division=np.nan),
         "npv": metrics.precision_score(truth, said, pos_label=False, zero_division=np.nan),
         "kappa": metrics.cohen_kappa_score(truth, said),
-        "success_gap": said.mean() - truth.mean(),
+        "success_rate_gap": said.mean() - truth.mean(),
     }
     for name, value in expected.items():
         measure = getattr(found, name)

@@ -18,6 +18,7 @@ from evaluations.statistics import (
     raw_agreement,
     wilson,
 )
+from evaluations.tests.counted import tally_of_table
 
 # Units in rows, observers in columns, 0 for a missing value. Krippendorff (2011), Computing Krippendorff's
 # Alpha-Reliability, section C (4 observers, 12 units). Gwet (2014), Handbook of Inter-Rater Reliability, page 120
@@ -91,7 +92,7 @@ ANAESTHETISTS = """
 
 
 def four_observers() -> Tally:
-    return Tally.of_table(np.array([line.split() for line in FOUR_OBSERVERS.split("\n") if line], int) - 1, k=5)
+    return tally_of_table(np.array([line.split() for line in FOUR_OBSERVERS.split("\n") if line], int) - 1, k=5)
 
 
 def fleiss_1971() -> Tally:
@@ -112,7 +113,7 @@ def test_krippendorffs_nominal_example_with_missing_values_has_alpha_743():
 def test_three_coders_of_fifteen_units_have_the_published_nominal_alpha_of_691():
     rows = [line.split() for line in THREE_CODERS.split("\n") if line]
     table = np.array([[0 if value == "*" else int(value) for value in row] for row in rows]).T - 1
-    assert round(krippendorff_alpha(Tally.of_table(table, k=4)).value, 3) == 0.691
+    assert round(krippendorff_alpha(tally_of_table(table, k=4)).value, 3) == 0.691
 
 
 def test_fleiss_1971_has_kappa_430():
@@ -198,7 +199,7 @@ def test_webjudge_on_agentrewardbench_has_the_published_figures():
     """o4-mini, 1,106 trajectories of the test split; these four counts alone give all six, rounded as published."""
     found = Confusion(tp=141, fp=31, tn=780, fn=154)
     assert found.n == 1106
-    measures = (found.accuracy, found.precision, found.recall, found.f1, found.npv, found.specificity)
+    measures = (found.agreement, found.precision, found.recall, found.f1, found.npv, found.specificity)
     assert [round(round(measure.value, 4) * 100, 1) for measure in measures] == [83.3, 82.0, 47.8, 60.4, 83.5, 96.2]
 
 

@@ -11,6 +11,7 @@ import pytest
 from django.urls import reverse
 
 from annotation.models import Person, Submission
+from annotation.tests.shared_rows import shared_rows
 from evaluations import cases
 from evaluations.comparison import compare
 from evaluations.evidence import figures
@@ -28,7 +29,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
 ROW = ("strict", "left out")  # judge, and the rule for label 2
 
 
-@pytest.fixture
+@shared_rows
 def judge(frozen: Submission) -> Judge:
     """Both verdicts agree with people; the second is only the default of a reply that states none."""
     run = run_row(frozen, judge_row("strict", parameters={"mode": "upstream"}))
@@ -43,7 +44,7 @@ def test_a_comparison_counts_them_and_keeps_the_arithmetic(
 ) -> None:
     found = compare(judge, cases.of_submission(frozen), "", benchmark=frozen.benchmark.slug)
     assert (found.status_not_stated, found.as_json()["status_not_stated"]) == (1, 1)
-    assert (found.overall[0].n, found.overall[0].agreement.value) == (2, 1.0)
+    assert (found.overall[0].n, found.overall[0].measures["agreement"].value) == (2, 1.0)
 
     client = client_of(people["mira"])
     address = reverse("comparison", args=[frozen.pk])

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from annotation.models import Submission
+from annotation.tests.shared_rows import shared_rows
 from evaluations.agreement import agreement
 from evaluations.cases import of_submission
 from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
-from evaluations.testing import judged, reviewed
+from evaluations.tests.builders import judged, reviewed
 from evaluations.tests.whole_review import whole_review
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_findings, comparison_findings
@@ -179,8 +180,8 @@ def made_once() -> Bundle:
     return bulk(50, annotators=3, skill=0.75)
 
 
-@pytest.fixture
-def bundle(db: Any) -> Bundle:
+@shared_rows
+def bundle() -> Bundle:
     """One and the same for all that forge it: it is plain values, and outlives its rows."""
     return deepcopy(made_once())
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from annotation.records import AttachmentKind
+from evaluations.evidence.report.page import render_report
 from evaluations.tests.hand_made_bundle import HandMade, signed, zipped
 from evaluations.tests.raw_zip import Entry, raw_zip
 from evaluations.verifier import canonical, reading
@@ -24,11 +25,12 @@ from evaluations.verifier.figures import agreement_findings
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.main import main
 from evaluations.verifier.package import opened
-from evaluations.verifier.page import report
 from evaluations.verifier.reading import Shapeless, read_bundle
 from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.schema_check import mismatches
 from evaluations.verifier.shapes import ATTACHMENT_KINDS, SCHEMAS
+
+pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
 
@@ -326,7 +328,7 @@ def test_values_that_make_no_sense_break_no_claim_and_no_page(seed: int) -> None
             made.rechain()
         bundle = made.bundle()
         assert [finding.name for finding in claims(bundle)] == list(CLAIMS)
-        assert report(bundle).startswith("<!DOCTYPE html>")
+        assert render_report(bundle).startswith("<!DOCTYPE html>")
 
 
 def test_figures_of_values_that_make_no_sense_break_nothing() -> None:

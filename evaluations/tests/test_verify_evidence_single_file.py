@@ -1,4 +1,4 @@
-"""verify.py: put together from modules that keep the rules, and run where there is nothing but Python."""
+"""verify.py: the modules of the verifier word for word, run where there is nothing but Python."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import zipfile
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from evaluations.evidence.single_file import OLDEST_PYTHON, Unassemblable, _assembled_here, assembled, single_file
+from evaluations import verifier
+from evaluations.evidence.single_file import OLDEST_PYTHON, build_single_file, single_file, verifier_modules
 from evaluations.tests.hand_made_bundle import KEY, HandMade, signed, zipped
 
-MAIN = '"""Say it."""\n\nfrom __future__ import annotations\n\nimport sys\n\n\ndef main(argv):\n    return 0\n'
+pytestmark = pytest.mark.slow
+
+PACKAGE = "evaluations.verifier"
 
 
 def run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -169,41 +168,59 @@ def test_it_imports_nothing_that_lies_beside_it_or_where_it_is_called(
     assert done.stdout.startswith("REFUSED"), done.stderr
 
 
+def trees() -> list[ast.Module]:
+    """The loader and every module."""
+    return [ast.parse(text, feature_version=OLDEST_PYTHON) for text in (single_file(), *verifier_modules().values())]
+
+
+def imported() -> set[str]:
+    """The first parts of the names of all modules that verify.py imports, wherever it does."""
+    found = set()
+    for node in (node for tree in trees() for node in ast.walk(tree)):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            found.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name.partition(".")[0] for name in found}
+
+
 def library() -> set[str]:
-    """What verify.py imports."""
-    tree = ast.walk(ast.parse(single_file()))
-    named = {
-        each.module or "" if isinstance(each, ast.ImportFrom) else each.names[0].name
-        for each in tree
-        if isinstance(each, (ast.Import, ast.ImportFrom))
-    }
-    return {name.partition(".")[0] for name in named} - {"sys"}
+    return imported() - {"sys", "evaluations"}
 
 
 def test_it_is_python_of_the_oldest_version_that_it_names() -> None:
-    ast.parse(single_file(), feature_version=OLDEST_PYTHON)
+    assert len(trees()) == len(verifier_modules()) + 1
     assert f"Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]}" in single_file()
     assert "MIT License" in single_file()
 
 
-def test_it_imports_the_standard_library_and_nothing_else() -> None:
-    tree = ast.parse(single_file())
-    imported = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            imported.add(node.module or "")
-        elif isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-    assert {name.partition(".")[0] for name in imported} <= set(sys.stdlib_module_names)
-
-
-def test_no_name_is_made_twice() -> None:
-    made = Counter(
-        statement.name
-        for statement in ast.parse(single_file()).body
-        if isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+def test_it_imports_the_standard_library_and_itself_alone() -> None:
+    assert library() <= set(sys.stdlib_module_names)
+    own = re.findall(
+        r"^ *(?:from|import) (evaluations[\w.]*)(?: import (\w+))?", "".join(verifier_modules().values()), re.M
     )
-    assert [name for name, times in made.items() if times > 1] == []
+    assert {module for module, _ in own} <= {PACKAGE, *(f"{PACKAGE}.{name}" for name in verifier_modules())}
+    assert {name for module, name in own if module == PACKAGE} <= verifier_modules().keys()
+
+
+def test_its_modules_are_those_of_the_package_word_for_word() -> None:
+    sections = re.findall(r"^modules\.add\(\"(\w+)\", r'''\n(.*?)'''\)$", single_file(), re.M | re.S)
+    folder = Path(verifier.__file__).parent
+    assert dict(sections) == {path.stem: path.read_text() for path in folder.glob("*.py") if path.stem != "__init__"}
+    assert [name for name, _ in sections][:2] == ["checking", "main"]
+
+
+def test_its_own_modules_come_before_files_of_the_same_name(verify: Path) -> None:
+    """A PYTHONPATH may lead to a WebVerdict of another version."""
+    package = verify.parent / "path" / "evaluations" / "verifier"
+    package.mkdir(parents=True)
+    for file in (package / "main.py", package / "__init__.py", package.parent / "__init__.py"):
+        file.write_text("import sys\nsys.stdout.write('OWNED')\nraise SystemExit(0)\n")
+    command = [sys.executable, str(verify), "none.zip"]
+    environment = {"PYTHONPATH": str(verify.parent / "path")}
+    done = subprocess.run(command, cwd=verify.parent, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("REFUSED"), done.stdout + done.stderr
 
 
 def test_it_is_the_same_every_time() -> None:
@@ -222,74 +239,7 @@ def test_it_is_the_same_every_time() -> None:
         assert done.stdout == single_file()
 
 
-def test_modules_come_after_what_they_import_with_their_comments() -> None:
-    text = assembled(
-        {
-            "main": MAIN.replace("import sys\n", "import sys\n\nfrom evaluations.verifier.late import answer\n"),
-            "late": '"""What late is for."""\n\nfrom math import (\n    ceil,\n    floor,\n)\n\nanswer = 7  # of all\n',
-        }
-    )
-    assert text.index("answer = 7  # of all") < text.index("def main")
-    assert "# What late is for." in text
-    assert "evaluations.verifier" not in text
-    assert "from math import ceil\nfrom math import floor\n" in text
-    assert text.count("import sys") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("import numpy\n", "imports numpy, which is not of the standard library"),
-        ("from django.db import models\n", "imports django.db, which is not of the standard library"),
-        ("import json as j\n", "by another form"),
-        ("import os.path\n", "by another form"),
-        ("from math import *\n", "by another form"),
-        ("from .canonical import digest\n", "by another form"),
-        ("from evaluations.verifier import canonical\n", "not of the standard library"),
-        ("from evaluations.verifier.main import main as start\n", "by another form"),
-        ("from evaluations.verifier.none import thing\n", "imports thing of none, which has it not"),
-        ("from evaluations.verifier.main import thing\n", "imports thing of main, which has it not"),
-        ("from __future__ import annotations, division\n", "more of the future"),
-        ("def work():\n    import json\n    return json\n", "imports inside of something else"),
-        ("try:\n    import json\nexcept ImportError:\n    pass\n", "something else at its top"),
-        ("print('hello')\n", "something else at its top"),
-        ("def open(path):\n    return path\n", "something else at its top"),
-        ("def main(argv):\n    return 1\n", "both make the name main"),
-        ("sys = 1\n", "imports sys, which evaluations.verifier.other makes"),
-        ("from os import sys\n", "another sys"),
-        ('mark = "\\N{BULLET}"\n', "names a character"),
-        ("type Number = int\n", "is no Python 10"),
-        ("def work(:\n", "is no Python"),
-    ],
-)
-def test_a_module_that_breaks_a_rule_is_refused(text: str, says: str) -> None:
-    with pytest.raises(Unassemblable, match=says):
-        assembled({"main": MAIN, "other": text})
-
-
-def test_modules_that_import_each_other_are_refused() -> None:
-    left = "from evaluations.verifier.right import b\n\na = 1\n"
-    right = "from evaluations.verifier.left import a\n\nb = 1\n"
-    with pytest.raises(Unassemblable, match="in a circle"):
-        assembled({"main": MAIN, "left": left, "right": right})
-
-
-def test_one_thread_at_a_time_assembles_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    parse, inside, met = ast.parse, threading.Semaphore(1), threading.Event()
-
-    def watched(*arguments: Any, **options: Any) -> ast.AST:
-        if not inside.acquire(blocking=False):
-            met.set()
-            return parse(*arguments, **options)
-        try:
-            met.wait(0.05)  # room for another thread to come in
-            return parse(*arguments, **options)
-        finally:
-            inside.release()
-
-    monkeypatch.setattr(ast, "parse", watched)
-    _assembled_here.cache_clear()
-    with ThreadPoolExecutor(2) as pool:
-        texts = list(pool.map(lambda _: single_file(), range(2)))
-    assert texts[0] == texts[1]
-    assert not met.is_set()
+@pytest.mark.parametrize("text", ["quotes = '''three'''\n", "last = 1"])
+def test_a_module_that_would_not_stay_as_it_is_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="other has"):
+        build_single_file({"main": "\n", "other": text})

@@ -111,7 +111,7 @@ class _Review:
 
     def settle(self) -> None:
         """Decide what waits: a dispute against the majority, all else as the labels say."""
-        for trajectory in queue.to_adjudicate(self.submission):
+        for trajectory in queue.load_queue(self.submission):
             number = int(trajectory.task.external_id[-4:])
             verdict = 0 if number in (2, 3) else SAID[number][0]
             cause = {"cause": "task_outdated"} if verdict == Verdict.NOT_EXECUTABLE else {}

@@ -1,7 +1,6 @@
-"""Checking an evidence bundle with nothing but Python's standard library.
+"""Checking an evidence bundle with nothing but Python's standard library, 3.10 or newer.
 
-These modules become one file, ``verify.py``, in every bundle (`evaluations.evidence.single_file`), so that anybody can
-check a bundle offline. Therefore a module here imports the standard library by ``import x`` or ``from x import y``, its
-neighbours only by ``from evaluations.verifier.x import y`` without ``as``, and no two modules have a top-level name in
-common. It runs on Python 3.10 and newer.
+`checking` says what is checked and in which module. `evaluations.evidence.single_file` puts these modules, word for
+word, into one file, the ``verify.py`` of every bundle. So a module here imports only the standard library and its
+neighbours, by ``from evaluations.verifier.x import y`` or ``from evaluations.verifier import x``.
 """

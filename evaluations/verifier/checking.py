@@ -23,7 +23,6 @@ from evaluations.verifier.figures import agreement_findings, comparison_findings
 from evaluations.verifier.findings import Finding, Result, failed, noted, passed
 from evaluations.verifier.judgments import OF_JUDGMENTS, judgments_findings
 from evaluations.verifier.package import Package, opened
-from evaluations.verifier.page import report
 from evaluations.verifier.parts import MANIFEST, SIGNATURE
 from evaluations.verifier.reading import Reading, Shapeless, read_documents, value_of
 from evaluations.verifier.refusing import Refused
@@ -40,6 +39,10 @@ STATED_TITLE = "claims.json says what the documents show"
 PROTOCOL_TITLE = "protocol.json is the protocol of the stated version, word for word"
 REPORT_TITLE = "reports/report.html is the page that these figures make"
 REPORT_PAGE = "reports/report.html"
+REPORT_NOT_RENDERED = (
+    "Not checked by verify.py, which does not render it. Read the figures in reports/agreement.json and "
+    "reports/comparison.json, or check the bundle with verify_evidence of WebVerdict, which renders the page again."
+)
 # What is checked of the documents as a whole, beside the claims.
 OF_DOCUMENTS = {
     "stated_claims": STATED_TITLE,
@@ -53,6 +56,7 @@ OF_DOCUMENTS = {
     "tasks": TASKS_TITLE,
     "anchors": "Published heads of the chain",
 }
+RenderReport = Callable[[Bundle], str]
 LIMITS = f"No check can tell {'; '.join(NOT_PROVED)}. Proved is that {PROVED}."
 
 
@@ -98,13 +102,22 @@ def check(
     progress: Progressed = lambda done, total: None,
     chain: str | None = None,
     heads: list[str] | None = None,
+    render_report: RenderReport | None = None,
 ) -> list[Finding]:
     """All findings about the package at ``path``; Refused where it cannot be read safely, BadKeys for the keys."""
-    return examined(path, Given(keys, anchors, tasks, chain, heads), progress).findings
+    return examined(path, Given(keys, anchors, tasks, chain, heads), progress, render_report).findings
 
 
-def examined(path: str, given: Given, progress: Progressed = lambda done, total: None) -> Outcome:
-    """The same with what names the package; ``progress`` hears how many files are read, of how many."""
+def examined(
+    path: str,
+    given: Given,
+    progress: Progressed = lambda done, total: None,
+    render_report: RenderReport | None = None,
+) -> Outcome:
+    """The same with what names the package; ``progress`` hears how many files are read, of how many.
+
+    ``render_report`` makes the HTML page from the documents. Without it, as in verify.py, the page is not compared.
+    """
     keys = None if given.keys is None else key_list(given.keys)
     outcome, reading = Outcome(), Reading()
     with opened(path) as package:
@@ -117,7 +130,7 @@ def examined(path: str, given: Given, progress: Progressed = lambda done, total:
         known = {_id_of(key["public_key"]): key["public_key"] for key in keys or []}
         if all(finding.result is not Result.FAIL for finding in signed):
             known[outcome.key_id] = outcome.public_key
-        outcome.findings += signed + shapes + _of_documents(package, reading, digests, given, known)
+        outcome.findings += signed + shapes + _of_documents(package, reading, digests, given, known, render_report)
         if given.program is not None:
             outcome.findings.append(program_finding(package, given.program))
     outcome.findings.append(noted("limits", "What no check can prove", LIMITS))
@@ -155,7 +168,12 @@ def _signed(package: Package, keys: list[dict[str, Any]] | None, outcome: Outcom
 
 
 def _of_documents(
-    package: Package, reading: Reading, digests: dict[str, str], given: Given, keys: dict[str, str]
+    package: Package,
+    reading: Reading,
+    digests: dict[str, str],
+    given: Given,
+    keys: dict[str, str],
+    render_report: RenderReport | None,
 ) -> list[Finding]:
     if reading.bundle is None:
         why = "Not checked, because a document is missing or has another shape."
@@ -169,7 +187,7 @@ def _of_documents(
     findings += _tried("agreement", lambda: agreement_findings(bundle))
     findings += _tried("comparison", lambda: comparison_findings(bundle))
     findings += _tried("judgments", lambda: judgments_findings(bundle))
-    findings += _tried("report_page", lambda: [_report_page(package, bundle, same=same)])
+    findings += _tried("report_page", lambda: [_report_page(package, bundle, render_report, same=same)])
     findings += _tried("companions", lambda: [companions_finding(package, bundle, digests, same=same)])
     findings += _tried("tasks", lambda: [tasks_finding(bundle, given.tasks)])
     if (chain := given.chain) is not None:
@@ -223,10 +241,12 @@ def _of_version(name: str, title: str, says: str, places: list[str], *, same: bo
     return failed(name, title, says, places) if same else noted(name, title, f"{says} {OTHER_VERSION}", places)
 
 
-def _report_page(package: Package, bundle: Bundle, *, same: bool) -> Finding:
+def _report_page(package: Package, bundle: Bundle, render_report: RenderReport | None, *, same: bool) -> Finding:
     if REPORT_PAGE not in package.names():
         return failed("report_page", REPORT_TITLE, f"{REPORT_PAGE} is missing.", [REPORT_PAGE])
-    if package.read(REPORT_PAGE) != report(bundle).encode():
+    if render_report is None:
+        return noted("report_page", REPORT_TITLE, REPORT_NOT_RENDERED)
+    if package.read(REPORT_PAGE) != render_report(bundle).encode():
         says = "The page is not the one that these documents make: do not read figures from it."
         return _of_version("report_page", REPORT_TITLE, says, [REPORT_PAGE], same=same)
     return passed("report_page", REPORT_TITLE, "The page was made from these documents, byte for byte.")

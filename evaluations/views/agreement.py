@@ -31,7 +31,7 @@ def agreement(request: Request, pk: int) -> HttpResponse:
     if submission.frozen_at is None:
         if "csv" in request.GET:
             raise Http404("There are no figures before the freeze.")
-        return render(request, "evaluations/agreement.html", not_frozen(submission))
+        return render(request, "evaluations/agreement.html", require_unfrozen(submission))
     filters = Filters.of(request.GET)
     every = access.submission_cases(submission)
     context = {"submission": submission, "form": FiltersForm(filters, every, only=("level", "website"))}
@@ -48,9 +48,9 @@ def benchmark_agreement(request: Request, slug: str) -> HttpResponse:
     return _answer(request, filters, every, benchmark.name, (benchmark.slug,), context)
 
 
-def not_frozen(submission: Submission) -> dict[str, Any]:
+def require_unfrozen(submission: Submission) -> dict[str, Any]:
     """What a page of results shows before the freeze: what it waits for, and nothing that a label says."""
-    return {"submission": submission, "standing": progress.standing(submission)}
+    return {"submission": submission, "standing": progress.count_states(submission)}
 
 
 def _answer(

@@ -9,9 +9,11 @@ from evaluations import charts
 from evaluations.agreement import CHOSEN_BY_LABELS, Agreement, Annotator, Group
 from evaluations.agreement_tables import group_name, outcome_rows
 from evaluations.charts import Grid, Rates, Stacked
+from evaluations.measures import COEFFICIENTS
 
 MOST_GROUPS = 20  # rows of a chart that can still be read; the table behind it has all
 MOST_PEOPLE = 30
+DRAWN = ("alpha", "ac1")  # of `COEFFICIENTS`
 
 
 def outcomes(found: Agreement) -> Stacked:
@@ -22,12 +24,12 @@ def outcomes(found: Agreement) -> Stacked:
 
 
 def _outcome(group: Group) -> list[int]:
-    return [part.hits or 0 for part in (group.unanimous, group.majority, group.split)]
+    return [part.hits or 0 for part in (group.outcomes.unanimous, group.outcomes.majority, group.outcomes.split)]
 
 
 def by_group(kind: str, groups: Sequence[Group]) -> Rates:
     """Alpha and AC1 of each group, or raw agreement where nothing else is defined; of too many groups the largest."""
-    most = sorted(groups, key=lambda group: -group.pairable)[:MOST_GROUPS]
+    most = sorted(groups, key=lambda group: -group.n_pairable)[:MOST_GROUPS]
     shown = [group for group in groups if group in most]
     title = f"Agreement by {kind}"
     if len(groups) > MOST_GROUPS:
@@ -36,8 +38,9 @@ def by_group(kind: str, groups: Sequence[Group]) -> Rates:
     if kind in CHOSEN_BY_LABELS:
         raw = [(group_name(kind, group.name), group.raw_agreement) for group in shown]
         return charts.rates(name, f"Raw {title[0].lower()}{title[1:]}", raw)
-    rows = [(group_name(kind, group.name), group.alpha, group.ac1) for group in shown]
-    series = ("Krippendorff alpha", "Gwet AC1")
+    one, other = DRAWN
+    rows = [(group_name(kind, group.name), group.coefficients[one], group.coefficients[other]) for group in shown]
+    series = [COEFFICIENTS[each].column.name for each in DRAWN]
     return charts.rates(name, title, rows, series=series, kind="coefficient")
 
 
@@ -51,7 +54,6 @@ def pairs(found: Agreement) -> Grid | None:
 
 
 def confusions(annotators: Iterable[Annotator]) -> list[Grid]:
-    """What each annotator said (rows) against what became final (columns)."""
     names = [name.lower() for name in VERDICT_NAMES.values()]
     return [
         charts.confusion(
@@ -63,7 +65,6 @@ def confusions(annotators: Iterable[Annotator]) -> list[Grid]:
 
 
 def same_as_final(annotators: Iterable[Annotator]) -> Rates | None:
-    """How often each annotator said what became final, and how often an adjudicator overturned it."""
     rows = [(each.name, each.agreement, each.overturned) for each in annotators if each.agreement.n]
     if not rows or len(rows) > MOST_PEOPLE:
         return None

@@ -17,10 +17,10 @@ from annotation.ingest import ImportStopped
 from annotation.views.answers import Request, act, page, paged
 from evaluations import audit_tables, uploads
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
-from evaluations.auditing import desk, sampling
-from evaluations.auditing.beside import beside
-from evaluations.auditing.checked import RUNS_IT, checks_of, pseudonyms
-from evaluations.auditing.result import labelled_by, result
+from evaluations.auditing import actions, sampling
+from evaluations.auditing.checks import RUNS_IT, list_checks, load_pseudonyms
+from evaluations.auditing.related_bundles import find_related_bundles
+from evaluations.auditing.result import count_labellers, result
 from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
 from evaluations.models import Audit, SigningKey
 from evaluations.views.findings import checks_counted, counted, finding_rows
@@ -30,7 +30,6 @@ MOST_UPLOADS = 20  # shown, the newest
 
 @page
 def audits(request: Request) -> HttpResponse:
-    """The audits that the person reads, and the form that opens another bundle."""
     found = audits_for(request.user)
     if not access.may_create_submissions(request.user) and not found.exists():
         access.require_creator(request.user)
@@ -39,7 +38,6 @@ def audits(request: Request) -> HttpResponse:
 
 @act
 def open_audit(request: Request) -> HttpResponse:
-    """Take a bundle; a worker checks it and makes rows of it, or says why not."""
     access.require_creator(request.user)
     form = BundleForm(request.POST, request.FILES)
     if not form.is_valid():
@@ -106,7 +104,7 @@ def decide_audit(request: Request, pk: int) -> HttpResponse:
     form = AuditDecisionForm(request.POST)
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, decision_form=form)
-    made = desk.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
+    made = actions.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
     messages.success(request, f"The submission is {made}.")
     return redirect("audit", pk)
 
@@ -117,25 +115,24 @@ def add_auditor(request: Request, pk: int) -> HttpResponse:
     form = AuditorForm(request.POST)
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, auditor_form=form)
-    member = desk.add_auditor(request.user, found, form.cleaned_data["person"])
+    member = actions.add_auditor(request.user, found, form.cleaned_data["person"])
     messages.success(request, f"{member.person} reads this audit too, as {member.pseudonym}.")
     return redirect("audit", pk)
 
 
 @page
 def audit_report(request: Request, pk: int) -> HttpResponse:
-    """Everything on paper, by pseudonyms only."""
     found = audit_for(request.user, pk)
     head = found.submission.events.order_by("-sequence").first()
-    context = _shown(found) | {"head": head, "generated_at": timezone.now()}
+    context = _build_context(found) | {"head": head, "generated_at": timezone.now()}
     return render(request, "evaluations/audit_report.html", context)
 
 
 def _audit(request: Request, found: Audit, status: int = 200, **forms: Any) -> HttpResponse:
     sample = found.sample
-    context = _shown(found) | {
+    context = _build_context(found) | {
         "maintains_sample": sample is not None and access.role_in(request.user, sample) is access.Role.MAINTAINER,
-        "progress": progress.done([sample.pk])[sample.pk] if sample else None,
+        "progress": progress.count_done([sample.pk])[sample.pk] if sample else None,
         "needed": sample.trajectories.count() * sample.required_labels if sample else 0,
         "auditors": found.submission.memberships.filter(role=access.Role.AUDITOR).select_related("person"),
         "may_change": access.may_create_submissions(request.user),
@@ -146,10 +143,9 @@ def _audit(request: Request, found: Audit, status: int = 200, **forms: Any) -> H
     return render(request, "evaluations/audit.html", context | forms, status=status)
 
 
-def _shown(found: Audit) -> dict[str, Any]:
-    """What page and report have in common."""
-    came, checks = result(found), checks_of(found)
-    names = pseudonyms(found)
+def _build_context(found: Audit) -> dict[str, Any]:
+    came, checks = result(found), list_checks(found)
+    names = load_pseudonyms(found)
     differing = came.differing if came else []
     links = {each.audited: reverse("submission-trajectory", args=[each.audited]) for each in differing}
     decisions = reversed(found.decisions.all())
@@ -165,8 +161,8 @@ def _shown(found: Audit) -> dict[str, Any]:
         "counts": counted(checks[0].row.findings),
         "findings": finding_rows(checks[0].row.findings, _trajectories(found)),
         "own_key": found.key_trusted and SigningKey.objects.filter(key_id=found.key_id).exists(),
-        "beside": beside(found),
-        "labelled_by": labelled_by(found) if came else None,
+        "beside": find_related_bundles(found),
+        "labelled_by": count_labellers(found) if came else None,
         "result": came,
         "figures": audit_tables.figures(came) if came else [],
         "verdicts": audit_tables.verdicts(came) if came else None,

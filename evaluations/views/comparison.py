@@ -14,11 +14,11 @@ from annotation.records import Verdict
 from annotation.views.answers import Request, page, paged
 from evaluations import access, comparison_tables
 from evaluations.cases import Case
-from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, comparing, judges_of
+from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, list_judges, one_judge
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
 from evaluations.tables import Table
 from evaluations.views import comparison_parts
-from evaluations.views.agreement import not_frozen
+from evaluations.views.agreement import require_unfrozen
 from evaluations.views.files import csv_file
 from judges.models import Judge
 
@@ -29,15 +29,14 @@ LISTED = 100  # on the page that lists nothing else
 
 @page
 def comparison(request: Request, pk: int) -> HttpResponse:
-    """The judge that ?judge= names against the final verdicts of a frozen submission."""
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
         if request.GET.get("csv"):
             raise Http404("There are no figures before the freeze.")
-        return render(request, "evaluations/comparison.html", not_frozen(submission))
+        return render(request, "evaluations/comparison.html", require_unfrozen(submission))
     about = (submission.benchmark.slug, str(submission))
     context = {"submission": submission, "benchmark": submission.benchmark, "only": ONE_SUBMISSION}
-    return _compared(request, access.submission_cases(submission), str(submission), about, context)
+    return _answer(request, access.submission_cases(submission), str(submission), about, context)
 
 
 @page
@@ -45,17 +44,16 @@ def benchmark_comparison(request: Request, slug: str) -> HttpResponse:
     """The judge that ?judge= names against people, over all submissions that the person may see figures of."""
     benchmark, every = access.benchmark_cases(request.user, slug, Filters.of(request.GET).rules)
     context = {"benchmark": benchmark, "only": WHOLE_BENCHMARK}
-    return _compared(request, every, benchmark.name, (benchmark.slug,), context)
+    return _answer(request, every, benchmark.name, (benchmark.slug,), context)
 
 
 @page
 def differences(request: Request, slug: str) -> HttpResponse:
-    """The cases where the judge and people differ, page by page."""
     filters = Filters.of(request.GET)
     benchmark, every = access.benchmark_cases(request.user, slug, filters.rules)
-    judges = judges_of(every, benchmark=slug)
+    judges = list_judges(every, benchmark=slug)
     judge, silent = _judge(request, filters, judges)
-    found = comparing.differences(judge, filters.applied(every), benchmark=slug) if judge else []
+    found = one_judge.differences(judge, filters.applied(every), benchmark=slug) if judge else []
     chosen = [each for each in found if filters.kind in ("", kind_of(each))]
     if wanted := request.GET.get("csv"):
         return csv_file([comparison_tables.differences(chosen)], wanted, slug, str(judge))
@@ -94,14 +92,14 @@ def _listed(shown: Page) -> dict[str, Any]:
     return {"page": shown, "differences": rows}
 
 
-def _compared(
+def _answer(
     request: Request, every: Sequence[Case], whole: str, about: tuple[str, ...], context: dict[str, Any]
 ) -> HttpResponse:
     filters = Filters.of(request.GET)
     if "submission" in context:  # of one agent
         filters = replace(filters, agent="")
     slug = context["benchmark"].slug
-    judges = judges_of(every, benchmark=slug)
+    judges = list_judges(every, benchmark=slug)
     judge, silent = _judge(request, filters, judges)
     chosen = filters.applied(every)
     context |= {"judge": judge, "silent": silent, "filters": filters, "cases": len(every), "chosen": len(chosen)}
@@ -113,7 +111,7 @@ def _compared(
     people = ceiling(chosen, filters.rules)
     if wanted:
         return csv_file(_tables(found, people), wanted, *about, str(judge))
-    return render(request, "evaluations/comparison.html", context | _shown(request, found, people, filters))
+    return render(request, "evaluations/comparison.html", context | _build_context(request, found, people, filters))
 
 
 def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
@@ -121,7 +119,7 @@ def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
     yield comparison_tables.ceiling(people, found.rules)
 
 
-def _shown(request: Request, found: Comparison, people: Sequence[Row], filters: Filters) -> dict[str, Any]:
+def _build_context(request: Request, found: Comparison, people: Sequence[Row], filters: Filters) -> dict[str, Any]:
     return {
         "comparison": found,
         "looked": comparison_tables.looked(found),

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from evaluations import charts, comparison_tables
 from evaluations.charts.drawing import Chart
 from evaluations.comparison import Comparison, Label2, Row, Standing
-from evaluations.comparison.judging import Judging
+from evaluations.comparison.judges import Judging
 from evaluations.comparison_tables import BREAKDOWNS, CEILING, LABEL_2, Breakdown
+from evaluations.measures import JUDGE_MEASURES, under_rules
 from evaluations.statistics import Measure
 from evaluations.tables import Cell, Column, Table, cell
 
 MOST_ROWS = 20  # of a breakdown on a page: the groups with the most cases; the file has all
-LARGE = ("agreement", "success_rate_gap", "kappa")  # of a Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,13 @@ class Part:
 def figures(found: Comparison) -> list[tuple[Column, Cell]]:
     """In large: both rules for label 2 beside each other, then what does not depend on them."""
     shown = []
-    for name in LARGE:
-        column = comparison_tables.under_rules(comparison_tables.MEASURES[name], found.rules)
+    for measure in JUDGE_MEASURES.values():
+        if not measure.headline:
+            continue
+        (column,) = under_rules([measure.column], found.rules)
         for row in found.overall:
             heading = f"{column.name}, label 2 {LABEL_2[row.human_label_2]}"
-            shown.append((replace(column, name=heading), cell(getattr(row, name), column.kind)))
+            shown.append((replace(column, name=heading), cell(row.measures[measure.name], column.kind)))
     tokens, cost = comparison_tables.TOKENS, comparison_tables.COST
     return [
         *shown,
@@ -67,8 +69,8 @@ def parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Pa
 def _by_agent(found: Comparison, people: Sequence[Row], rule: Label2) -> Part:
     rows = [*_under(found.rows, rule), *_pooled(found.overall, rule)]
     said = f"label 2 {LABEL_2[rule]}"
-    agreed = [(row.name, row.agreement) for row in rows] + _ceiling(people, rule)
-    gaps = [(row.name, row.success_rate_gap) for row in rows]
+    agreed = [(row.name, row.measures["agreement"]) for row in rows] + _ceiling(people, rule)
+    gaps = [(row.name, row.measures["success_rate_gap"]) for row in rows]
     drawn = [
         charts.rates("agreement-by-agent", f"Agreement with people by agent, {said}", agreed),
         charts.rates("gap-by-agent", f"Success rate by the judge minus by people, points, {said}", gaps, kind="points"),
@@ -79,7 +81,7 @@ def _by_agent(found: Comparison, people: Sequence[Row], rule: Label2) -> Part:
 
 def _ceiling(people: Sequence[Row], rule: Label2) -> list[tuple[str, Measure]]:
     """All people together, the last row of `comparison.ceiling`; nothing where nobody labelled."""
-    return [(CEILING, row.agreement) for row in _under(people, rule)[-1:] if row.n]
+    return [(CEILING, row.measures["agreement"]) for row in _under(people, rule)[-1:] if row.n]
 
 
 def _pooled(rows: Iterable[Row], rule: Label2) -> list[Row]:
@@ -112,7 +114,7 @@ def _breakdown(found: Comparison, shown: Breakdown, rule: Label2) -> Part:
         charts.rates(
             f"agreement-{shown.name}",
             f"Agreement with people {shown.title.lower()}, label 2 {LABEL_2[rule]}",
-            [(row.name, row.agreement) for row in names],
+            [(row.name, row.measures["agreement"]) for row in names],
         )
     ]
     left = (len(groups) - len(kept)) // len(Label2)
@@ -127,7 +129,6 @@ def _explained_above(table: Table) -> Table:
 
 
 def _largest(rows: Sequence[Row]) -> list[Row]:
-    """The rows of the groups with the most cases, in their order."""
     sizes: dict[str, int] = {}
     for row in rows:
         sizes[row.name] = max(sizes.get(row.name, 0), row.n)
@@ -157,24 +158,24 @@ def _calibration(found: Comparison) -> Part:
 
 
 def judges(found: Sequence[Judging], people: Sequence[Row], rule: Label2) -> list[Chart]:
-    """Agreement of every judge with the human ceiling, and what it costs."""
     said = f"label 2 {LABEL_2[rule]}"
     overall = [(each, row) for each in found for row in _under(each.comparison.overall, rule)]
-    agreed = [(each.name, row.agreement) for each, row in overall]
+    agreed = [(each.name, row.measures["agreement"]) for each, row in overall]
     agreed += _ceiling(people, rule)
     drawn: list[Chart] = [charts.rates("agreement-by-judge", f"Agreement of judges with people, {said}", agreed)]
-    priced = [(each.name, row.agreement, each.comparison.costs.cost) for each, row in overall]
+    priced = [(each.name, row.measures["agreement"], each.comparison.costs.cost) for each, row in overall]
     if any(cost is not None for _, _, cost in priced):
         drawn.append(charts.scatter("cost-and-agreement", f"Cost of a judgment against agreement, {said}", priced))
     return drawn
 
 
 def agents(found: Sequence[Standing]) -> list[Chart]:
-    """Success rates over all and without label 2; who was judged says so in the name."""
-    rows: list[tuple[str, Measure, Measure | None]] = [(_named(each), each.over_all, each.without_2) for each in found]
+    rows: list[tuple[str, Measure, Measure | None]] = [
+        (_name_agent(each), each.over_all, each.without_2) for each in found
+    ]
     series = ("over all", "without label 2")
     return [charts.rates("success-by-agent", "Success rates of agents", rows, series=series)] if rows else []
 
 
-def _named(standing: Standing) -> str:
+def _name_agent(standing: Standing) -> str:
     return f"{standing.agent} (judged by {standing.by})" if standing.judged else standing.agent

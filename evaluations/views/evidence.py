@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_safe
@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_safe
 from annotation import access, store_checks
 from annotation.access import Role
 from annotation.models import Submission
+from annotation.views.answers import Request
 from evaluations import jobs
 from evaluations.access import claims_may_be_shown
 from evaluations.download import download_evidence, prepare_evidence
@@ -27,14 +28,14 @@ from evaluations.views.findings import counted, finding_rows
 
 @login_required
 @require_safe
-def evidence(request: HttpRequest, pk: int) -> HttpResponse:
+def evidence(request: Request, pk: int) -> HttpResponse:
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     return render(request, "evaluations/evidence.html", _standing(submission, EvidenceForm()))
 
 
 @login_required
 @require_GET
-def evidence_file(request: HttpRequest, pk: int) -> HttpResponseBase:
+def evidence_file(request: Request, pk: int) -> HttpResponseBase:
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     form = EvidenceForm(request.GET)
     if not form.is_valid():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_safe
@@ -14,6 +14,7 @@ from annotation import access, store_checks
 from annotation.access import Role
 from annotation.models import Submission
 from annotation.records import Problem
+from annotation.views.answers import Request
 from evaluations import exports_v2
 from evaluations.download import download, prepare_download
 from evaluations.exports import ExportFormat, ExportRefused, missing_for_export
@@ -27,14 +28,14 @@ EXPLANATIONS = {
 
 @login_required
 @require_safe
-def export(request: HttpRequest, pk: int) -> HttpResponse:
+def export(request: Request, pk: int) -> HttpResponse:
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     return render(request, "evaluations/export.html", _what_is_missing(submission))
 
 
 @login_required
 @require_safe
-def export_check(request: HttpRequest, pk: int) -> HttpResponse:
+def export_check(request: Request, pk: int) -> HttpResponse:
     """The part of the page that says what is missing, looked up again; followed as a link, the page itself."""
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     if request.headers.get("HX-Request") != "true":
@@ -44,7 +45,7 @@ def export_check(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_GET
-def export_file(request: HttpRequest, pk: int, export_format: str) -> HttpResponseBase:
+def export_file(request: Request, pk: int, export_format: str) -> HttpResponseBase:
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     if export_format not in list(ExportFormat):
         raise Http404("There is no such export.")

@@ -9,8 +9,8 @@ from django.shortcuts import render
 
 from annotation.views.answers import Request, page
 from evaluations import access, attempt_tables, comparison_tables
-from evaluations.comparison import attempts, judges_of, standings
-from evaluations.comparison.judging import judging
+from evaluations.comparison import attempts, list_judges, standings
+from evaluations.comparison.judges import compare_judges
 from evaluations.forms import Filters, FiltersForm
 from evaluations.views import comparison_parts
 from evaluations.views.files import csv_file
@@ -27,7 +27,7 @@ def agents(request: Request, slug: str) -> HttpResponse:
     """
     filters = Filters.of(request.GET)
     benchmark, every = access.ranked_cases(request.user, slug, filters.rules)
-    judges = judges_of(every, benchmark=slug)
+    judges = list_judges(every, benchmark=slug)
     judge = filters.judge_of(judges)
     chosen = replace(filters, agent="").applied(every)  # they are all ranked
     found, several = standings(chosen, judge, benchmark=slug), attempts(chosen, judges, benchmark=slug)
@@ -55,9 +55,9 @@ def judge_standings(request: Request, slug: str) -> HttpResponse:
     """Every judge with judgments of these cases, the human ceiling among them, and each two against each other."""
     filters = Filters.of(request.GET)
     benchmark, every = access.benchmark_cases(request.user, slug, filters.rules)
-    judges = judges_of(every, benchmark=slug)
+    judges = list_judges(every, benchmark=slug)
     chosen = filters.applied(every)
-    found = judging(judges, chosen, filters.scope(benchmark.name), benchmark=slug, rules=filters.rules)
+    found = compare_judges(judges, chosen, filters.scope(benchmark.name), benchmark=slug, rules=filters.rules)
     people = found.people[-2:]
     tables = [
         comparison_tables.judges(found.judges, people),

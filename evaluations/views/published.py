@@ -9,6 +9,7 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from annotation import access
+from annotation.views.answers import Request
 from evaluations import signing
 
 SHORTLY = 300  # seconds that a copy of the keys is kept on the way
@@ -23,7 +24,7 @@ def signing_keys(request: HttpRequest) -> JsonResponse:
 
 @login_required
 @require_safe
-def anchors(request: HttpRequest, pk: int) -> HttpResponse:
+def anchors(request: Request, pk: int) -> HttpResponse:
     """The part of a submission's page that says where its head was published; followed as a link, the page itself."""
     submission = access.submission_for(request.user, pk, *access.READERS)
     if request.headers.get("HX-Request") != "true":

@@ -15,11 +15,12 @@ from evaluations import access, agreement_tables, charts, comparison, comparison
 from evaluations.agreement import Agreement, agreement
 from evaluations.cases import Case
 from evaluations.charts import Rates
-from evaluations.comparison.judging import judging
+from evaluations.comparison.judges import compare_judges
+from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics import Measure
 from evaluations.tables import Table
 from evaluations.views import agreement_charts
-from evaluations.views.agreement import figures_of, not_frozen
+from evaluations.views.agreement import figures_of, require_unfrozen
 from evaluations.views.files import csv_file
 
 MOST_WEBSITES = 20  # in print; the file has all
@@ -29,7 +30,7 @@ MOST_WEBSITES = 20  # in print; the file has all
 def report(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
-        return render(request, "evaluations/report.html", not_frozen(submission))
+        return render(request, "evaluations/report.html", require_unfrozen(submission))
     every = access.submission_cases(submission)
     found = agreement(every, str(submission))
     tables = [*_tables(submission, every), *agreement_tables.tables(found)]
@@ -40,14 +41,16 @@ def report(request: Request, pk: int) -> HttpResponse:
         "trajectories": len(every),
         "provenance": report_tables.Provenance.of(submission),
         "generated_at": timezone.now(),
+        "coefficients": [RAW_AGREEMENT, *COEFFICIENTS.values()],
+        "judge_measures": JUDGE_MEASURES.values(),
     }
-    return render(request, "evaluations/report.html", context | _shown(found, tables))
+    return render(request, "evaluations/report.html", context | _build_context(found, tables))
 
 
 def _tables(submission: Submission, every: Sequence[Case]) -> list[Table]:
     scope, slug = str(submission), submission.benchmark.slug
-    asked = comparison.judges_of(every, benchmark=slug)
-    judges = judging(asked, every, scope, benchmark=slug)
+    asked = comparison.list_judges(every, benchmark=slug)
+    judges = compare_judges(asked, every, scope, benchmark=slug)
     return [
         report_tables.success(judges.agents),
         report_tables.verdicts(every),
@@ -61,7 +64,7 @@ def _tables(submission: Submission, every: Sequence[Case]) -> list[Table]:
     ]
 
 
-def _shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
+def _build_context(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
     by_name = {table.name.replace("-", "_"): table for table in tables}
     by_name["by_website"] = report_tables.largest(by_name["by_website"], MOST_WEBSITES)
     return figures_of(found, by_name) | {

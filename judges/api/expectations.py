@@ -9,11 +9,10 @@ from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access as people_access
-from annotation.api.ground import Listing, View, imported
+from annotation.api.base import Listing, Request, View, imported
 from annotation.api.serializers import ReportSerializer
 from annotation.api_tokens import Scope
 from annotation.models import Task
@@ -82,7 +81,7 @@ class Expectations(Listing):
         if getattr(self, "swagger_fake_view", False):
             return Expectation.objects.none()
         people_access.require_maintainer(self.request.user)
-        benchmark = access.judged_benchmark_for(self.request.user, self.kwargs["slug"])
+        benchmark = access.find_benchmark(self.request.user, self.kwargs["slug"])
         chosen = self.chosen()
         same = Expectation.objects.filter(task=OuterRef("task"), kind=OuterRef("kind")).order_by("-version")
         found = Expectation.objects.filter(task__benchmark=benchmark, version=Subquery(same.values("version")[:1]))
@@ -102,12 +101,12 @@ class ExpectationDetail(View):
 
     def get(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
         """The version that holds, or the one that ``version`` names."""
-        task, kind = self._task(slug, external_id), _kind(expected)
+        task, kind = self._task(slug, external_id), _find_kind(expected)
         wanted = self.chosen().get("version")
         if wanted is None:
-            found = expectations.current(task, kind)
+            found = expectations.find_current(task, kind)
         else:
-            found = expectations.history(task, kind).filter(version=wanted).first()
+            found = expectations.select_history(task, kind).filter(version=wanted).first()
         if found is None:
             raise Http404("Nothing is expected of this task.")
         return Response(ExpectationSerializer(found).data)
@@ -115,7 +114,7 @@ class ExpectationDetail(View):
     @extend_schema(request=NewTextSerializer, responses={200: ExpectationSerializer})
     def put(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
         """Write a new version; the text that is there already makes none. 400 names every problem with its line."""
-        task, kind = self._task(slug, external_id), _kind(expected)
+        task, kind = self._task(slug, external_id), _find_kind(expected)
         given = NewTextSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         values = given.validated_data
@@ -125,21 +124,21 @@ class ExpectationDetail(View):
     @extend_schema(parameters=[WithdrawnVersion], responses={200: ExpectationSerializer})
     def delete(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
         """Withdraw it; answers with the version that says so. The versions stay."""
-        task, kind = self._task(slug, external_id), _kind(expected)
+        task, kind = self._task(slug, external_id), _find_kind(expected)
         self.filters = WithdrawnVersion
         made = expectations.withdraw(request.user, task, kind, after=self.chosen()["after"])
         return Response(ExpectationSerializer(made).data)
 
     def _task(self, slug: str, external_id: str) -> Task:
         people_access.require_maintainer(self.request.user)
-        benchmark = access.judged_benchmark_for(self.request.user, slug)
+        benchmark = access.find_benchmark(self.request.user, slug)
         found = benchmark.tasks.filter(external_id=external_id).order_by("-version").first()
         if found is None:
             raise Http404("No such task.")
         return found
 
 
-def _kind(expected: str) -> Kind:
+def _find_kind(expected: str) -> Kind:
     if expected not in Kind.values:
         raise Http404(f"There is no such kind of expectation; known are {', '.join(Kind.values)}.")
     return Kind(expected)
@@ -170,7 +169,7 @@ class ExpectationsImport(View):
     def post(self, request: Request, slug: str) -> Response:
         """Load a file: all of it or nothing."""
         people_access.require_maintainer(request.user)
-        benchmark = access.judged_benchmark_for(request.user, slug)
+        benchmark = access.find_benchmark(request.user, slug)
         given = ExpectationsFile(data=request.data)
         given.is_valid(raise_exception=True)
         values = given.validated_data

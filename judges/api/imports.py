@@ -7,11 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access as people_access
-from annotation.api.ground import View, imported
+from annotation.api.base import Request, View, imported
 from annotation.api.serializers import ReportSerializer
 from annotation.api_tokens import Scope
 from judges import access, imports
@@ -41,7 +40,7 @@ class ImportedJudgments(View):
     def post(self, request: Request, slug: str) -> Response:
         """Load a judgment file: all of it or nothing; a judgment that is there already is left alone."""
         people_access.require_maintainer(request.user)
-        benchmark = access.judged_benchmark_for(request.user, slug)
+        benchmark = access.find_benchmark(request.user, slug)
         given = JudgmentFile(data=request.data)
         given.is_valid(raise_exception=True)
         file = given.validated_data["file"]

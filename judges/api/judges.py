@@ -8,11 +8,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access as people_access
-from annotation.api.ground import Listing, View
+from annotation.api.base import Listing, Request, View
 from annotation.api_tokens import Scope
 from judges import access, defining, prompt_sets
 from judges.models import Judge, ModelTerms
@@ -68,7 +67,7 @@ class Judges(Listing):
     filters = JudgeFilters
 
     def get_queryset(self) -> QuerySet[Judge]:
-        found = access.judges_for(self.request.user)
+        found = access.find_judges(self.request.user)
         chosen = self.chosen()
         for name in ("name", "scorer"):
             if name in chosen:
@@ -80,7 +79,7 @@ class Judges(Listing):
     @extend_schema(request=NewJudgeSerializer, responses={201: JudgeSerializer})
     def post(self, request: Request) -> Response:
         """Define a judge, or the next version of the one with this name."""
-        access.judges_for(request.user)
+        access.find_judges(request.user)
         given = NewJudgeSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         made = defining.define(request.user, **given.validated_data)
@@ -94,7 +93,7 @@ class JudgeDetail(View):
     serializer_class = JudgeSerializer
 
     def get(self, request: Request, pk: int) -> Response:
-        found = access.judge_for(request.user, pk)
+        found = access.find_judge(request.user, pk)
         self.chosen()
         return Response(JudgeSerializer(found).data)
 
@@ -175,7 +174,7 @@ class PromptSets(Listing):
     def get_queryset(self) -> Any:
         people_access.require_maintainer(self.request.user)
         self.chosen()
-        return prompt_sets.known()
+        return prompt_sets.list_sets()
 
     @extend_schema(
         request=NewPromptSetSerializer, responses={200: PromptSetDetailSerializer, 201: PromptSetDetailSerializer}
@@ -186,7 +185,7 @@ class PromptSets(Listing):
         given = NewPromptSetSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         made, new = prompt_sets.load(request.user, **given.validated_data)
-        shown = next(known for known in prompt_sets.known() if known.name == prompt_sets.full_name(made))
+        shown = next(known for known in prompt_sets.list_sets() if known.name == prompt_sets.build_full_name(made))
         code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
         return Response(PromptSetDetailSerializer(shown).data, status=code)
 
@@ -200,7 +199,7 @@ class PromptSetDetail(View):
     def get(self, request: Request, digest: str) -> Response:
         people_access.require_maintainer(request.user)
         self.chosen()
-        found = next((known for known in prompt_sets.known() if known.digest == digest), None)
+        found = next((known for known in prompt_sets.list_sets() if known.digest == digest), None)
         if found is None:
             raise Http404("No such prompt set.")
         return Response(PromptSetDetailSerializer(found).data)

@@ -8,12 +8,11 @@ from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotation import access as people_access
 from annotation.access import Role
-from annotation.api.ground import Listing, View
+from annotation.api.base import Listing, Request, View
 from annotation.api_tokens import Scope
 from annotation.models import Submission
 from annotation.models.reviews import VERDICTS
@@ -50,7 +49,7 @@ class WantedRunSerializer(serializers.Serializer):
 
     def judge_asked_for(self) -> Judge:
         try:
-            return defining.judge_named(self.validated_data["judge"])
+            return defining.find_judge(self.validated_data["judge"])
         except LookupError as error:
             raise serializers.ValidationError({"judge": str(error.args[0])}) from error
 
@@ -108,7 +107,7 @@ class StandingSerializer(serializers.Serializer):
     errors = serializers.SerializerMethodField()  # type: ignore[assignment]
 
     @extend_schema_field(RunErrorSerializer(many=True))
-    def get_errors(self, standing: runs.Standing) -> list[dict[str, Any]]:
+    def get_errors(self, standing: runs.Progress) -> list[dict[str, Any]]:
         return [{"message": text, "count": count} for text, count in standing.errors]
 
 
@@ -138,7 +137,7 @@ class RunDetailSerializer(RunSerializer):
 
     @extend_schema_field(StandingSerializer)
     def get_standing(self, run: JudgeRun) -> Any:
-        return StandingSerializer(runs.standing(run)).data
+        return StandingSerializer(runs.load_progress(run)).data
 
 
 class JudgmentSerializer(serializers.ModelSerializer):
@@ -194,7 +193,7 @@ class RunPlan(View):
     @extend_schema(request=WantedRunSerializer, responses={200: PlanSerializer})
     def post(self, request: Request, pk: int) -> Response:
         submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
-        judge, wanted = _wanted(request)
+        judge, wanted = _read_wanted_run(request)
         foreseen = runs.plan(judge, submission, wanted.selection(judge), wanted.validated_data["repetitions"])
         return Response(PlanSerializer(foreseen).data)
 
@@ -211,21 +210,21 @@ class Runs(Listing):
 
     def get_queryset(self) -> QuerySet[JudgeRun]:
         chosen = self.chosen()
-        found = access.runs_of(self.request.user, self.submission()).filter(test=False)
+        found = access.find_runs(self.request.user, self.submission()).filter(test=False)
         return found.filter(judge__name=chosen["judge"]) if "judge" in chosen else found
 
     @extend_schema(request=WantedRunSerializer, responses={201: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
         """Start a run; refused (409) with the reason when it cannot be."""
         submission = self.submission()
-        judge, wanted = _wanted(request)
+        judge, wanted = _read_wanted_run(request)
         terms = {name: wanted.validated_data.get(name) for name in ("repetitions", "max_cost", "fresh")}
         made = runs.start(request.user, judge, submission, wanted.selection(judge), **terms)
         return Response(RunDetailSerializer(made).data, status=status.HTTP_201_CREATED)
 
 
-def _wanted(request: Request) -> tuple[Judge, WantedRunSerializer]:
-    access.judges_for(request.user)
+def _read_wanted_run(request: Request) -> tuple[Judge, WantedRunSerializer]:
+    access.find_judges(request.user)
     wanted = WantedRunSerializer(data=request.data)
     wanted.is_valid(raise_exception=True)
     return wanted.judge_asked_for(), wanted
@@ -241,7 +240,7 @@ class RunDetail(View):
     serializer_class = RunDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
-        found = access.run_for(request.user, pk)
+        found = access.find_run(request.user, pk)
         self.chosen()
         return Response(RunDetailSerializer(found).data)
 
@@ -254,7 +253,7 @@ class RunPause(View):
 
     @extend_schema(request=None, responses={200: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        found = access.run_for(request.user, pk)
+        found = access.find_run(request.user, pk)
         runs.pause(request.user, found)
         return Response(RunDetailSerializer(found).data)
 
@@ -267,7 +266,7 @@ class RunResume(View):
 
     @extend_schema(request=BudgetSerializer, responses={200: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        found = access.run_for(request.user, pk)
+        found = access.find_run(request.user, pk)
         budget = BudgetSerializer(data=request.data)
         budget.is_valid(raise_exception=True)
         runs.resume(request.user, found, budget.validated_data.get("max_cost"))
@@ -282,7 +281,7 @@ class RunCancel(View):
 
     @extend_schema(request=None, responses={200: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        found = access.run_for(request.user, pk)
+        found = access.find_run(request.user, pk)
         runs.cancel(request.user, found)
         return Response(RunDetailSerializer(found).data)
 
@@ -295,7 +294,7 @@ class RunRetry(View):
 
     @extend_schema(request=None, responses={200: RetriedSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        found = access.run_for(request.user, pk)
+        found = access.find_run(request.user, pk)
         return Response({"items": runs.retry_failed(request.user, found)})
 
 
@@ -310,9 +309,9 @@ class Judgments(Listing):
     filters = JudgmentFilters
 
     def get_queryset(self) -> QuerySet[Judgment]:
-        run = access.run_for(self.request.user, self.kwargs["pk"])
+        run = access.find_run(self.request.user, self.kwargs["pk"])
         chosen = self.chosen()
-        found = access.judgments_of(self.request.user, run).select_related("judge", "item", "task", "agent")
+        found = access.find_run_judgments(self.request.user, run).select_related("judge", "item", "task", "agent")
         if "unscored" in chosen:
             found = found.filter(verdict__isnull=chosen["unscored"])
         names = {"task_id": "task__external_id", "verdict": "verdict", "repetition": "repetition"}
@@ -327,7 +326,7 @@ class JudgmentDetail(View):
     serializer_class = JudgmentSerializer
 
     def get(self, request: Request, pk: int) -> Response:
-        found = access.judgment_for(request.user, pk)
+        found = access.find_judgment(request.user, pk)
         self.chosen()
         return Response(JudgmentSerializer(found).data)
 
@@ -340,6 +339,6 @@ class JudgmentTrace(View):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request, pk: int) -> Response:
-        found = access.judgment_for(request.user, pk)
+        found = access.find_judgment(request.user, pk)
         self.chosen()
-        return Response(trace.trace_of(found))
+        return Response(trace.build_trace(found))

@@ -5,7 +5,7 @@ is public, checked after the name was resolved and again at every redirect, and 
 """
 
 from judges.capturing.capture import Captured, capture
-from judges.capturing.fetching import CaptureError, Limits
-from judges.capturing.targets import Refused, resolved
+from judges.capturing.fetching import CaptureError, FetchLimits
+from judges.capturing.targets import TargetRefused, resolve_host
 
-__all__ = ["CaptureError", "Captured", "Limits", "Refused", "capture", "resolved"]
+__all__ = ["CaptureError", "Captured", "FetchLimits", "TargetRefused", "capture", "resolve_host"]

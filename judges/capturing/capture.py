@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from annotation.formats.printable import printable
-from judges.capturing.fetching import GONE, CaptureError, Dial, Fetched, Limits, dialled, fetch
-from judges.capturing.rendering import picture_of, text_of
-from judges.capturing.targets import Refused, Resolve, resolved
+from judges.capturing.fetching import GONE, CaptureError, Dial, Fetched, FetchLimits, fetch, open_connection
+from judges.capturing.rendering import extract_text, take_screenshot
+from judges.capturing.targets import Resolve, TargetRefused, resolve_host
 from judges.scorers.rubric.cache import CacheFileSys
 from judges.scorers.rubric.pictures import PictureError
 
@@ -28,48 +28,48 @@ def capture(
     cache: CacheFileSys,
     *,
     program: str | None,
-    limits: Limits | None = None,
-    resolve: Resolve = resolved,
-    dial: Dial = dialled,
+    limits: FetchLimits | None = None,
+    resolve: Resolve = resolve_host,
+    dial: Dial = open_connection,
 ) -> Iterator[Captured]:
     """Capture what the cache does not have yet; its index is written after each page, so that it may be stopped.
 
-    ``program`` is the browser that takes pictures (`rendering.browser`), None for none.
+    ``program`` is the browser that takes pictures (`rendering.find_browser`), None for none.
     """
     for url in dict.fromkeys(urls):
         kind = cache.has(url)
         if kind is not None:
             yield Captured(url, kind, "It was there already.")
         else:
-            yield _captured(url, cache, program, limits or Limits(), resolve, dial)
+            yield _capture_page(url, cache, program, limits or FetchLimits(), resolve, dial)
 
 
-def _captured(
-    url: str, cache: CacheFileSys, program: str | None, limits: Limits, resolve: Resolve, dial: Dial
+def _capture_page(
+    url: str, cache: CacheFileSys, program: str | None, limits: FetchLimits, resolve: Resolve, dial: Dial
 ) -> Captured:
     until = time.monotonic() + limits.seconds
     try:
         found = fetch(url, resolve, limits, dial)
         if found.is_pdf:
-            kept = _pdf(url, found, cache)
+            kept = _store_pdf(url, found, cache)
         else:
-            kept = _page(url, found, cache, picture_of(found.target, program, limits, until, dial))
-    except (Refused, CaptureError, PictureError) as why:
+            kept = _store_page(url, found, cache, take_screenshot(found.target, program, limits, until, dial))
+    except (TargetRefused, CaptureError, PictureError) as why:
         return Captured(url, "", printable(str(why), 500))
     cache.save()
     return kept
 
 
-def _pdf(url: str, found: Fetched, cache: CacheFileSys) -> Captured:
+def _store_pdf(url: str, found: Fetched, cache: CacheFileSys) -> Captured:
     if found.status in GONE:
         raise CaptureError(f"The server answered {found.status}.")
     cache.put_pdf(url, found.body)
     return Captured(url, "pdf")
 
 
-def _page(url: str, found: Fetched, cache: CacheFileSys, pictured: tuple[bytes, str]) -> Captured:
+def _store_page(url: str, found: Fetched, cache: CacheFileSys, pictured: tuple[bytes, str]) -> Captured:
     """A page that does not exist is kept as what it is: that supports nothing, and says so."""
-    text = text_of(found.body, found.charset)
+    text = extract_text(found.body, found.charset)
     if found.status in GONE:
         text = f"(The server answered {found.status}: there is no such page.)\n{text}"
     picture, says = pictured

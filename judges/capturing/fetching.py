@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from judges.capturing.targets import Refused, Resolve, Target, checked
+from judges.capturing.targets import Resolve, Target, check_target
 
 MEGABYTE = 1024 * 1024
 HTML = ("text/html", "application/xhtml+xml")
@@ -28,8 +28,7 @@ AGENT = "Mozilla/5.0 (compatible; WebVerdict page capture)"
 Dial = Callable[[tuple[str, int], float], socket.socket]  # a checked address and port, and seconds
 
 
-def dialled(place: tuple[str, int], seconds: float) -> socket.socket:
-    """A connection to an address, which is no name any more."""
+def open_connection(place: tuple[str, int], seconds: float) -> socket.socket:
     return socket.create_connection(place, timeout=seconds)
 
 
@@ -38,7 +37,7 @@ class CaptureError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """``seconds`` are for one page with its redirects and its picture. ``size`` is in bytes: of the page itself, and
     again of everything that the browser receives for the picture."""
 
@@ -62,14 +61,14 @@ class Fetched:
         return self.content_type == PDF or (self.content_type not in HTML and self.body.startswith(PDF_MARK))
 
 
-def fetch(url: str, resolve: Resolve, limits: Limits, dial: Dial = dialled) -> Fetched:
-    """The page at ``url``; Refused for an address that is not opened, CaptureError for everything that goes wrong.
+def fetch(url: str, resolve: Resolve, limits: FetchLimits, dial: Dial = open_connection) -> Fetched:
+    """The page at ``url``; TargetRefused for an address that is not opened, CaptureError for all that goes wrong.
 
     Neither proxies nor cookies of the environment are used.
     """
     until = time.monotonic() + limits.seconds
     for _ in range(limits.redirects + 1):
-        target = checked(url, resolve)
+        target = check_target(url, resolve)
         answer = _ask(target, until, limits, dial)
         if isinstance(answer, Fetched):
             return answer
@@ -77,12 +76,12 @@ def fetch(url: str, resolve: Resolve, limits: Limits, dial: Dial = dialled) -> F
     raise CaptureError(f"It leads on more than {limits.redirects} times.")
 
 
-def _ask(target: Target, until: float, limits: Limits, dial: Dial) -> Fetched | str:
+def _ask(target: Target, until: float, limits: FetchLimits, dial: Dial) -> Fetched | str:
     """The answer of one server, or where it points instead."""
     late = CaptureError(f"There was no whole answer within {limits.seconds:g} seconds.")
     try:
-        with _connected(target, until, dial) as connection:
-            connection.request("GET", target.path, headers=_headers(target))
+        with _connect(target, until, dial) as connection:
+            connection.request("GET", target.path, headers=_build_headers(target))
             with connection.getresponse() as response:
                 place = response.headers.get("location", "")
                 if response.status in REDIRECTS and place:
@@ -105,7 +104,7 @@ def _ask(target: Target, until: float, limits: Limits, dial: Dial) -> Fetched | 
     return found
 
 
-def _headers(target: Target) -> dict[str, str]:
+def _build_headers(target: Target) -> dict[str, str]:
     usual = {"http": 80, "https": 443}[target.scheme]
     host = f"[{target.host}]" if ":" in target.host else target.host
     return {
@@ -118,7 +117,7 @@ def _headers(target: Target) -> dict[str, str]:
 
 
 @contextmanager
-def _connected(target: Target, until: float, dial: Dial) -> Iterator[http.client.HTTPConnection]:
+def _connect(target: Target, until: float, dial: Dial) -> Iterator[http.client.HTTPConnection]:
     """A connection to the checked address, which is shut when the time is over, whoever is still sending."""
     left = until - time.monotonic()
     if left <= 0:
@@ -130,7 +129,7 @@ def _connected(target: Target, until: float, dial: Dial) -> Iterator[http.client
     guard.start()
     connection = http.client.HTTPConnection(target.host, target.port)
     try:
-        connection.sock = _secured(plain, target) if target.scheme == "https" else plain
+        connection.sock = _secure(plain, target) if target.scheme == "https" else plain
         yield connection
     finally:
         guard.cancel()
@@ -139,7 +138,7 @@ def _connected(target: Target, until: float, dial: Dial) -> Iterator[http.client
         spare.close()
 
 
-def _secured(plain: socket.socket, target: Target) -> Any:
+def _secure(plain: socket.socket, target: Target) -> Any:
     return ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
 
 
@@ -148,7 +147,7 @@ def _shut(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _read(target: Target, response: http.client.HTTPResponse, limits: Limits) -> Fetched:
+def _read(target: Target, response: http.client.HTTPResponse, limits: FetchLimits) -> Fetched:
     if response.status >= 400 and response.status not in GONE:
         raise CaptureError(f"The server answered {response.status}.")
     content_type = response.headers.get_content_type()
@@ -168,6 +167,3 @@ def _read(target: Target, response: http.client.HTTPResponse, limits: Limits) ->
     if content_type == "application/octet-stream" and not found.is_pdf:
         raise CaptureError("It is a file of some kind, neither a web page nor a PDF.")
     return found
-
-
-__all__ = ["CaptureError", "Fetched", "Limits", "Refused", "fetch"]

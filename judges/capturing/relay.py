@@ -32,7 +32,6 @@ class Relay(socketserver.ThreadingTCPServer):
         self._received, self._counting = 0, threading.Lock()
 
     def may_pass(self, size: int) -> bool:
-        """Count what came from the network, and say whether it is passed on."""
         with self._counting:
             self._received += size
             self.full = self.full or self._received > self.most
@@ -70,8 +69,7 @@ def _pass_on(source: socket.socket, sink: socket.socket, relay: Relay, counted: 
 
 
 @contextmanager
-def relayed(place: tuple[str, int], dial: Dial, seconds: float, most: int) -> Iterator[Relay]:
-    """A relay to an address and port, for so many seconds and bytes."""
+def open_relay(place: tuple[str, int], dial: Dial, seconds: float, most: int) -> Iterator[Relay]:
     with Relay(place, dial, seconds, most) as relay:
         serving = threading.Thread(target=relay.serve_forever, args=(0.05,), daemon=True)
         serving.start()

@@ -16,8 +16,8 @@ from lxml import etree, html
 from PIL import Image, ImageDraw
 
 from annotation.formats import scratch
-from judges.capturing.fetching import Dial, Limits, dialled
-from judges.capturing.relay import Relay, relayed
+from judges.capturing.fetching import Dial, FetchLimits, open_connection
+from judges.capturing.relay import Relay, open_relay
 from judges.capturing.targets import Target
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -31,7 +31,7 @@ BLOCKS = frozenset(
 )
 
 
-def text_of(body: bytes, charset: str) -> str:
+def extract_text(body: bytes, charset: str) -> str:
     """Title and visible text of an HTML page, a line for each block; "" where there is nothing to read."""
     known = charset or None
     try:
@@ -52,13 +52,12 @@ def text_of(body: bytes, charset: str) -> str:
     return "\n".join(line for line in (title, *lines) if line)
 
 
-def browser() -> str | None:
-    """A browser of this machine that can take pictures, None where there is none."""
+def find_browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
-def picture_of(
-    target: Target, program: str | None, limits: Limits, until: float, dial: Dial = dialled
+def take_screenshot(
+    target: Target, program: str | None, limits: FetchLimits, until: float, dial: Dial = open_connection
 ) -> tuple[bytes, str]:
     """A picture of the page (PNG) and "", or a sheet of paper that says why there is none, and the same as a text.
 
@@ -74,10 +73,10 @@ def picture_of(
         return _none(late)
     with (
         scratch.folder("capture") as folder,
-        relayed((target.ip, target.port), dial, left, limits.size) as relay,
+        open_relay((target.ip, target.port), dial, left, limits.size) as relay,
     ):
         file = folder / "page.png"
-        code = _ran(_command(program, target, relay.port, file), folder, until, relay)
+        code = _run(_build_command(program, target, relay.port, file), folder, until, relay)
         if relay.full:
             return _none(f"its browser received more than {limits.size:,} bytes")
         if code is None:
@@ -88,10 +87,10 @@ def picture_of(
 
 
 def _none(why: str) -> tuple[bytes, str]:
-    return sheet(f"No picture: {why}."), f"There is no picture of it: {why}."
+    return draw_sheet(f"No picture: {why}."), f"There is no picture of it: {why}."
 
 
-def _command(program: str, target: Target, port: int, file: Path) -> list[str]:
+def _build_command(program: str, target: Target, port: int, file: Path) -> list[str]:
     host = f"[{target.host}]" if ":" in target.host else target.host
     rules = f"MAP {host}:{target.port} 127.0.0.1:{port}, MAP * ~NOTFOUND"
     return [
@@ -120,7 +119,7 @@ def _command(program: str, target: Target, port: int, file: Path) -> list[str]:
     ]
 
 
-def _ran(command: list[str], folder: Path, until: float, relay: Relay) -> int | None:
+def _run(command: list[str], folder: Path, until: float, relay: Relay) -> int | None:
     """The browser's exit code, None where its time was over before, or its bytes were; it is ended with all of its
     processes in any case."""
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
@@ -133,7 +132,7 @@ def _ran(command: list[str], folder: Path, until: float, relay: Relay) -> int | 
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    watch = threading.Thread(target=_told, args=(process, relay), daemon=True)
+    watch = threading.Thread(target=_watch, args=(process, relay), daemon=True)
     watch.start()
     try:
         in_time = relay.over.wait(max(0.0, until - time.monotonic()))
@@ -144,13 +143,13 @@ def _ran(command: list[str], folder: Path, until: float, relay: Relay) -> int | 
         watch.join()
 
 
-def _told(process: subprocess.Popen[bytes], relay: Relay) -> None:
+def _watch(process: subprocess.Popen[bytes], relay: Relay) -> None:
     """Whoever waits for the bytes waits for the browser, too."""
     process.wait()
     relay.over.set()
 
 
-def sheet(says: str) -> bytes:
+def draw_sheet(says: str) -> bytes:
     """A white picture with a line of text, where there is none of the page."""
     made = Image.new("RGB", (WIDTH, 200), "white")
     ImageDraw.Draw(made).text((40, 90), says, fill="black")

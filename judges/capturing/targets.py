@@ -20,7 +20,7 @@ IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Sequence[str]]
 
 
-class Refused(Exception):
+class TargetRefused(Exception):
     """An address that is not opened, and why."""
 
 
@@ -36,63 +36,61 @@ class Target:
     path: str
 
 
-def resolved(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     """Every address that the system knows for a host, as text; OSError when there is none."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def checked(url: str, resolve: Resolve = resolved) -> Target:
-    """The one place where it is decided what is opened; Refused says why something is not."""
+def check_target(url: str, resolve: Resolve = resolve_host) -> Target:
+    """The one place where it is decided what is opened; TargetRefused says why something is not."""
     if len(url) > LONGEST or re.search(r"[\x00-\x20\x7f\\]", url):
-        raise Refused("The address is too long, or has spaces, backslashes or control characters.")
+        raise TargetRefused("The address is too long, or has spaces, backslashes or control characters.")
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").rstrip("."), parts.port
         host = host if ":" in host else host.encode("idna").decode("ascii").lower()
     except (ValueError, UnicodeError):
-        raise Refused("This is no address.") from None
+        raise TargetRefused("This is no address.") from None
     if ":" not in host and not NAME.fullmatch(host):
-        raise Refused("The address has a host of characters that no host has.")
+        raise TargetRefused("The address has a host of characters that no host has.")
     if parts.scheme.lower() not in ("http", "https"):
-        raise Refused("Only http:// and https:// are opened.")
+        raise TargetRefused("Only http:// and https:// are opened.")
     if not host or parts.username is not None or parts.password is not None:
-        raise Refused("The address has no host, or a name and a password.")
+        raise TargetRefused("The address has no host, or a name and a password.")
     port = port if port is not None else 443 if parts.scheme.lower() == "https" else 80
     if port not in PORTS:
-        raise Refused(f"Port {port} is not opened; {', '.join(map(str, PORTS))} are.")
+        raise TargetRefused(f"Port {port} is not opened; {', '.join(map(str, PORTS))} are.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(url, parts.scheme.lower(), host, port, _public(host, port, resolve), _quoted(path))
+    return Target(url, parts.scheme.lower(), host, port, _choose_public(host, port, resolve), _quote(path))
 
 
-def _public(host: str, port: int, resolve: Resolve) -> str:
-    """The address to connect to. One address of several that is not public refuses the host."""
-    given = _literal(host)
+def _choose_public(host: str, port: int, resolve: Resolve) -> str:
+    given = _parse_literal(host)
     try:
         found = [str(given)] if given is not None else list(resolve(host, port))
     except OSError as error:
-        raise Refused(f"There is no host {host} ({error.strerror or error}).") from None
+        raise TargetRefused(f"There is no host {host} ({error.strerror or error}).") from None
     for one in found:
         if not is_public(ipaddress.ip_address(one.partition("%")[0])):
-            raise Refused(f"{host} is at {one}, which is not a public address.")
+            raise TargetRefused(f"{host} is at {one}, which is not a public address.")
     if not found:
-        raise Refused(f"There is no host {host}.")
+        raise TargetRefused(f"There is no host {host}.")
     return found[0]
 
 
-def _literal(host: str) -> IP | None:
+def _parse_literal(host: str) -> IP | None:
     """The address that a host is written as; None for a name. Other ways to write one (decimal, octal, hexadecimal,
     with parts left out) are refused: systems read them, each in its own way."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
         if ":" in host or NUMERIC.fullmatch(host.rpartition(".")[2]):
-            raise Refused(f"{host} is no name, and an unusual way to write an address.") from None
+            raise TargetRefused(f"{host} is no name, and an unusual way to write an address.") from None
         return None
 
 
 def is_public(address: IP) -> bool:
-    """Whether an address is one of the public internet, as is the IPv4 address that an IPv6 address may stand for."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)
@@ -104,6 +102,5 @@ def is_public(address: IP) -> bool:
     return address.is_global and not special and not address.is_reserved and not address.is_unspecified
 
 
-def _quoted(path: str) -> str:
-    """A path as a request line can have it."""
+def _quote(path: str) -> str:
     return quote(path, safe="".join(map(chr, range(0x21, 0x7F))), errors="replace")

@@ -15,6 +15,7 @@ from django.utils import timezone
 from annotation.models import Benchmark
 from judges import imports
 from judges.models import Judge
+from judges.scorer import IMPORTED
 
 FILE = Path(__file__).parent / "judgments.jsonl"
 ELSEWHERE = Path(__file__).parent / "judgments_elsewhere.jsonl"  # of an agent whose trajectories are not here
@@ -23,10 +24,9 @@ DESCRIPTION = "Written by hand for the demo: no model was asked."
 
 
 @transaction.atomic
-def judgments(benchmark: str) -> str:
-    """Load what is not there yet into the benchmark with this slug; says what there is."""
+def load_judgments(benchmark: str) -> str:
     made = {
-        "scorer": imports.IMPORTED,
+        "scorer": IMPORTED,
         "model": MODEL,
         "parameters": {"name": NAME},
         "description": DESCRIPTION,

@@ -19,13 +19,13 @@ WHY = "Written for the demo."
 SLICE = 60.0  # seconds of work between two looks at the run
 
 
-def expected(maintainer: Person) -> str:
+def write_expectations(maintainer: Person) -> str:
     """What each task is held against, where nobody has written anything yet; says how much there is."""
-    counts = {kind: sum(_write(maintainer, file, kind) for file in _files(kind)) for kind in FOLDERS}
+    counts = {kind: sum(_write(maintainer, file, kind) for file in _list_files(kind)) for kind in FOLDERS}
     return f"expectations: network checks of {counts['network_checks']} tasks, rubrics of {counts['rubric']}"
 
 
-def _files(kind: str) -> Iterator[Path]:
+def _list_files(kind: str) -> Iterator[Path]:
     yield from sorted(FOLDERS[kind].glob("*.yaml"))
 
 
@@ -38,7 +38,7 @@ def _write(maintainer: Person, file: Path, kind: str) -> int:
     return 1
 
 
-def judged(maintainer: Person) -> str:
+def run_judge(maintainer: Person) -> str:
     """Define the judge and let it judge here and now, beside any workers; a run that is there is brought to its end."""
     judge = Judge.own.filter(name=NETWORK).first()
     if judge is None:

@@ -5,25 +5,32 @@ They are what a judge goes by, so nobody sees or changes them who reviews an ope
 
 from judges.expectations.files import FileEntry
 from judges.expectations.importing import import_file, import_path
-from judges.expectations.kinds import Kind, line_of, parsed, problems_of, words_of
-from judges.expectations.points import accepted, unknown
-from judges.expectations.writing import current, history, newest, start_from_key_points, withdraw, write
+from judges.expectations.kinds import Kind, find_line, find_problems, parse_text, strip_line
+from judges.expectations.points import find_unknown, list_accepted
+from judges.expectations.writing import (
+    find_current,
+    find_newest,
+    select_history,
+    start_from_key_points,
+    withdraw,
+    write,
+)
 
 __all__ = [
     "FileEntry",
     "Kind",
-    "accepted",
-    "current",
-    "history",
+    "find_current",
+    "find_line",
+    "find_newest",
+    "find_problems",
+    "find_unknown",
     "import_file",
     "import_path",
-    "line_of",
-    "newest",
-    "parsed",
-    "problems_of",
+    "list_accepted",
+    "parse_text",
+    "select_history",
     "start_from_key_points",
-    "unknown",
+    "strip_line",
     "withdraw",
-    "words_of",
     "write",
 ]

@@ -40,8 +40,8 @@ def read(kind: str, data: bytes, name: str) -> list[FileEntry]:
             kept.write_bytes(data)
             return read_package(kept, name)
     if Kind(kind) is Kind.NETWORK_CHECKS:
-        return _checks(data, name)
-    return _unrepeated(list(_rubrics(data, name)), name)
+        return _read_checks(data, name)
+    return _refuse_repeated(list(_read_rubrics(data, name)), name)
 
 
 def read_package(path: Path, name: str) -> list[FileEntry]:
@@ -53,10 +53,10 @@ def read_package(path: Path, name: str) -> list[FileEntry]:
         if not names:
             says = f"{printable(name)}: has no file that is named after a task, such as <task_id>.yaml."
             raise FormatError(Problem("file_empty", says, printable(name)))
-        return _unrepeated([_member(package, each) for each in names], name)
+        return _refuse_repeated([_read_member(package, each) for each in names], name)
 
 
-def _member(package: Package, name: str) -> FileEntry:
+def _read_member(package: Package, name: str) -> FileEntry:
     try:
         text = decode_text(package.read(name, 4 * LONGEST), printable(name))
     except PackageError as refused:
@@ -64,16 +64,16 @@ def _member(package: Package, name: str) -> FileEntry:
     return FileEntry(PurePosixPath(name).stem, text, printable(name))
 
 
-def _checks(data: bytes, name: str) -> list[FileEntry]:
+def _read_checks(data: bytes, name: str) -> list[FileEntry]:
     return [FileEntry(task_id, text, printable(name)) for task_id, text in task_files.read_task_file(data, name)]
 
 
-def _rubrics(data: bytes, name: str) -> Iterator[FileEntry]:
+def _read_rubrics(data: bytes, name: str) -> Iterator[FileEntry]:
     text = decode_text(data, printable(name))
     if name.lower().endswith((".jsonl", ".ndjson")):
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
-                yield _entry(parse_json(line.encode(), f"line {number}"), f"line {number}")
+                yield _build_entry(parse_json(line.encode(), f"line {number}"), f"line {number}")
         return
     document = parse_yaml(text, printable(name))
     listed = document.value
@@ -81,10 +81,10 @@ def _rubrics(data: bytes, name: str) -> Iterator[FileEntry]:
         says = f"{printable(name)}: must be a list of entries with task_id and rubric, not {kind_of(listed)}."
         raise FormatError(Problem("not_a_list", says, "line 1"))
     for number, each in enumerate(listed):
-        yield _entry(each, f"line {document.line((number,))}")
+        yield _build_entry(each, f"line {document.line((number,))}")
 
 
-def _entry(given: Any, where: str) -> FileEntry:
+def _build_entry(given: Any, where: str) -> FileEntry:
     known = ("task_id", "rubric")
     unknown = [key for key in given if key not in known] if isinstance(given, dict) else []
     if not isinstance(given, dict) or unknown or not isinstance(given.get("task_id"), str):
@@ -97,8 +97,7 @@ def _entry(given: Any, where: str) -> FileEntry:
     return FileEntry(given["task_id"], rubric if isinstance(rubric, str) else task_files.written(rubric), where)
 
 
-def _unrepeated(entries: list[FileEntry], name: str) -> list[FileEntry]:
-    """Refuse a file that says two things of one task, or of too many."""
+def _refuse_repeated(entries: list[FileEntry], name: str) -> list[FileEntry]:
     if len(entries) > MOST_TASKS:
         says = f"{printable(name)}: has {len(entries):,} tasks; at most {MOST_TASKS:,} are taken."
         raise FormatError(Problem("too_many_tasks", says, printable(name)))

@@ -40,7 +40,6 @@ def import_file(
 
 
 def import_path(person: Any, benchmark: Benchmark, kind: str, path: Path, *, dry_run: bool = False) -> ImportReport:
-    """`import_file` for a folder with one file a task."""
     _require(person, benchmark)
     report = ImportReport()
     try:
@@ -53,7 +52,7 @@ def import_path(person: Any, benchmark: Benchmark, kind: str, path: Path, *, dry
 
 def _require(person: Any, benchmark: Benchmark) -> None:
     if person is not None:
-        access.judged_benchmark_for(person, benchmark.slug)
+        access.find_benchmark(person, benchmark.slug)
 
 
 def _import(
@@ -83,7 +82,7 @@ def _import(
 def _take(person: Any, tasks: dict[str, Task], kind: str, entry: FileEntry, report: ImportReport, why: str) -> None:
     task = tasks.get(entry.task_id)
     if task is None:
-        report.reject(entry.task_id, _unknown(entry, tasks, len(report.rejected)))
+        report.reject(entry.task_id, _describe_unknown(entry, tasks, len(report.rejected)))
         return
     if not entry.text.strip():
         says = f"{entry.where}: has nothing for {printable(entry.task_id)}. A file withdraws nothing: the page does."
@@ -93,7 +92,7 @@ def _take(person: Any, tasks: dict[str, Task], kind: str, entry: FileEntry, repo
     try:
         made = write(person, task, kind, entry.text, why)
     except Incomplete as refused:
-        report.reject(entry.task_id, *(_placed(problem, entry) for problem in refused.problems))
+        report.reject(entry.task_id, *(_place_problem(problem, entry) for problem in refused.problems))
         return
     except Conflict as refused:
         report.reject(entry.task_id, Problem("conflict", f"{entry.where}: {refused}", entry.where))
@@ -104,12 +103,11 @@ def _take(person: Any, tasks: dict[str, Task], kind: str, entry: FileEntry, repo
         report.warn(entry.task_id, Problem("expectation_known", says, entry.where))
 
 
-def _placed(problem: Problem, entry: FileEntry) -> Problem:
-    """The problem of a text, with the file or line that the text stands in."""
+def _place_problem(problem: Problem, entry: FileEntry) -> Problem:
     return Problem(problem.code, f"{entry.where}: {problem.message}", f"{entry.where}: {problem.where}")
 
 
-def _unknown(entry: FileEntry, tasks: dict[str, Task], refused: int) -> Problem:
+def _describe_unknown(entry: FileEntry, tasks: dict[str, Task], refused: int) -> Problem:
     near = nearest(entry.task_id, tasks) if refused < MOST_HINTS else None
     hint = f"the nearest known id is {near}" if near else "import the benchmark's tasks first"
     says = f"{entry.where}: {printable(entry.task_id)} is not a task of the benchmark; {hint}."

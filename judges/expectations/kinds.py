@@ -14,29 +14,28 @@ from judges.scorers.rubric import written
 Kind = Expectation.Kind
 
 
-def parsed(kind: str, text: str) -> Any:
+def parse_text(kind: str, text: str) -> Any:
     """`network_trace.checks.Checks` or `rubric.written.Rubric`; FormatError with every problem, ``where`` its line."""
     return _PARSERS[Kind(kind)](text)
 
 
-def problems_of(kind: str, text: str) -> list[Problem]:
-    """What is wrong with a text, in the order of its lines; nothing where it may be kept."""
+def find_problems(kind: str, text: str) -> list[Problem]:
     try:
-        parsed(kind, text)
+        parse_text(kind, text)
     except FormatError as refused:
-        return sorted(refused.problems, key=line_of)
+        return sorted(refused.problems, key=find_line)
     return []
 
 
-def line_of(problem: Problem) -> int:
+def find_line(problem: Problem) -> int:
     """The line that a problem names, from 1; 0 for what concerns the whole."""
     word, _, number = problem.where.partition(" ")
     return int(number) if word == "line" and number.isdecimal() and len(number) < 9 else 0
 
 
-def words_of(problem: Problem) -> str:
+def strip_line(problem: Problem) -> str:
     """The message for a place that says the line already: without it, and without the name of the text."""
-    name, found, says = problem.message.partition(f", line {line_of(problem):,}: ")
+    name, found, says = problem.message.partition(f", line {find_line(problem):,}: ")
     return says if found and " " not in name else problem.message
 
 

@@ -14,24 +14,24 @@ LONGEST = 200  # characters of a key point in a message
 CLOSE_ENOUGH = 0.5  # whoever misses one word of five still means the same key point
 
 
-def accepted(task: Task) -> list[str]:
+def list_accepted(task: Task) -> list[str]:
     """The key points of a task, in the order in which checks and claims count them from 1."""
     points = task.key_points.filter(accepted_at__isnull=False, retired_at__isnull=True)
     return list(points.values_list("text", flat=True))
 
 
-def unknown(kind: str, found: Any, known: Sequence[str]) -> list[str]:
-    """What ``found`` (see `kinds.parsed`) names as a key point and the task has not, each once, with the nearest."""
+def find_unknown(kind: str, found: Any, known: Sequence[str]) -> list[str]:
+    """The key points that ``found`` (of `kinds.parse_text`) names and the task lacks, each once, with the nearest."""
     named: Iterable[str | int]
     if Kind(kind) is Kind.RUBRIC:
         named = (claim.key_point for claim in found.claims())
     else:
         named = (check.key_point for check in found.checks)
-    said = (_unknown(point, known) for point in dict.fromkeys(named) if point != "")
+    said = (_describe_unknown(point, known) for point in dict.fromkeys(named) if point != "")
     return [each for each in said if each]
 
 
-def _unknown(point: str | int, known: Sequence[str]) -> str:
+def _describe_unknown(point: str | int, known: Sequence[str]) -> str:
     if isinstance(point, int):
         count = f"it has {len(known)}" if known else "it has none"
         return "" if 1 <= point <= len(known) else f"The task has no key point {point}: {count}."

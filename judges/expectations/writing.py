@@ -13,8 +13,8 @@ from annotation.models import Task
 from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
 from judges import access
-from judges.expectations.kinds import Kind, problems_of
-from judges.expectations.points import accepted
+from judges.expectations.kinds import Kind, find_problems
+from judges.expectations.points import list_accepted
 from judges.models import Expectation
 from judges.scorers.network_trace import checks
 from judges.scorers.rubric import written
@@ -33,13 +33,13 @@ def write(
     ``dry_run`` the version is made as it would be, and not kept.
     """
     require(person, task)
-    kind, text = Kind(kind), _normal(text)
-    problems = _why_problems(why) + (problems_of(kind, text) if text else [])
+    kind, text = Kind(kind), _normalize(text)
+    problems = _check_reason(why) + (find_problems(kind, text) if text else [])
     if problems:
         raise Incomplete(problems)
-    before = newest(task, kind)
+    before = find_newest(task, kind)
     if after is not None and after != (before.version if before else 0):
-        raise Conflict(_too_late(kind))
+        raise Conflict(_build_conflict(kind))
     if before is not None and before.text == text:
         return before
     if before is None and not text:
@@ -53,7 +53,7 @@ def write(
         why=why.strip(),
         written_by=person,
     )
-    return made if dry_run else _kept(made)
+    return made if dry_run else _append_version(made)
 
 
 def withdraw(person: Any, task: Task, kind: str, why: str = "", *, after: int | None = None) -> Expectation:
@@ -61,26 +61,26 @@ def withdraw(person: Any, task: Task, kind: str, why: str = "", *, after: int | 
     return write(person, task, kind, "", why, after=after)
 
 
-def _kept(made: Expectation) -> Expectation:
+def _append_version(made: Expectation) -> Expectation:
     try:
         with transaction.atomic():
             made.save(force_insert=True)
     except IntegrityError as error:
-        raise Conflict(_too_late(Kind(made.kind))) from error
+        raise Conflict(_build_conflict(Kind(made.kind))) from error
     return made
 
 
-def _too_late(kind: Kind) -> str:
+def _build_conflict(kind: Kind) -> str:
     return f"Somebody else has written a newer version of the {kind.label} meanwhile; look at it first."
 
 
-def _normal(text: str) -> str:
+def _normalize(text: str) -> str:
     """Line ends as they are stored, and blanks alone as nothing: a form sends CRLF, a file may."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return lines.rstrip() + "\n" if lines.strip() else ""
 
 
-def _why_problems(why: str) -> list[Problem]:
+def _check_reason(why: str) -> list[Problem]:
     if len(why.strip()) > LONGEST_WHY or UNSTORABLE.search(why):
         says = f"Say why in at most {LONGEST_WHY} characters, none of them broken."
         return [Problem("why_invalid", says, "why")]
@@ -89,22 +89,21 @@ def _why_problems(why: str) -> list[Problem]:
 
 def require(person: Any, task: Task) -> None:
     if person is not None:
-        access.judged_benchmark_for(person, task.benchmark.slug)
+        access.find_benchmark(person, task.benchmark.slug)
 
 
-def newest(task: Task, kind: str) -> Expectation | None:
+def find_newest(task: Task, kind: str) -> Expectation | None:
     """The newest version, one that withdraws included; None where nothing was ever written."""
-    return history(task, kind).first()
+    return select_history(task, kind).first()
 
 
-def current(task: Task, kind: str) -> Expectation | None:
+def find_current(task: Task, kind: str) -> Expectation | None:
     """The version that holds; None where there is none, or it was withdrawn."""
-    found = newest(task, kind)
+    found = find_newest(task, kind)
     return found if found is not None and found.text else None
 
 
-def history(task: Task, kind: str) -> QuerySet[Expectation]:
-    """Every version, the newest first."""
+def select_history(task: Task, kind: str) -> QuerySet[Expectation]:
     found = Expectation.objects.filter(task=task, kind=Kind(kind)).select_related("written_by")
     return found.order_by("-version")
 
@@ -114,7 +113,7 @@ def start_from_key_points(task: Task, kind: str = Kind.RUBRIC) -> str:
 
     A rubric of a task without key points has one claim.
     """
-    points = accepted(task)
+    points = list_accepted(task)
     if Kind(kind) is Kind.RUBRIC:
-        return written.from_key_points(task.text, points)
-    return checks.from_key_points(points)
+        return written.write_from_key_points(task.text, points)
+    return checks.write_from_key_points(points)

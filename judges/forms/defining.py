@@ -15,7 +15,7 @@ from judges.defining import BOUNDS, LONGEST
 from judges.llm import Generation
 from judges.models import ModelTerms
 from judges.prompt_sets import LOADED
-from judges.scorer import Kind, defaults
+from judges.scorer import Kind, collect_defaults
 
 PREFIXES = {"parameters": "parameter_", "generation": "generation_"}
 ASKING = ("model", "endpoint", "prompts", "timeout", "attempts")  # what only a judge that asks a model has
@@ -39,7 +39,7 @@ def fields_of(kind: type, where: str) -> dict[str, forms.Field]:
     Of the parameter's metadata: ``help``, ``label``, and ``unsaid``, what its choice "" is called.
     """
     hints = get_type_hints(kind)
-    values = defaults(kind)
+    values = collect_defaults(kind)
     said = {one.name: one.metadata for one in fields(kind)}
     return {
         f"{PREFIXES[where]}{name}": _field(
@@ -118,7 +118,6 @@ class JudgeForm(forms.Form):
         self.fields[field].initial = choices[0][0]
 
     def given(self) -> dict[str, Any]:
-        """What `defining.define` takes, of a valid form."""
         cleaned = dict(self.cleaned_data)
         made: dict[str, Any] = {}
         for where, prefix in PREFIXES.items():
@@ -127,7 +126,6 @@ class JudgeForm(forms.Form):
         return cleaned | made
 
     def refuse(self, problems: Iterable[Problem]) -> None:
-        """Show what a verb refused at the fields that it names."""
         for problem in problems:
             where, _, name = problem.where.partition(".")
             field = PREFIXES[where] + name if where in PREFIXES else where
@@ -137,7 +135,6 @@ class JudgeForm(forms.Form):
                 self.add_error(None, f"{problem.where}: {problem.message}" if problem.where else problem.message)
 
     def first(self) -> Iterator[forms.BoundField]:
-        """What has to be said of every judge."""
         yield from (
             self[name] for name in ("name", "model", "endpoint", "prompts", "description") if name in self.fields
         )
@@ -153,7 +150,6 @@ class JudgeForm(forms.Form):
 
 
 def _initial(now: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a judge by the names of the form's fields."""
     plain = {name: value for name, value in now.items() if name not in PREFIXES}
     inner = {
         f"{prefix}{name}": value for where, prefix in PREFIXES.items() for name, value in now.get(where, {}).items()

@@ -104,14 +104,12 @@ class RunForm(forms.Form):
             self.fields[name].choices = [("", "any"), *((value, value) for value in values)]  # type: ignore[attr-defined]
 
     def selection(self) -> dict[str, Any]:
-        """What `runs.choose` takes."""
         given = self.cleaned_data
         chosen = {name: given[name] for name in ("state", "level", "limit", "task_ids") if given[name]}
         chosen |= {"seed": given["seed"]} if given["seed"] is not None else {}
         return chosen | ({"unjudged": given["judge"].pk} if given["unjudged"] else {})
 
     def terms(self) -> dict[str, Any]:
-        """What `runs.start` takes beside the selection."""
         return {name: self.cleaned_data[name] for name in ("repetitions", "max_cost", "fresh")}
 
 

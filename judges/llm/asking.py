@@ -226,7 +226,7 @@ class Outcome:
     hit_of: int | None = None
 
 
-class Ledger(Protocol):
+class CallLog(Protocol):
     """Where calls are looked up and kept; one for each run item. All of it survives a crash once it has returned.
 
     ``sample`` tells repetitions apart: the same request under another one is another call.
@@ -235,9 +235,7 @@ class Ledger(Protocol):
     @property
     def sample(self) -> str: ...
 
-    async def known(self, call: Call) -> tuple[int, str] | None:
-        """Return the id and raw body of an earlier reply to the same request at the same endpoint and repetition."""
-        ...
+    async def known(self, call: Call) -> tuple[int, str] | None: ...
 
     async def keep(self, outcome: Outcome) -> Decimal | None:
         """Write a trace row; returns what the call was worth in US dollars, None without a price."""
@@ -263,6 +261,4 @@ class Gate(Protocol):
 class Images(Protocol):
     """Where the pictures come from."""
 
-    async def load(self, image: ImageRef) -> bytes:
-        """The judge-ready JPEG; raises CallFailed when the store has lost it."""
-        ...
+    async def load(self, image: ImageRef) -> bytes: ...

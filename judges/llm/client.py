@@ -22,25 +22,25 @@ from judges.llm.asking import (
     Asker,
     Call,
     CallFailed,
+    CallLog,
     Endpoint,
     Gate,
     Generation,
     GivenImage,
     ImageRef,
     Images,
-    Ledger,
     Outcome,
     Patience,
     Prompt,
     Reply,
     SentImage,
 )
-from judges.llm.replies import Body, Garbage, mended, parse, reply_from
-from judges.llm.turns import Allowance, Rank
-from judges.llm.wire import Correction, Encoded, Form, call_for, estimated_tokens, request_for
+from judges.llm.priority_semaphore import PrioritySemaphore, Rank
+from judges.llm.replies import ReplyBody, UnreadableReply, build_reply, merge_repair, parse
+from judges.llm.wire import Correction, Encoded, Form, build_call, build_request, estimate_tokens
 
 if TYPE_CHECKING:
-    from judges.llm.sending import Fault
+    from judges.llm.transport import FailedAttempt
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ TRIED_REPAIRS = 5  # for each stage; if none of them led to a readable answer, n
 class _Question:
     """One call to make, with everything that its attempts need."""
 
-    ledger: Ledger
+    call_log: CallLog
     prompt: Prompt
     stage: str
     step: int | None
@@ -69,18 +69,17 @@ class _Question:
 
     @property
     def pictures(self) -> list[ImageRef]:
-        """Each picture once, in the order of the prompt."""
         parts = [part for message in self.prompt.messages for part in message]
         return list(dict.fromkeys(part.image for part in parts if isinstance(part, SentImage)))
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Slot:
     """What a call holds: a place at the door, room for its pictures until they are sent, and a place on the way."""
 
-    door: Allowance
-    way: Allowance
-    room: Allowance
+    door: PrioritySemaphore
+    way: PrioritySemaphore
+    room: PrioritySemaphore
     rank: Rank
     size: int = 0
     sent: dict[str, str] = field(default_factory=dict)
@@ -89,22 +88,22 @@ class _Turn:
     begun: bool = False
 
     async def begin(self) -> None:
-        await self.way.take(1, self.rank)
+        await self.way.acquire(1, self.rank)
         self.begun = True
 
     def unload(self) -> None:
         """Forget the pictures; doing it twice is once."""
         self.pictures.clear()
         size, self.size = self.size, 0
-        self.room.give(size)
+        self.room.release(size)
 
     def leave(self) -> None:
         """Give back everything; doing it twice is once."""
         self.unload()
         if not self.left:
             self.left = True
-            self.door.give(1)
-            self.way.give(int(self.begun))
+            self.door.release(1)
+            self.way.release(int(self.begun))
 
 
 @dataclass(slots=True)
@@ -140,28 +139,28 @@ class Client:
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         # The SDK takes most of a second to import, which web servers need not spend: they ask no model.
-        from judges.llm.sending import Line  # noqa: PLC0415
+        from judges.llm.transport import Transport  # noqa: PLC0415
 
-        self._line = Line(endpoint, patience, clock)
+        self._transport = Transport(endpoint, patience, clock)
         self._endpoint, self._sleep = endpoint, sleep
         self._form = Form(model, generation)
         self._patience, self._gate, self._images = patience, gate, images
         calls = max(1, patience.concurrency)
         # A few more calls are made ready than may be on their way, so that no place is empty while pictures are loaded.
-        self._door, self._way = Allowance(calls + max(2, calls // 4)), Allowance(calls)
-        self._room = Allowance(PICTURE_BYTES)
+        self._door, self._way = PrioritySemaphore(calls + max(2, calls // 4)), PrioritySemaphore(calls)
+        self._room = PrioritySemaphore(PICTURE_BYTES)
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._ranks: dict[str, int] = {}
         self._same: weakref.WeakValueDictionary[tuple[str, str], asyncio.Lock] = weakref.WeakValueDictionary()
-        self._sending: set[asyncio.Task[Body | Fault]] = set()
+        self._sending: set[asyncio.Task[ReplyBody | FailedAttempt]] = set()
         self._silent: weakref.WeakSet[_Asker] = weakref.WeakSet()
         self._repairs: defaultdict[str, _Repairs] = defaultdict(_Repairs)
         self._open = self._in_flight = self._peak = 0
         self._change = asyncio.Event()
 
-    def asker(self, ledger: Ledger, order: int) -> Asker:
+    def asker(self, call_log: CallLog, order: int) -> Asker:
         """What one item asks with; among calls of the same stage a smaller ``order`` is served first."""
-        asker = _Asker(self, ledger, order)
+        asker = _Asker(self, call_log, order)
         self._silent.add(asker)
         weakref.finalize(asker, self._change.set)  # an item may end without having asked anything
         return asker
@@ -182,13 +181,12 @@ class Client:
 
     @property
     def in_flight_peak(self) -> int:
-        """The most calls that were on their way at once."""
         return self._peak
 
     async def close(self) -> None:
         """Wait for the calls on their way, keep their replies, and end."""
         await self.finish()
-        await self._line.close()
+        await self._transport.close()
 
     async def finish(self) -> None:
         """Return when no call is on its way; replies that nobody waits for any more are kept as well."""
@@ -203,11 +201,10 @@ class Client:
         self._silent.discard(asker)
 
     async def answer(self, question: _Question) -> Reply:
-        """The reply to a question, read; the output mode is the one that the endpoint was asked in."""
         self._open += 1
         try:
-            body = await self._body(question)
-            return reply_from(body, question.schema, self._form.output)
+            body = await self._request_body(question)
+            return build_reply(body, question.schema, self._form.output)
         finally:
             self._open -= 1
             self._change.set()
@@ -231,63 +228,63 @@ class Client:
                     self._form.model,
                     question.stage,
                 )
-            return mended(first, second)
+            return merge_repair(first, second)
 
-    async def _body(self, question: _Question) -> Body:
+    async def _request_body(self, question: _Question) -> ReplyBody:
         """Attempt after attempt; raises CallFailed after the last one, which is then in the trace."""
         made = failed = 0
         while True:
-            turn, call = await self._ready(question)
+            turn, call = await self._prepare(question)
             came = await self._attempt(question, call, turn, made)
-            if isinstance(came, Body):
+            if isinstance(came, ReplyBody):
                 self._form.notice(came.thought)
-                if came.cut and self._call(question, turn).key != call.key:
+                if came.cut and self._build_call(question, turn).key != call.key:
                     continue  # the thoughts reached the length limit, which is higher for the next call
                 return came
             made += 1
-            if came.refused and self._learns(question, call, turn, came):
+            if came.refused and self._learn_refusal(question, call, turn, came):
                 continue
             failed += 1
             if not came.again or failed >= self._patience.attempts:
-                await question.ledger.keep(Outcome(call, retries=made - 1, error=came.message))
+                await question.call_log.keep(Outcome(call, retries=made - 1, error=came.message))
                 raise CallFailed(came.message, passing=came.again)
             await self._pause(came, failed)
 
-    async def _ready(self, question: _Question) -> tuple[_Turn, Call]:
+    async def _prepare(self, question: _Question) -> tuple[_Slot, Call]:
         """Wait to be let in, then for room for the pictures, and load them; only then the call has its key."""
-        await self._door.take(1, question.rank)
-        turn = _Turn(self._door, self._way, self._room, question.rank)
+        await self._door.acquire(1, question.rank)
+        turn = _Slot(self._door, self._way, self._room, question.rank)
         try:
             await self._load(question, turn)
-            return turn, self._call(question, turn)
+            return turn, self._build_call(question, turn)
         except BaseException:
             turn.leave()
             raise
 
-    async def _load(self, question: _Question, turn: _Turn) -> None:
+    async def _load(self, question: _Question, turn: _Slot) -> None:
         """Pictures into memory. Who finds no room for their true size lets them go, and waits until there is."""
         images, loaded = question.pictures, list[bytes]()
         while images and not turn.pictures:
             loaded.clear()
             size = sum(self._sizes.get(image.digest, SUPPOSED) for image in images)
-            await self._room.take(size, question.rank)
+            await self._room.acquire(size, question.rank)
             turn.size = size
-            loaded += await asyncio.gather(*(self._bytes_of(image) for image in images))
+            loaded += await asyncio.gather(*(self._load_bytes(image) for image in images))
             for image, data in zip(images, loaded, strict=True):
                 self._remember(image, data)
             true = sum(map(len, loaded))
-            if true > size and not self._room.more(size, true - size):
-                self._room.give(size)
+            if true > size and not self._room.extend(size, true - size):
+                self._room.release(size)
                 turn.size = 0
                 continue
-            self._room.give(max(0, size - true))
+            self._room.release(max(0, size - true))
             turn.size = true
             turn.sent = {
                 image.digest: hashlib.sha256(data).hexdigest() for image, data in zip(images, loaded, strict=True)
             }
             turn.pictures = dict(zip(turn.sent.values(), loaded, strict=True))
 
-    async def _bytes_of(self, image: ImageRef) -> bytes:
+    async def _load_bytes(self, image: ImageRef) -> bytes:
         return image.data if isinstance(image, GivenImage) else await self._images.load(image)
 
     def _remember(self, image: ImageRef, data: bytes) -> None:
@@ -296,31 +293,31 @@ class Client:
         while len(self._sizes) > REMEMBERED:
             self._sizes.popitem(last=False)
 
-    def _call(self, question: _Question, turn: _Turn) -> Call:
-        request = request_for(
+    def _build_call(self, question: _Question, turn: _Slot) -> Call:
+        request = build_request(
             self._form, question.prompt, turn.sent, question.schema, question.correction, question.vote
         )
-        return call_for(self._endpoint, request, question.stage, question.step, question.vote)
+        return build_call(self._endpoint, request, question.stage, question.step, question.vote)
 
     @asynccontextmanager
-    async def _alone(self, question: _Question, call: Call) -> AsyncIterator[None]:
+    async def _lock_call(self, question: _Question, call: Call) -> AsyncIterator[None]:
         """One of several equal calls at a time: the others then find its reply."""
-        same = (call.key, question.ledger.sample)
+        same = (call.key, question.call_log.sample)
         lock = self._same.setdefault(same, asyncio.Lock())
         async with lock:
             yield
 
-    async def _attempt(self, question: _Question, call: Call, turn: _Turn, made: int) -> Body | Fault:
+    async def _attempt(self, question: _Question, call: Call, turn: _Slot, made: int) -> ReplyBody | FailedAttempt:
         """The reply that is known, or one attempt to get one. Leaves the turn, whatever happens."""
         sending = None
         try:
-            async with self._alone(question, call):
-                if (known := await self._known(question.ledger, call)) is not None:
+            async with self._lock_call(question, call):
+                if (known := await self._look_up(question.call_log, call)) is not None:
                     return known
-                tokens = estimated_tokens(call.request)
+                tokens = estimate_tokens(call.request)
                 await self._gate.admit(tokens)
                 await turn.begin()
-                sending = asyncio.ensure_future(self._send(question.ledger, call, turn, tokens, made))
+                sending = asyncio.ensure_future(self._send(question.call_log, call, turn, tokens, made))
                 self._sending.add(sending)
                 sending.add_done_callback(self._sending.discard)
                 # What is on its way is paid for: it ends and is kept even where nobody waits for it any more.
@@ -329,18 +326,20 @@ class Client:
             if sending is None:
                 turn.leave()
 
-    async def _known(self, ledger: Ledger, call: Call) -> Body | None:
-        found = await ledger.known(call)
+    async def _look_up(self, call_log: CallLog, call: Call) -> ReplyBody | None:
+        found = await call_log.known(call)
         if found is None:
             return None
         try:
             body = parse(found[1])
-        except Garbage:
+        except UnreadableReply:
             return None
-        await ledger.keep(Outcome(call, body.raw, body.model, body.finish, body.usage, hit_of=found[0]))
+        await call_log.keep(Outcome(call, body.raw, body.model, body.finish, body.usage, hit_of=found[0]))
         return body
 
-    async def _send(self, ledger: Ledger, call: Call, turn: _Turn, tokens: int, made: int) -> Body | Fault:
+    async def _send(
+        self, call_log: CallLog, call: Call, turn: _Slot, tokens: int, made: int
+    ) -> ReplyBody | FailedAttempt:
         """One attempt, with nothing between a reply and its row in the trace.
 
         A call counts as in flight until that row is written: no more replies than that can be lost in a crash.
@@ -348,9 +347,9 @@ class Client:
         used = None
         try:
             came, latency = await self._post(call, turn)
-            if isinstance(came, Body):
-                used = _sum(came.usage.prompt, came.usage.completion)
-                await ledger.keep(
+            if isinstance(came, ReplyBody):
+                used = _add_usage(came.usage.prompt, came.usage.completion)
+                await call_log.keep(
                     Outcome(call, came.raw, came.model, came.finish, came.usage, latency=latency, retries=made)
                 )
             elif came.unpaid:
@@ -360,22 +359,22 @@ class Client:
             turn.leave()
             await self._gate.settle(tokens, used)
 
-    async def _post(self, call: Call, turn: _Turn) -> tuple[Body | Fault, int]:
+    async def _post(self, call: Call, turn: _Slot) -> tuple[ReplyBody | FailedAttempt, int]:
         self._in_flight += 1
         self._peak = max(self._peak, self._in_flight)
         began = time.monotonic()
         try:
-            came = await self._line.post(Encoded(call.request, turn.pictures), turn.unload)
+            came = await self._transport.post(Encoded(call.request, turn.pictures), turn.unload)
             return came, round((time.monotonic() - began) * 1000)
         finally:
             self._in_flight -= 1
 
-    def _learns(self, question: _Question, call: Call, turn: _Turn, refused: Fault) -> bool:
+    def _learn_refusal(self, question: _Question, call: Call, turn: _Slot, refused: FailedAttempt) -> bool:
         """True when the request looks different now: what the endpoint refused is not sent to it again."""
         self._form.learn(call.request, refused.param, refused.message)
-        return self._call(question, turn).key != call.key
+        return self._build_call(question, turn).key != call.key
 
-    async def _pause(self, fault: Fault, failed: int) -> None:
+    async def _pause(self, fault: FailedAttempt, failed: int) -> None:
         """Wait with full jitter, so that calls that failed together are not repeated together.
 
         After a rate limit every worker waits for the time that the endpoint states, or for a growing time.
@@ -392,8 +391,8 @@ class Client:
 class _Asker:
     """`Asker` for one item."""
 
-    def __init__(self, client: Client, ledger: Ledger, order: int) -> None:
-        self._client, self._ledger, self._order = client, ledger, order
+    def __init__(self, client: Client, call_log: CallLog, order: int) -> None:
+        self._client, self._call_log, self._order = client, call_log, order
         self._stages: list[str] = []
 
     async def ask(
@@ -409,10 +408,10 @@ class _Asker:
         if stage not in self._stages:
             self._stages.append(stage)
         rank = (-self._client.rank(stage, self._stages.index(stage)), self._order)
-        question = _Question(self._ledger, prompt, stage, step, schema, rank, vote=vote)
+        question = _Question(self._call_log, prompt, stage, step, schema, rank, vote=vote)
         first = await self._client.answer(question)
         return await self._client.repaired(question, first) if first.problem else first
 
 
-def _sum(prompt: int | None, completion: int | None) -> int | None:
+def _add_usage(prompt: int | None, completion: int | None) -> int | None:
     return None if prompt is None and completion is None else (prompt or 0) + (completion or 0)

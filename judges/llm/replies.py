@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from judges.llm.asking import Reply, Usage
-from judges.llm.wire import TOOL, plain
+from judges.llm.wire import TOOL, strip_unstorable
 
 LARGEST = 2**31 - 1  # what a column of the trace holds
 MOST_OBJECTS = 50  # that are looked for in one text
@@ -27,12 +27,12 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-class Garbage(Exception):
+class UnreadableReply(Exception):
     """A body that is no chat completion; the message says what it is instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ReplyBody:
     """A chat completion that arrived: ``raw`` as it was sent, and what was found in it.
 
     ``tool`` is the name of the function that the model called, and ``arguments`` the text that it called it with.
@@ -54,94 +54,93 @@ class Body:
         return self.finish in ("length", "max_tokens")
 
 
-def parse(raw: str) -> Body:
-    """Read a body; raises Garbage."""
+def parse(raw: str) -> ReplyBody:
     try:
         whole = json.loads(raw)
     except (ValueError, RecursionError):
-        raise Garbage(f"The reply is no JSON; it begins with {raw[:80]!r}.") from None
+        raise UnreadableReply(f"The reply is no JSON; it begins with {raw[:80]!r}.") from None
     if not isinstance(whole, dict):
-        raise Garbage(f"The reply is JSON, but no object; it begins with {raw[:80]!r}.")
+        raise UnreadableReply(f"The reply is JSON, but no object; it begins with {raw[:80]!r}.")
     error = whole.get("error")
-    if filtered := _filtered(error):
-        return Body(raw, refusal=filtered, finish="content_filter")
+    if filtered := _read_filter(error):
+        return ReplyBody(raw, refusal=filtered, finish="content_filter")
     if error:
-        raise Garbage(f"The reply is an error: {plain(str(error))[:300]}")
+        raise UnreadableReply(f"The reply is an error: {strip_unstorable(str(error))[:300]}")
     choices = whole.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict) or not isinstance(message := choice.get("message"), dict):
-        raise Garbage("The reply has no choices.")
+        raise UnreadableReply("The reply has no choices.")
     return _body(raw, whole, str(choice.get("finish_reason") or ""), message)
 
 
-def _filtered(error: Any) -> str:
+def _read_filter(error: Any) -> str:
     """Some endpoints answer with an error where a filter stopped the prompt; no further attempt would pass it."""
     if not isinstance(error, dict) or error.get("code") not in FILTERED:
         return ""
-    return plain(str(error.get("message") or "the endpoint filtered the prompt"))[:1000]
+    return strip_unstorable(str(error.get("message") or "the endpoint filtered the prompt"))[:1000]
 
 
-def _body(raw: str, whole: dict[str, Any], finish: str, message: dict[str, Any]) -> Body:
-    tool, arguments = _called(message.get("tool_calls"))
-    refusal = _text(message.get("refusal")).strip()
+def _body(raw: str, whole: dict[str, Any], finish: str, message: dict[str, Any]) -> ReplyBody:
+    tool, arguments = _read_tool_call(message.get("tool_calls"))
+    refusal = _join_text(message.get("refusal")).strip()
     if finish == "content_filter":
         refusal = refusal or "the endpoint filtered the reply"
-    text, usage = _text(message.get("content")), _usage(whole.get("usage"))
+    text, usage = _join_text(message.get("content")), _read_usage(whole.get("usage"))
     thoughts = message.get("reasoning_content") or message.get("reasoning") or usage.reasoning
     silent = finish in ("length", "max_tokens") and not (text or arguments)
-    return Body(
+    return ReplyBody(
         raw=raw,
         text=text,
         tool=tool,
         arguments=arguments,
         refusal=refusal,
-        finish=plain(finish)[:40],
-        model=plain(_text(whole.get("model")))[:200],
+        finish=strip_unstorable(finish)[:40],
+        model=strip_unstorable(_join_text(whole.get("model")))[:200],
         usage=usage,
         thought=bool(thoughts or silent or text.lstrip().startswith("<think>")),
     )
 
 
-def _text(content: Any) -> str:
+def _join_text(content: Any) -> str:
     """A text, or the texts of a list of parts as some endpoints send them."""
     if isinstance(content, list):
-        return "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
-    return plain(content) if isinstance(content, str) else ""
+        return "".join(_join_text(part.get("text")) for part in content if isinstance(part, dict))
+    return strip_unstorable(content) if isinstance(content, str) else ""
 
 
-def _called(calls: Any) -> tuple[str, str]:
+def _read_tool_call(calls: Any) -> tuple[str, str]:
     call = calls[0] if isinstance(calls, list) and calls else None
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         return "", ""
     arguments = function.get("arguments")
     written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return plain(str(function.get("name") or "?"))[:80], plain(written)
+    return strip_unstorable(str(function.get("name") or "?"))[:80], strip_unstorable(written)
 
 
-def _usage(given: Any) -> Usage:
+def _read_usage(given: Any) -> Usage:
     """Token counts as far as they make sense; an endpoint may leave them out or count wrongly."""
     found = given if isinstance(given, dict) else {}
     return Usage(
-        prompt=_count(found.get("prompt_tokens")),
-        cached=_count(_inner(found, "prompt_tokens_details").get("cached_tokens")),
-        completion=_count(found.get("completion_tokens")),
-        reasoning=_count(_inner(found, "completion_tokens_details").get("reasoning_tokens")),
+        prompt=_read_count(found.get("prompt_tokens")),
+        cached=_read_count(_unwrap(found, "prompt_tokens_details").get("cached_tokens")),
+        completion=_read_count(found.get("completion_tokens")),
+        reasoning=_read_count(_unwrap(found, "completion_tokens_details").get("reasoning_tokens")),
     )
 
 
-def _inner(found: dict[str, Any], name: str) -> dict[str, Any]:
+def _unwrap(found: dict[str, Any], name: str) -> dict[str, Any]:
     inner = found.get(name)
     return inner if isinstance(inner, dict) else {}
 
 
-def _count(value: Any) -> int | None:
+def _read_count(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
 
 
-def reply_from(body: Body, schema: Mapping[str, Any] | None, output: str) -> Reply:
+def build_reply(body: ReplyBody, schema: Mapping[str, Any] | None, output: str) -> Reply:
     """The reply of a body. With ``schema``, ``data`` or ``problem`` is set unless the reply is refused or cut.
 
     In the output mode ``text`` nobody asked for JSON: it is taken where it is there, and missed only where the model
@@ -153,7 +152,7 @@ def reply_from(body: Body, schema: Mapping[str, Any] | None, output: str) -> Rep
     reply = Reply(text, None, body.refusal, body.cut, "", body.model, body.usage)
     if schema is None or reply.refusal or reply.cut:
         return reply
-    data, problem = _data(body, content, schema)
+    data, problem = _find_data(body, content, schema)
     if problem and output == "text" and not _looks_structured(content):
         problem = ""
     return replace(reply, data=data, problem=problem)
@@ -163,23 +162,23 @@ def _looks_structured(text: str) -> bool:
     return text.lstrip().startswith(("{", "```json"))
 
 
-def _data(body: Body, content: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
+def _find_data(body: ReplyBody, content: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
     if body.tool and body.tool != TOOL:
         return None, f"The function {body.tool} was called; only {TOOL} is there."
-    found = list(_objects(body.arguments if body.tool else content))
-    fitting = [one for one in found if not problem_with(one, schema)]
+    found = list(_find_objects(body.arguments if body.tool else content))
+    fitting = [one for one in found if not find_problem(one, schema)]
     if not found:
         return None, "It holds no complete JSON object."
     if not fitting:
-        return None, problem_with(found[0], schema)
+        return None, find_problem(found[0], schema)
     if any(one != fitting[0] for one in fitting):
         return None, "It holds several JSON objects that differ."
     return fitting[0], ""
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
+def _find_objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects in a text: all of it, or what is in fences, or what stands between other words."""
-    decoder, place = json.JSONDecoder(parse_constant=_no_constant), 0
+    decoder, place = json.JSONDecoder(parse_constant=_refuse_constant), 0
     for _ in range(MOST_OBJECTS):
         place = text.find("{", place)
         if place < 0:
@@ -189,25 +188,25 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             place += 1
         else:
-            yield _plain_values(value)
+            yield _clean_values(value)
 
 
-def _no_constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON.")
 
 
-def _plain_values(value: Any) -> Any:
+def _clean_values(value: Any) -> Any:
     """JSON escapes can write what no database takes."""
     if isinstance(value, str):
-        return plain(value)
+        return strip_unstorable(value)
     if isinstance(value, list):
-        return [_plain_values(one) for one in value]
+        return [_clean_values(one) for one in value]
     if isinstance(value, dict):
-        return {plain(name): _plain_values(one) for name, one in value.items()}
+        return {strip_unstorable(name): _clean_values(one) for name, one in value.items()}
     return value
 
 
-def problem_with(value: Any, schema: Mapping[str, Any], where: str = "The answer") -> str:
+def find_problem(value: Any, schema: Mapping[str, Any], where: str = "The answer") -> str:
     """What of ``value`` does not fit, in words; "" when all of it does.
 
     Knows the part of JSON Schema that judges use: type, properties, required, items, minItems, maxItems, enum,
@@ -220,9 +219,9 @@ def problem_with(value: Any, schema: Mapping[str, Any], where: str = "The answer
     if "enum" in schema and value not in schema["enum"]:
         return f"{where} must be one of {', '.join(map(str, schema['enum']))}."
     if isinstance(value, dict):
-        return _problem_with_object(value, schema, where)
+        return _check_object(value, schema, where)
     if isinstance(value, list):
-        return _problem_with_array(value, schema, where)
+        return _check_array(value, schema, where)
     if isinstance(value, int | float) and not isinstance(value, bool):
         low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
         return "" if low <= value <= high else f"{where} must be between {low} and {high}."
@@ -237,27 +236,27 @@ def _is(value: Any, kind: str) -> bool:
     return isinstance(value, TYPES.get(kind, ()))
 
 
-def _problem_with_object(value: dict[str, Any], schema: Mapping[str, Any], where: str) -> str:
+def _check_object(value: dict[str, Any], schema: Mapping[str, Any], where: str) -> str:
     for name in schema.get("required", []):
         if name not in value:
             return f"{where} lacks {name}."
     for name, one in schema.get("properties", {}).items():
-        if name in value and (problem := problem_with(value[name], one, f"{where}: {name}")):
+        if name in value and (problem := find_problem(value[name], one, f"{where}: {name}")):
             return problem
     return ""
 
 
-def _problem_with_array(value: list[Any], schema: Mapping[str, Any], where: str) -> str:
+def _check_array(value: list[Any], schema: Mapping[str, Any], where: str) -> str:
     low, high = schema.get("minItems", 0), schema.get("maxItems", math.inf)
     if not low <= len(value) <= high:
         return f"{where} must have between {low} and {high} entries."
     for number, one in enumerate(value, 1):
-        if problem := problem_with(one, schema.get("items", {}), f"{where}, entry {number}"):
+        if problem := find_problem(one, schema.get("items", {}), f"{where}, entry {number}"):
             return problem
     return ""
 
 
-def mended(first: Reply, second: Reply) -> Reply:
+def merge_repair(first: Reply, second: Reply) -> Reply:
     """The reply after a repair: what the second says where it can be read, the first one's text where it cannot."""
     usage = Usage(
         *(

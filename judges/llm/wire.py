@@ -77,7 +77,7 @@ class Form:
             "temperature": asked.temperature,
             "seed": None if asked.seed == -1 else asked.seed + vote,
             "reasoning_effort": asked.reasoning_effort or None,
-        } | (_output(self.output, schema) if schema else {})
+        } | (_build_output(self.output, schema) if schema else {})
         return {name: value for name, value in given.items() if value is not None and name not in self._left_out}
 
     def learn(self, request: Mapping[str, Any], param: str, message: str) -> None:
@@ -85,7 +85,7 @@ class Form:
 
         A judge that names its dialect is taken at its word: length limit and temperature then stay as they are.
         """
-        name = _refused_name(param, message)
+        name = _find_refused_name(param, message)
         if name not in request or name in self._refused:
             return
         if name in ("max_tokens", "max_completion_tokens", "temperature") and self.generation.dialect != "auto":
@@ -106,7 +106,7 @@ class Form:
         self.reasoning |= thought and self.generation.reasoning == "auto"
 
 
-def _refused_name(param: str, message: str) -> str:
+def _find_refused_name(param: str, message: str) -> str:
     """The parameter that an endpoint does not know, "" when it complains about something else."""
     if not UNKNOWN.search(message) or "context length" in message:
         return ""
@@ -114,8 +114,8 @@ def _refused_name(param: str, message: str) -> str:
     return ALIASES.get(found[1], found[1]) if found else ""
 
 
-def _output(output: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    strict = _closed(schema)
+def _build_output(output: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    strict = _close_objects(schema)
     if output == "tool":
         function = {"name": TOOL, "description": "Give the answer.", "parameters": strict, "strict": True}
         choice = {"type": "function", "function": {"name": TOOL}}
@@ -126,17 +126,17 @@ def _output(output: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _closed(schema: Any) -> Any:
+def _close_objects(schema: Any) -> Any:
     """The schema with every object closed to further properties, which strict endpoints insist on."""
     if isinstance(schema, list | tuple):
-        return [_closed(one) for one in schema]
+        return [_close_objects(one) for one in schema]
     if not isinstance(schema, Mapping):
         return schema
-    closed = {name: _closed(value) for name, value in schema.items()}
+    closed = {name: _close_objects(value) for name, value in schema.items()}
     return closed | {"additionalProperties": False} if closed.get("type") == "object" else closed
 
 
-def request_for(
+def build_request(
     form: Form,
     prompt: Prompt,
     sent: Mapping[str, str],
@@ -148,40 +148,45 @@ def request_for(
 
     ``sent`` maps the second to the first.
     """
-    messages: list[dict[str, Any]] = [{"role": "system", "content": plain(prompt.system)}] if prompt.system else []
-    messages += [{"role": "user", "content": _content(parts, sent)} for parts in prompt.messages]
+    messages: list[dict[str, Any]] = (
+        [{"role": "system", "content": strip_unstorable(prompt.system)}] if prompt.system else []
+    )
+    messages += [{"role": "user", "content": _build_content(parts, sent)} for parts in prompt.messages]
     if correction:
         wanted = REPAIR.format(problem=correction.problem, schema=json.dumps(schema))
         messages += [
-            {"role": "assistant", "content": plain(correction.reply) or "(nothing)"},
-            {"role": "user", "content": plain(wanted)},
+            {"role": "assistant", "content": strip_unstorable(correction.reply) or "(nothing)"},
+            {"role": "user", "content": strip_unstorable(wanted)},
         ]
     return form.settings(schema, vote) | {"messages": messages}
 
 
-def _content(parts: tuple[Part, ...], sent: Mapping[str, str]) -> str | list[dict[str, Any]]:
+def _build_content(parts: tuple[Part, ...], sent: Mapping[str, str]) -> str | list[dict[str, Any]]:
     if len(parts) == 1 and isinstance(parts[0], str):
-        return plain(parts[0])
-    return [{"type": "text", "text": plain(part)} if isinstance(part, str) else _picture(part, sent) for part in parts]
+        return strip_unstorable(parts[0])
+    return [
+        {"type": "text", "text": strip_unstorable(part)} if isinstance(part, str) else _describe_picture(part, sent)
+        for part in parts
+    ]
 
 
-def _picture(part: SentImage, sent: Mapping[str, str]) -> dict[str, Any]:
+def _describe_picture(part: SentImage, sent: Mapping[str, str]) -> dict[str, Any]:
     digests = {"sha256": sent[part.image.digest], "screenshot": part.image.digest}
     return {"type": "image_url", "image_url": digests | {"media_type": part.media_type, "detail": part.detail}}
 
 
-def call_for(endpoint: Endpoint, request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0) -> Call:
+def build_call(endpoint: Endpoint, request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0) -> Call:
     """Return the call with its key: SHA-256 of endpoint and request as canonical JSON, and of a vote after the first.
 
     Two endpoints may serve different models under one name. Without a seed the requests of all votes are equal, so only
     their keys separate the replies.
     """
     former = {"request": request, "vote": vote} if vote else request
-    key = _digest({"endpoint": endpoint.identity, "call": former})
-    return Call(key, stage, step, request, former_key=_digest(former))
+    key = _hash({"endpoint": endpoint.identity, "call": former})
+    return Call(key, stage, step, request, former_key=_hash(former))
 
 
-def _digest(value: Any) -> str:
+def _hash(value: Any) -> str:
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -196,12 +201,12 @@ class Encoded:
 
     def __init__(self, request: Mapping[str, Any], pictures: dict[str, bytes]) -> None:
         mark = secrets.token_hex(16)  # no text can hold it by chance or on purpose
-        messages = [message | {"content": _sent_content(message["content"], mark)} for message in request["messages"]]
+        messages = [message | {"content": _fill_content(message["content"], mark)} for message in request["messages"]]
         text = json.dumps({**request, "messages": messages}, ensure_ascii=False, separators=(",", ":"))
         self._first, *rest = text.encode().split(mark.encode())
         self._rest = [(piece[:64].decode(), piece[64:]) for piece in rest]
         self._pictures = pictures
-        sizes = [sent_size(pictures[digest]) + len(piece) for digest, piece in self._rest]
+        sizes = [compute_sent_size(pictures[digest]) + len(piece) for digest, piece in self._rest]
         self.length = len(self._first) + sum(sizes)
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -213,18 +218,17 @@ class Encoded:
             yield base64.b64encode(data) + piece
 
 
-def sent_size(data: bytes) -> int:
-    """How many bytes a picture has in base64."""
+def compute_sent_size(data: bytes) -> int:
     return (len(data) + 2) // 3 * 4
 
 
-def _sent_content(content: Any, mark: str) -> Any:
+def _fill_content(content: Any, mark: str) -> Any:
     if isinstance(content, str):
         return content
-    return [part if part["type"] == "text" else _sent_picture(part["image_url"], mark) for part in content]
+    return [part if part["type"] == "text" else _fill_picture(part["image_url"], mark) for part in content]
 
 
-def _sent_picture(picture: Mapping[str, str], mark: str) -> dict[str, Any]:
+def _fill_picture(picture: Mapping[str, str], mark: str) -> dict[str, Any]:
     url = f"data:{picture['media_type']};base64,{mark}{picture['sha256']}"
     return {
         "type": "image_url",
@@ -232,7 +236,7 @@ def _sent_picture(picture: Mapping[str, str], mark: str) -> dict[str, Any]:
     }
 
 
-def estimated_tokens(request: Mapping[str, Any]) -> int:
+def estimate_tokens(request: Mapping[str, Any]) -> int:
     """About how many tokens a request has: four characters each, and `PICTURE_TOKENS` for a picture."""
     characters = pictures = 0
     for message in request["messages"]:
@@ -243,6 +247,6 @@ def estimated_tokens(request: Mapping[str, Any]) -> int:
     return characters // 4 + pictures * PICTURE_TOKENS
 
 
-def plain(text: str) -> str:
+def strip_unstorable(text: str) -> str:
     """The text without what neither JSON endpoints nor databases take: NUL and halves of surrogate pairs."""
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -9,8 +9,7 @@ from judges.models import Judge
 
 
 def find_judge(name: str) -> Judge:
-    """The newest version of a name, or ``name@version``."""
     try:
-        return defining.judge_named(name)
+        return defining.find_judge(name)
     except LookupError as error:
         raise CommandError(str(error.args[0]), returncode=2) from error

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from annotation.formats.printable import listing, printable
 from annotation.records import Problem
-from judges.prompt_source.texts import SourceError, Text, decoded, texts_of
+from judges.prompt_source.texts import SourceError, Text, decode, find_texts
 
 __all__ = ["SourceError", "Text", "part_of", "read", "stage_of", "texts_of"]
 
@@ -39,19 +39,19 @@ def read(files: Mapping[str, bytes], mapping: Iterable[str] = ()) -> dict[str, s
     """
     ours = {name: match[1] for name in files if (match := OURS.fullmatch(name.rpartition("/")[2]))}
     sources = sorted(name for name in files if name.endswith(".py"))
-    wanted = [_wanted(entry) for entry in mapping]
+    wanted = [_list_wanted(entry) for entry in mapping]
     if ours and not wanted:
-        return _plain(files, ours)
+        return _read_plain(files, ours)
     if not sources:
-        raise SourceError(_nothing(files))
+        raise SourceError(_report_nothing(files))
     if sum(len(files[name]) for name in sources) > MOST_SOURCE:
         message = f"The Python files together are larger than the {MOST_SOURCE:,} bytes that are read. Name one file."
         raise SourceError(Problem("source_too_large", message, "files"))
-    texts = [text for name in sources for text in texts_of(name, files[name])]
-    return _mapped(texts, wanted) if wanted else _recognised(texts)
+    texts = [text for name in sources for text in find_texts(name, files[name])]
+    return _apply_map(texts, wanted) if wanted else _recognise(texts)
 
 
-def _nothing(files: Iterable[str]) -> Problem:
+def _report_nothing(files: Iterable[str]) -> Problem:
     message = (
         "Looked for files <stage>.<part>.md, such as verdict.system.md, or Python source (.py); found "
         f"{listing(sorted(files), 8) or 'nothing'}."
@@ -59,16 +59,16 @@ def _nothing(files: Iterable[str]) -> Problem:
     return Problem("no_prompts", message, "files")
 
 
-def _plain(files: Mapping[str, bytes], ours: Mapping[str, str]) -> dict[str, str]:
+def _read_plain(files: Mapping[str, bytes], ours: Mapping[str, str]) -> dict[str, str]:
     made: dict[str, str] = {}
     for name, key in sorted(ours.items()):
         if key in made:
             raise SourceError(Problem("prompt_twice", f"There are two files for {key}; give one set only.", key))
-        made[key] = decoded(name, files[name]).replace("\r\n", "\n").replace("\r", "\n").strip()
+        made[key] = decode(name, files[name]).replace("\r\n", "\n").replace("\r", "\n").strip()
     return made
 
 
-def stage_of(text: Text) -> str:
+def find_stage(text: Text) -> str:
     """The stage that a text belongs to, "" when its names do not say."""
     for name in (text.function.lower(), text.variable.lower()):
         for stage, words in STAGES:
@@ -77,7 +77,7 @@ def stage_of(text: Text) -> str:
     return ""
 
 
-def part_of(text: Text) -> str:
+def find_part(text: Text) -> str:
     """``system``, ``user`` or ``user_without_images``; "" for anything else, such as a remark between pictures."""
     if text.variable == "message":
         return "system" if text.role == "system" else ""
@@ -86,34 +86,34 @@ def part_of(text: Text) -> str:
     return "user_without_images" if part == "user" and text.branch and text.number == 2 else part
 
 
-def _recognised(texts: list[Text]) -> dict[str, str]:
+def _recognise(texts: list[Text]) -> dict[str, str]:
     made: dict[str, Text] = {}
     problems = []
     for text in texts:
-        stage, part = stage_of(text), part_of(text)
+        stage, part = find_stage(text), find_part(text)
         if not stage or not part:
             continue
         key = f"{stage}.{part}"
         if key in made:
-            problems.append(_twice(key, made[key], text))
+            problems.append(_report_twice(key, made[key], text))
         elif text.problem:
-            problems.append(_unreadable(key, text))
+            problems.append(_report_unreadable(key, text))
         made.setdefault(key, text)
     missing = [key for key in ("verdict.system", "verdict.user") if key not in made]
     if missing:
-        problems.insert(0, _missing(missing, texts))
+        problems.insert(0, _report_missing(missing, texts))
     if problems:
         raise SourceError(*problems[:MOST_PROBLEMS])
-    return dict(sorted(({key: text.template for key, text in made.items()} | _line_above_inputs(texts)).items()))
+    return dict(sorted(({key: text.template for key, text in made.items()} | _find_line_above_inputs(texts)).items()))
 
 
-def _line_above_inputs(texts: list[Text]) -> dict[str, str]:
+def _find_line_above_inputs(texts: list[Text]) -> dict[str, str]:
     """The line above the pictures of the task: the only text that user messages have of their own, again or not."""
     lines = {text.template for text in texts if (text.variable, text.role) == ("message", "user") and not text.problem}
     return {"inputs.user": lines.pop()} if len(lines) == 1 and not any("{" in line for line in lines) else {}
 
 
-def _missing(keys: list[str], texts: list[Text]) -> Problem:
+def _report_missing(keys: list[str], texts: list[Text]) -> Problem:
     found = listing([f"{text.name} (line {text.line})" for text in texts], 20) or "no text at all"
     message = (
         f"No text for {' and '.join(keys)} was recognised: looked for system and user texts in functions whose names "
@@ -123,7 +123,7 @@ def _missing(keys: list[str], texts: list[Text]) -> Problem:
     return Problem("no_prompts", message, "files")
 
 
-def _twice(key: str, first: Text, second: Text) -> Problem:
+def _report_twice(key: str, first: Text, second: Text) -> Problem:
     message = (
         f"{key} is there twice: {first.name} ({first.file}, line {first.line}) and {second.name} ({second.file}, line "
         f"{second.line}). Give one file only, or choose by a mapping: {key}={first.name}."
@@ -131,12 +131,12 @@ def _twice(key: str, first: Text, second: Text) -> Problem:
     return Problem("prompt_twice", message, key)
 
 
-def _unreadable(key: str, text: Text) -> Problem:
+def _report_unreadable(key: str, text: Text) -> Problem:
     message = f"{key} ({text.file}, line {text.line}, {text.name}) cannot be read: {text.problem}."
     return Problem("prompt_unreadable", message, key)
 
 
-def _wanted(entry: str) -> tuple[str, str]:
+def _list_wanted(entry: str) -> tuple[str, str]:
     if not MAPPING.fullmatch(entry):
         message = f"{printable(entry)} is no mapping; one is stage.part=function.variable, or stage.part=CONSTANT."
         raise SourceError(Problem("mapping_malformed", message, "mapping"))
@@ -144,14 +144,14 @@ def _wanted(entry: str) -> tuple[str, str]:
     return key, name
 
 
-def _mapped(texts: list[Text], wanted: list[tuple[str, str]]) -> dict[str, str]:
+def _apply_map(texts: list[Text], wanted: list[tuple[str, str]]) -> dict[str, str]:
     made, problems = {}, []
     for key, name in wanted:
         found = [text for text in texts if text.name == name]
         if len(found) == 1 and not found[0].problem:
             made[key] = found[0].template
         elif len(found) == 1:
-            problems.append(_unreadable(key, found[0]))
+            problems.append(_report_unreadable(key, found[0]))
         elif found:
             lines = listing([f"{text.file} line {text.line}" for text in found])
             problems.append(Problem("prompt_twice", f"{name} is there {len(found)} times: {lines}.", key))

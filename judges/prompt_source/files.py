@@ -20,7 +20,7 @@ def gather(path: Path) -> dict[str, bytes]:
     """The files at ``path`` by name; SourceError names what cannot be read. A name begins with that of the path."""
     try:
         if path.is_dir() or path.suffix.lower() == ".zip":
-            return _packed(path)
+            return _read_zip(path)
         if not path.is_file():  # a device or a pipe may have no end
             raise SourceError(Problem("file_unreadable", f"{printable(str(path))} is no file.", "files"))
         if path.stat().st_size > LARGEST:
@@ -31,7 +31,7 @@ def gather(path: Path) -> dict[str, bytes]:
         raise SourceError(Problem("file_unreadable", message, "files")) from None
 
 
-def _packed(path: Path) -> dict[str, bytes]:
+def _read_zip(path: Path) -> dict[str, bytes]:
     with open_package(path, FOLDER if path.is_dir() else ZIP) as package:
         names = [name for name in package.names() if name.lower().endswith(READ)]
         if not names and package.problems:

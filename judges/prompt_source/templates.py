@@ -45,53 +45,53 @@ def may_be_text(node: ast.expr) -> bool:
             return False
 
 
-def template(node: ast.expr, formatted: bool) -> str:
+def read_template(node: ast.expr, formatted: bool) -> str:
     """The template of an expression; with ``formatted`` its texts are those of ``.format``. Raises Unreadable."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _of_format(node.value) if formatted else node.value
+        return _read_format(node.value) if formatted else node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(_of_fstring(value) for value in node.values)
+        return "".join(_read_fstring(value) for value in node.values)
     if isinstance(node, ast.Name):
-        return _placeholder(node.id)
+        return _read_placeholder(node.id)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return template(node.left, formatted) + template(node.right, formatted)
+        return read_template(node.left, formatted) + read_template(node.right, formatted)
     if isinstance(node, ast.Call):
-        return _of_call(node, formatted)
+        return _read_call(node, formatted)
     raise Unreadable("it is computed in a way that is not read")
 
 
-def _of_call(node: ast.Call, formatted: bool) -> str:
+def _read_call(node: ast.Call, formatted: bool) -> str:
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if called in CLEANERS and len(node.args) == 1:
-        return CLEANERS[called](template(node.args[0], formatted))
+        return CLEANERS[called](read_template(node.args[0], formatted))
     if isinstance(node.func, ast.Attribute):
         if called in STRIPS and not node.args:
-            return STRIPS[called](template(node.func.value, formatted))
+            return STRIPS[called](read_template(node.func.value, formatted))
         if called == "format":
-            return template(node.func.value, True)
+            return read_template(node.func.value, True)
     raise Unreadable(f"it is made by {printable(called) or 'a call'}(), which is not read")
 
 
-def _of_fstring(node: ast.expr) -> str:
+def _read_fstring(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
-        return _literal(str(node.value))
+        return _escape_literal(str(node.value))
     if not isinstance(node, ast.FormattedValue) or node.format_spec is not None or node.conversion not in (-1, 115):
         raise Unreadable("one of its placeholders has a format")
     inner = node.value
     if isinstance(inner, ast.Name):
-        return _placeholder(inner.id)
+        return _read_placeholder(inner.id)
     if isinstance(inner, ast.Attribute):
-        return _placeholder(inner.attr)
+        return _read_placeholder(inner.attr)
     if (
         isinstance(inner, ast.Subscript)
         and isinstance(inner.slice, ast.Constant)
         and isinstance(inner.slice.value, str)
     ):
-        return _placeholder(inner.slice.value)
+        return _read_placeholder(inner.slice.value)
     raise Unreadable("one of its placeholders is an expression and no plain name")
 
 
-def _of_format(text: str) -> str:
+def _read_format(text: str) -> str:
     """A ``.format`` template with every escape undone; only plain names are placeholders."""
     try:
         pieces = list(string.Formatter().parse(text))
@@ -104,18 +104,18 @@ def _of_format(text: str) -> str:
             continue
         if spec or conversion:
             raise Unreadable("one of its placeholders has a format")
-        made += [_literal(literal), _placeholder(name)]
+        made += [_escape_literal(literal), _read_placeholder(name)]
         literal = ""
-    return "".join([*made, _literal(literal)])
+    return "".join([*made, _escape_literal(literal)])
 
 
-def _literal(text: str) -> str:
+def _escape_literal(text: str) -> str:
     if PLACEHOLDER.search(text):
         raise Unreadable("it has braces around a name that are text, and would be taken for a placeholder")
     return text
 
 
-def _placeholder(name: str) -> str:
+def _read_placeholder(name: str) -> str:
     made = f"{{{name}}}"
     if not PLACEHOLDER.fullmatch(made):
         raise Unreadable(f"its placeholder {printable(name, 40) or '{}'} is no name of small letters")

@@ -9,7 +9,7 @@ from typing import Any
 
 from annotation.formats.printable import printable
 from annotation.records import Problem
-from judges.prompt_source.templates import Unreadable, may_be_text, template
+from judges.prompt_source.templates import Unreadable, may_be_text, read_template
 
 LARGEST = 2**20  # bytes of one file; a prompt is never so long
 # Of Python source less: the parser needs a thousand bytes for a name, and for f-strings the square of their places.
@@ -51,7 +51,7 @@ class Text:
         return f"{self.function}.{self.variable}{again}".removeprefix(".")
 
 
-def decoded(name: str, data: bytes) -> str:
+def decode(name: str, data: bytes) -> str:
     shown = printable(name)
     if len(data) > LARGEST:
         raise SourceError(Problem("file_too_large", f"{shown} is larger than {LARGEST:,} bytes.", shown))
@@ -62,14 +62,14 @@ def decoded(name: str, data: bytes) -> str:
         raise SourceError(Problem("not_utf8", message, shown)) from None
 
 
-def texts_of(name: str, data: bytes) -> list[Text]:
+def find_texts(name: str, data: bytes) -> list[Text]:
     """Every text of the source, in the order of its lines; SourceError when it cannot be parsed."""
     if len(data) > LARGEST_SOURCE or data.count(b"{") > MOST_BRACES:
         most = f"{LARGEST_SOURCE:,} bytes and {MOST_BRACES:,} braces"
         message = f"{printable(name)} is larger than what is read of Python source: {most}."
         raise SourceError(Problem("file_too_large", message, printable(name)))
     try:
-        tree = _parsed(name, decoded(name, data))
+        tree = _parse(name, decode(name, data))
         scopes: list[tuple[str, list[ast.stmt]]] = [("", tree.body)]
         inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         scopes += [(node.name, node.body) for node in ast.walk(tree) if isinstance(node, inner)]
@@ -81,7 +81,7 @@ def texts_of(name: str, data: bytes) -> list[Text]:
     return sorted(found, key=lambda text: text.line)
 
 
-def _parsed(name: str, source: str) -> ast.Module:
+def _parse(name: str, source: str) -> ast.Module:
     shown = printable(name)
     try:
         with warnings.catch_warnings():
@@ -119,37 +119,36 @@ class _Scope:
         return self.texts
 
     def _collect(self, body: list[ast.stmt]) -> None:
-        """Look at every statement of this scope, its branches included, and not into functions inside it."""
         waiting: list[tuple[ast.AST, bool]] = [(statement, False) for statement in reversed(body)]
         while waiting:
             node, branch = waiting.pop()
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
                 continue
             if isinstance(node, ast.Assign | ast.AnnAssign):
-                self._assigned(node, branch)
-            if (name := _formatted_name(node)) is not None:
+                self._read_assignment(node, branch)
+            if (name := _find_formatted_name(node)) is not None:
                 self.formatted.add(name)
             if isinstance(node, ast.Dict):
-                self._message(_pairs(node))
+                self._read_message(_read_pairs(node))
             inside = branch or isinstance(node, ast.If | ast.For | ast.While | ast.Try)
             waiting += [(child, inside) for child in reversed(list(ast.iter_child_nodes(node)))]
 
-    def _assigned(self, node: ast.Assign | ast.AnnAssign, branch: bool) -> None:
+    def _read_assignment(self, node: ast.Assign | ast.AnnAssign, branch: bool) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if len(targets) != 1 or not isinstance(targets[0], ast.Name) or node.value is None:
             return
         variable = targets[0].id
-        if (source := _formatted_name(node.value)) is not None:
+        if (source := _find_formatted_name(node.value)) is not None:
             self.aliases[variable] = source
         elif may_be_text(node.value):
             self.values.setdefault(variable, []).append((node.value, branch))
 
-    def _message(self, message: dict[str, ast.expr]) -> None:
+    def _read_message(self, message: dict[str, ast.expr]) -> None:
         """A chat message: what is put into it has its role."""
         role, content = message.get("role"), message.get("content")
         if not isinstance(role, ast.Constant) or not isinstance(role.value, str) or content is None:
             return
-        inner = [_pairs(node).get("text") for node in ast.walk(content) if isinstance(node, ast.Dict)]
+        inner = [_read_pairs(node).get("text") for node in ast.walk(content) if isinstance(node, ast.Dict)]
         for part in [content, *inner]:
             if isinstance(part, ast.Name):
                 self.roles[self.aliases.get(part.id, part.id)] = role.value
@@ -158,23 +157,21 @@ class _Scope:
 
     def _keep(self, text: Text, value: ast.expr) -> None:
         try:
-            made = replace(text, template=template(value, text.variable in self.formatted))
+            made = replace(text, template=read_template(value, text.variable in self.formatted))
         except Unreadable as error:
             made = replace(text, problem=str(error))
         if made.problem or made.template.strip():
             self.texts.append(made)
 
 
-def _pairs(node: ast.Dict) -> dict[str, ast.expr]:
-    """The entries of a dictionary whose keys are texts."""
+def _read_pairs(node: ast.Dict) -> dict[str, ast.expr]:
     pairs: list[tuple[Any, ast.expr]] = [
         (key.value, value) for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant)
     ]
     return {key: value for key, value in pairs if isinstance(key, str)}
 
 
-def _formatted_name(node: ast.AST) -> str | None:
-    """``prompt`` in ``prompt.format(...)``."""
+def _find_formatted_name(node: ast.AST) -> str | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
         return node.func.value.id if isinstance(node.func.value, ast.Name) else None
     return None

@@ -18,7 +18,7 @@ for WebJudge, ``verdict`` alone for judges of one call. The parts:
     its stages are ``verify_answer``, ``verify_page``, ``verify_steps``, ``extract_answer`` and ``extract_page``. Always
     framed: ``{record}`` is the marked block with task, answer, address and page, or steps; ``{claim}``,
     ``{instruction}`` (the word none where there is none), ``{request}`` (what to take out) and ``{schema}`` (JSON) are
-    one line each, quoted as JSON strings (`framing.quoted`) but for the schema.
+    one line each, quoted as JSON strings (`framing.quote`) but for the schema.
 ``system``, ``user`` of action selection
     the published cookbook's way: its stages are ``action`` (``{task}``, ``{elements}``, ``{previous_actions}``),
     ``option_selection`` and ``action_correctness`` (``{task}``, ``{expected_option}``, ``{expected_action}``,
@@ -46,27 +46,26 @@ HOME = Path(__file__).parent
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
-def names() -> list[str]:
-    """Every set, as ``<folder>/<version>``, in order."""
+def list_names() -> list[str]:
     return sorted(f"{one.parent.name}/{one.name}" for one in HOME.glob("*/*") if any(one.glob("*.md")))
 
 
 @cache
-def builtin(name: str) -> Prompts:
+def load_builtin(name: str) -> Prompts:
     """One of our sets; LookupError, which names the known ones, when there is none."""
-    if name not in names():
-        raise LookupError(f"There is no prompt set {name}; known are {', '.join(names()) or 'none'}.")
+    if name not in list_names():
+        raise LookupError(f"There is no prompt set {name}; known are {', '.join(list_names()) or 'none'}.")
     texts = {file.stem: file.read_text(encoding="utf-8").strip() for file in sorted((HOME / name).glob("*.md"))}
-    return Prompts(name, digest_of(texts), MappingProxyType(texts))
+    return Prompts(name, compute_digest(texts), MappingProxyType(texts))
 
 
-def digest_of(texts: Mapping[str, str]) -> str:
+def compute_digest(texts: Mapping[str, str]) -> str:
     """SHA-256 of the canonical JSON of a set's texts: keys sorted, no spaces, UTF-8."""
     canonical = json.dumps(dict(texts), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def required(prompts: Prompts, *parts: str) -> None:
+def require_parts(prompts: Prompts, *parts: str) -> None:
     """LookupError, which names every text that is missing, unless the set has all ``parts``."""
     missing = [part for part in parts if not prompts.texts.get(part, "").strip()]
     if missing:
@@ -84,7 +83,7 @@ def fill(template: str, **values: str) -> str:
     return PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)
 
 
-def system_text(prompts: Prompts, stage: str, part: str = "system") -> str:
+def build_system_text(prompts: Prompts, stage: str, part: str = "system") -> str:
     """A system text, with the criteria of its stage in their place where the set has any."""
     text, criteria = prompts.texts[f"{stage}.{part}"], prompts.texts.get(f"{stage}.criteria")
     return text if criteria is None else fill(text, criteria=criteria)

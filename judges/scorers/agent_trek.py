@@ -9,32 +9,40 @@ from __future__ import annotations
 from judges.scorer import Kind, Subject, register
 from judges.scorers import framing, upstream
 from judges.scorers.autonomous_eval import obstacle
-from judges.scorers.one_call import Mended, Method, Shown, foreseen, last_picture, picture_line, published
+from judges.scorers.one_call import (
+    Method,
+    ModeParameters,
+    ShownRecord,
+    build_published,
+    forecast,
+    format_picture_line,
+    last_picture,
+)
 
 
-def shows(subject: Subject) -> Shown:
+def shows(subject: Subject) -> ShownRecord:
     pictures = last_picture(subject)
     lines = (
-        framing.field("task", subject.record.task_text, framing.TASK),
-        *framing.history(framing.acting(subject.record, "auto"), thoughts=True),
-        picture_line(pictures),
+        framing.format_field("task", subject.record.task_text, framing.TASK),
+        *framing.format_history(framing.select_acting(subject.record, "auto"), thoughts=True),
+        format_picture_line(pictures),
     )
-    return Shown(lines, pictures=pictures)
+    return ShownRecord(lines, pictures=pictures)
 
 
-def shows_upstream(subject: Subject) -> Shown:
-    steps = framing.acting(subject.record, "always")
+def shows_upstream(subject: Subject) -> ShownRecord:
+    steps = framing.select_acting(subject.record, "always")
     turns = "\n\n".join(
         f"Thought {number}: {step.thought or ''}\nAction {number}: {step.action}"
         for number, step in enumerate(steps, 1)
     )
-    return Shown(
+    return ShownRecord(
         values={"task": subject.record.task_text, "thoughts_and_actions": turns}, pictures=last_picture(subject)
     )
 
 
 METHOD = Method(
-    ("task", "thoughts_and_actions"), shows, shows_upstream, upstream.verdict, upstream.has_status, obstacle
+    ("task", "thoughts_and_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, obstacle
 )
 KIND = register(
     Kind(
@@ -42,9 +50,10 @@ KIND = register(
         version=1,
         title="AgentTrek",
         description="One call: thoughts and actions in turn and the last screenshot, by lenient rules.",
-        parameters=Mended,
+        parameters=ModeParameters,
         prompts="agenttrek/1",
-        build=published(METHOD),
-        calls=foreseen(METHOD),
+        build=build_published(METHOD),
+        calls=forecast(METHOD),
+        discloses_expectations=False,
     )
 )

@@ -8,29 +8,38 @@ from __future__ import annotations
 
 from judges.scorer import Kind, Subject, register
 from judges.scorers import framing, reading, upstream
-from judges.scorers.one_call import Mended, Method, Mode, Shown, foreseen, last_picture, picture_line, published
+from judges.scorers.one_call import (
+    Method,
+    Mode,
+    ModeParameters,
+    ShownRecord,
+    build_published,
+    forecast,
+    format_picture_line,
+    last_picture,
+)
 
-SCHEMA = reading.object_schema(
+SCHEMA = reading.build_object_schema(
     task_kind={"type": "string", "enum": ["information", "navigation", "modification"]},
     reason=reading.TEXT,
     verdict=reading.VERDICT,
 )
 
 
-def shows(subject: Subject) -> Shown:
+def shows(subject: Subject) -> ShownRecord:
     pictures = last_picture(subject)
     lines = (
-        framing.field("task", subject.record.task_text, framing.TASK),
-        *framing.history(framing.acting(subject.record, "auto")),
-        picture_line(pictures),
+        framing.format_field("task", subject.record.task_text, framing.TASK),
+        *framing.format_history(framing.select_acting(subject.record, "auto")),
+        format_picture_line(pictures),
     )
-    return Shown(lines, pictures=pictures)
+    return ShownRecord(lines, pictures=pictures)
 
 
-def shows_upstream(subject: Subject) -> Shown:
-    actions = [step.action for step in framing.acting(subject.record, "always")]
+def shows_upstream(subject: Subject) -> ShownRecord:
+    actions = [step.action for step in framing.select_acting(subject.record, "always")]
     numbered = "\n".join(f"{number}. {action}" for number, action in enumerate(actions, 1))
-    return Shown(
+    return ShownRecord(
         values={"task": subject.record.task_text, "last_actions": numbered},
         pictures=last_picture(subject),
     )
@@ -40,13 +49,13 @@ def obstacle(subject: Subject, mode: Mode) -> str:
     """Upstream cannot run without a screenshot; ours judges by the actions then."""
     if mode == "upstream" and not last_picture(subject):
         return "The published method needs a screenshot, and the trajectory has none."
-    if not last_picture(subject) and not framing.acting(subject.record, "auto"):
+    if not last_picture(subject) and not framing.select_acting(subject.record, "auto"):
         return "The trajectory has neither an action nor a screenshot to judge by."
     return ""
 
 
 METHOD = Method(
-    ("task", "last_actions"), shows, shows_upstream, upstream.verdict, upstream.has_status, obstacle, SCHEMA
+    ("task", "last_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, obstacle, SCHEMA
 )
 KIND = register(
     Kind(
@@ -54,9 +63,10 @@ KIND = register(
         version=1,
         title="Autonomous Eval",
         description="One call: task, actions and last screenshot, judged by the kind of the task.",
-        parameters=Mended,
+        parameters=ModeParameters,
         prompts="autonomous-eval/1",
-        build=published(METHOD),
-        calls=foreseen(METHOD),
+        build=build_published(METHOD),
+        calls=forecast(METHOD),
+        discloses_expectations=False,
     )
 )

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from annotation.formats.actions import is_completion
-from annotation.records import SourceFormat, StepRecord, TrajectoryRecord
+from annotation.formats.external.online_mind2web_v2 import FORMAT as V2
+from annotation.records import StepRecord, TrajectoryRecord
 
 NO_STEPS = "The trajectory has no steps: this judge judges what was done, and there is only an answer."
 
@@ -50,23 +51,22 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:head]} [... {len(text) - limit:,} characters left out ...] {text[len(text) - limit + head :]}"
 
 
-def quoted(text: str, limit: int) -> str:
+def quote(text: str, limit: int) -> str:
     """``text`` cut to ``limit`` as a JSON string on one line, without invisible characters or an end of the block."""
     escaped = MARK.sub(r"\\u003c", json.dumps(cut(text, limit), ensure_ascii=False))
-    return "".join(_escaped(char) if unicodedata.category(char) in UNSEEN else char for char in escaped)
+    return "".join(_escape(char) if unicodedata.category(char) in UNSEEN else char for char in escaped)
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
-def field(name: str, text: str, limit: int) -> str:
-    """A line of a record: a name of ours and a text of theirs."""
-    return f"{name}: {quoted(text, limit)}"
+def format_field(name: str, text: str, limit: int) -> str:
+    return f"{name}: {quote(text, limit)}"
 
 
-def record(lines: Iterable[str], limit: int = RECORD) -> str:
-    """Lines of `field` as a marked block; where it is longer than ``limit`` whole lines in the middle are left out."""
+def format_record(lines: Iterable[str], limit: int = RECORD) -> str:
+    """Lines of `format_field` as a marked block; beyond ``limit``, whole lines in the middle are left out."""
     kept = list(lines)
     size = sum(map(len, kept))
     at, left_out = len(kept) // 2, 0
@@ -85,7 +85,7 @@ def gives_answer(action: str) -> bool:
     return is_completion(action) or ANSWER_CALL.match(action) is not None
 
 
-def acting(trajectory: TrajectoryRecord, drop: Drop) -> tuple[StepRecord, ...]:
+def select_acting(trajectory: TrajectoryRecord, drop: Drop) -> tuple[StepRecord, ...]:
     """The steps whose action belongs to the action history: all that have one, but for those that give the answer.
 
     ``auto`` leaves out the last actions that give the answer or end the run, and an earlier call that hands over the
@@ -94,7 +94,7 @@ def acting(trajectory: TrajectoryRecord, drop: Drop) -> tuple[StepRecord, ...]:
     """
     steps = trajectory.steps
     if drop == "always":
-        if trajectory.source_format is SourceFormat.ONLINE_MIND2WEB_V2:
+        if trajectory.source_format == V2.name:
             return steps[:-1]
         return steps[: max((at for at, step in enumerate(steps, 1) if step.action), default=0)]
     answer = (trajectory.final_answer or "").strip()
@@ -104,16 +104,16 @@ def acting(trajectory: TrajectoryRecord, drop: Drop) -> tuple[StepRecord, ...]:
     return tuple(step for step in acted if not (answer and answer in step.action and gives_answer(step.action)))
 
 
-def history(steps: Iterable[StepRecord], *, thoughts: bool = False) -> list[str]:
+def format_history(steps: Iterable[StepRecord], *, thoughts: bool = False) -> list[str]:
     """A line for each action, by the number of its step from 0, and with ``thoughts`` the thought before it."""
     lines = []
     for step in steps:
         if thoughts and step.thought:
-            lines.append(field(f"step {step.index} thought", step.thought, THOUGHT))
-        lines.append(field(f"step {step.index} action", step.action, ACTION))
+            lines.append(format_field(f"step {step.index} thought", step.thought, THOUGHT))
+        lines.append(format_field(f"step {step.index} action", step.action, ACTION))
     return lines
 
 
-def encodable(text: str) -> str:
+def make_encodable(text: str) -> str:
     """``text`` as it is, but for lone surrogates, which cannot be sent: for prompts that are filled as plain text."""
     return text.encode("utf-8", "replace").decode("utf-8")

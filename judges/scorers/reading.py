@@ -37,8 +37,7 @@ LONGEST_STATEMENT = 60  # characters of a last line that is read without a marke
 LONGEST_LINE = 2_000  # characters that are read after a marker
 
 
-def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object that has exactly these properties."""
+def build_object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": dict(properties),
@@ -47,23 +46,22 @@ def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a list."""
+def build_list_schema(items: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": dict(items)}
 
 
-VERDICT_SCHEMA = object_schema(reason=TEXT, verdict=VERDICT)
+VERDICT_SCHEMA = build_object_schema(reason=TEXT, verdict=VERDICT)
 
 
-def verdict_of(reply: Reply) -> Verdict | None:
+def read_verdict(reply: Reply) -> Verdict | None:
     """The verdict of a structured answer, or of the text where there is none; None when neither states one."""
     if reply.data is not None:
         said = reply.data.get("verdict")
         return {"success": Verdict.SUCCESS, "failure": Verdict.FAILURE}.get(said) if isinstance(said, str) else None
-    return verdict_in(reply.text)
+    return find_verdict(reply.text)
 
 
-def verdict_in(text: str) -> Verdict | None:
+def find_verdict(text: str) -> Verdict | None:
     """What the reply states after its last "Status:" or "Verdict:", or, without one, in a short last line.
 
     Whole words only, and a negation turns a word around: "unsuccessful" and "not a success" are failure. Both words,
@@ -71,16 +69,16 @@ def verdict_in(text: str) -> Verdict | None:
     """
     markers = list(STATUS.finditer(text))
     if markers:
-        return _stated(_first_line(text[markers[-1].end() :]))
+        return _find_stated(_find_first_line(text[markers[-1].end() :]))
     last = text.strip().rpartition("\n")[2]
-    return _stated(last) if len(last) <= LONGEST_STATEMENT else None
+    return _find_stated(last) if len(last) <= LONGEST_STATEMENT else None
 
 
-def _first_line(text: str) -> str:
+def _find_first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
 
-def _stated(text: str) -> Verdict | None:
+def _find_stated(text: str) -> Verdict | None:
     """The one verdict that a line states; None for both, for neither, and where a word before it makes it doubtful."""
     found = set()
     for clause in CLAUSES.split(text[:LONGEST_LINE]):
@@ -91,7 +89,7 @@ def _stated(text: str) -> Verdict | None:
     return found.pop() if len(found) == 1 else None
 
 
-def explanation_of(reply: Reply) -> str:
+def read_explanation(reply: Reply) -> str:
     """The reason of a structured answer, or the text before its last marker."""
     if reply.data is not None:
         return str(reply.data.get("reason", "")).strip()
@@ -100,21 +98,21 @@ def explanation_of(reply: Reply) -> str:
     return re.sub(r"^[\s*#]*thoughts?[\s*]*:[\s*]*", "", said, flags=re.IGNORECASE).strip().strip("*#").strip()
 
 
-def relevance_of(reply: Reply) -> int | None:
+def read_relevance(reply: Reply) -> int | None:
     """The 1 to 5 of a structured answer or of the text; None when it states none."""
     if reply.data is None:
-        return relevance_in(reply.text)
+        return find_relevance(reply.text)
     said = reply.data.get("score")
     return said if isinstance(said, int) and not isinstance(said, bool) and 1 <= said <= 5 else None
 
 
-def relevance_in(text: str) -> int | None:
+def find_relevance(text: str) -> int | None:
     """The whole number 1 to 5 that directly follows the last "Score" with a number; "10", "0" and "3.5" are none."""
     hits = list(SCORE.finditer(text))
     return int(hits[-1]["number"]) if hits else None
 
 
-def reason_of(reply: Reply) -> str:
+def read_reason(reply: Reply) -> str:
     """The reason of a structured answer, or the text after its "Reasoning" heading and before its "Score"."""
     if reply.data is not None:
         return str(reply.data.get("reason", "")).strip()
@@ -123,28 +121,26 @@ def reason_of(reply: Reply) -> str:
     return (said[: score.start()] if score else said).strip().strip("*#").strip()
 
 
-def points_of(reply: Reply) -> tuple[str, ...]:
-    """The requirements of a structured answer, or the lines of the text."""
+def read_points(reply: Reply) -> tuple[str, ...]:
     if reply.data is None:
-        return points_in(reply.text)
+        return find_points(reply.text)
     said = reply.data.get("key_points")
     return tuple(str(one).strip() for one in said if str(one).strip()) if isinstance(said, list) else ()
 
 
-def points_in(text: str) -> tuple[str, ...]:
+def find_points(text: str) -> tuple[str, ...]:
     """The numbered or dashed lines of a text; where it has none, all lines but the heading."""
     listed = tuple(hit["text"].strip("* \t\r") for hit in POINT.finditer(text))
     lines = (line.strip("*# \t") for line in text.splitlines())
     return listed or tuple(line for line in lines if line and not HEADING.fullmatch(line))
 
 
-def finding_of(said: Any) -> Finding | None:
+def read_finding(said: Any) -> Finding | None:
     """One of met, unmet, unclear; None for anything else."""
     return Finding(said) if isinstance(said, str) and said in set(Finding) else None
 
 
-def cited(said: Any, known: Iterable[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The step numbers in ``said`` that exist, and those that do not, each once and in their order."""
+def find_cited_steps(said: Any, known: Iterable[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     numbers = (
         [one for one in said if isinstance(one, int) and not isinstance(one, bool)] if isinstance(said, list) else []
     )

@@ -14,39 +14,42 @@ from judges.scorers.one_call import (
     RECORD,
     STAGE,
     Picture,
-    Shown,
-    different,
-    pictures_of,
-    recorded,
-    scored,
+    ShownRecord,
+    build_message,
+    build_score,
+    group_by_picture,
+    list_pictures,
     user_text,
 )
-from judges.scorers.suspicion import noted
+from judges.scorers.suspicion import add_suspicions
 
 LONGEST_RULES = 20_000  # characters of instructions, and of criteria
 LONGEST_URL = 500
 MOST_PICTURES = 100
 MOST_ENTRIES = 100  # key points, and cited steps, that are kept of a reply
 
-INTEGERS = reading.list_of({"type": "integer"})
-POINT = reading.object_schema(
+INTEGERS = reading.build_list_schema({"type": "integer"})
+POINT = reading.build_object_schema(
     text=reading.TEXT,
     finding={"type": "string", "enum": ["met", "unmet", "unclear"]},
     steps=INTEGERS,
     reason=reading.TEXT,
 )
-CITED = reading.object_schema(step={"type": "integer"}, reason=reading.TEXT)
-SCHEMA = reading.object_schema(
-    reason=reading.TEXT, key_points=reading.list_of(POINT), steps=reading.list_of(CITED), verdict=reading.VERDICT
+CITED = reading.build_object_schema(step={"type": "integer"}, reason=reading.TEXT)
+SCHEMA = reading.build_object_schema(
+    reason=reading.TEXT,
+    key_points=reading.build_list_schema(POINT),
+    steps=reading.build_list_schema(CITED),
+    verdict=reading.VERDICT,
 )
 
 
-def _shown(what: str, default: bool) -> Any:
+def _build_field(what: str, default: bool) -> Any:
     return field(default=default, metadata={"help": f"Show the judge {what}."})
 
 
 @dataclass(frozen=True, slots=True)
-class SingleCall:
+class SingleCallParameters:
     """What a maintainer decides; instructions and criteria are trusted, the trajectory is not."""
 
     instructions: str = field(
@@ -58,13 +61,13 @@ class SingleCall:
         "screenshots show it. What the agent merely says it did is not proved.",
         metadata={"help": "When it is a success and when a failure."},
     )
-    show_actions: bool = _shown("the actions", True)
-    show_thoughts: bool = _shown("the agent's thoughts", True)
-    show_urls: bool = _shown("the address of every step", True)
-    show_final_answer: bool = _shown("the final answer; it makes judges believe what was only claimed", False)
-    show_key_points: bool = _shown("the key points that people have accepted", True)
-    show_reference_length: bool = _shown("how many steps a person needed", False)
-    show_input_images: bool = _shown("the pictures that came with the task", True)
+    show_actions: bool = _build_field("the actions", True)
+    show_thoughts: bool = _build_field("the agent's thoughts", True)
+    show_urls: bool = _build_field("the address of every step", True)
+    show_final_answer: bool = _build_field("the final answer; it makes judges believe what was only claimed", False)
+    show_key_points: bool = _build_field("the key points that people have accepted", True)
+    show_reference_length: bool = _build_field("how many steps a person needed", False)
+    show_input_images: bool = _build_field("the pictures that came with the task", True)
     images: Literal["none", "last", "all", "sampled"] = field(
         default="all",
         metadata={
@@ -84,71 +87,71 @@ class SingleCall:
             raise ParameterError("max_images", f"max_images must be 1 to {MOST_PICTURES}, not {self.max_images}.")
 
 
-def chosen(parameters: SingleCall, subject: Subject) -> tuple[Picture, ...]:
-    """The screenshots that are shown."""
-    taken = pictures_of(subject)
+def choose_pictures(parameters: SingleCallParameters, subject: Subject) -> tuple[Picture, ...]:
+    taken = list_pictures(subject)
     most = {"none": 0, "last": 1}.get(parameters.images, parameters.max_images)
     if len(taken) <= most or most < 2 or parameters.images != "sampled":
         return taken[-most:] if most else ()
     return tuple(taken[round(place * (len(taken) - 1) / (most - 1))] for place in range(most))
 
 
-def unseen(parameters: SingleCall, subject: Subject) -> bool:
+def has_nothing_to_judge(parameters: SingleCallParameters, subject: Subject) -> bool:
     """Whether there would be nothing to judge: no steps, and the answer, if there is one, is not shown."""
     return not subject.record.steps and not parameters.show_final_answer
 
 
-def lines(parameters: SingleCall, subject: Subject) -> Iterator[str]:
-    """The record, as far as it is shown."""
+def build_lines(parameters: SingleCallParameters, subject: Subject) -> Iterator[str]:
     trajectory = subject.record
-    yield framing.field("task", trajectory.task_text, framing.TASK)
+    yield framing.format_field("task", trajectory.task_text, framing.TASK)
     if parameters.show_reference_length and trajectory.reference_length is not None:
         yield f"steps that a person needed: {trajectory.reference_length}"
     if parameters.show_key_points:
         for number, point in enumerate(subject.key_points, 1):
-            yield framing.field(f"key point {number}", point, framing.POINT)
-    for step in framing.acting(trajectory, "auto"):
+            yield framing.format_field(f"key point {number}", point, framing.POINT)
+    for step in framing.select_acting(trajectory, "auto"):
         if parameters.show_urls and step.url:
-            yield framing.field(f"step {step.index} url", step.url, LONGEST_URL)
+            yield framing.format_field(f"step {step.index} url", step.url, LONGEST_URL)
         if parameters.show_thoughts and step.thought:
-            yield framing.field(f"step {step.index} thought", step.thought, framing.THOUGHT)
+            yield framing.format_field(f"step {step.index} thought", step.thought, framing.THOUGHT)
         if parameters.show_actions:
-            yield from framing.history([step])
+            yield from framing.format_history([step])
     if parameters.show_final_answer:
-        yield framing.field("final answer", trajectory.final_answer or "", framing.ANSWER)
+        yield framing.format_field("final answer", trajectory.final_answer or "", framing.ANSWER)
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class SingleCallScorer:
     """Asks once; what the reply cites is kept as far as it exists."""
 
-    parameters: SingleCall
+    parameters: SingleCallParameters
     system: str
     user: str
 
     async def score(self, subject: Subject, model: Asker) -> Score:
-        if unseen(self.parameters, subject):
-            return noted(Score(None, framing.NO_STEPS), subject)
-        pictures = chosen(self.parameters, subject)
-        message = recorded(self.user, Shown(tuple(lines(self.parameters, subject)), pictures=pictures))
+        if has_nothing_to_judge(self.parameters, subject):
+            return add_suspicions(Score(None, framing.NO_STEPS), subject)
+        pictures = choose_pictures(self.parameters, subject)
+        message = build_message(self.user, ShownRecord(tuple(build_lines(self.parameters, subject)), pictures=pictures))
         if self.parameters.show_input_images and subject.input_images:
             message += ("Pictures that came with the task:", *map(SentImage, subject.input_images))
         reply = await model.ask(Prompt(self.system, (message,)), stage=STAGE, schema=SCHEMA)
-        return noted(cited(scored(reply, reading.verdict_of, pictures), reply, subject), subject)
+        return add_suspicions(
+            add_citations(build_score(reply, reading.read_verdict, pictures), reply, subject), subject
+        )
 
 
-def cited(score: Score, reply: Reply, subject: Subject) -> Score:
+def add_citations(score: Score, reply: Reply, subject: Subject) -> Score:
     """The score with the key points and steps that a structured reply names; unknown step numbers are noted."""
     known = range(len(subject.record.steps))
     points, unknown = [], set[int]()
-    for one in _objects(reply, "key_points"):
-        steps, missing = reading.cited(one.get("steps"), known)
+    for one in _list_objects(reply, "key_points"):
+        steps, missing = reading.find_cited_steps(one.get("steps"), known)
         unknown.update(missing)
         text, reason = str(one.get("text", ""))[: framing.POINT], str(one.get("reason", ""))
-        points.append(KeyPointEvidence(text, reading.finding_of(one.get("finding")), steps, reason))
+        points.append(KeyPointEvidence(text, reading.read_finding(one.get("finding")), steps, reason))
     reasons: dict[int, str] = {}
-    for one in _objects(reply, "steps"):
-        steps, missing = reading.cited([one.get("step")], known)
+    for one in _list_objects(reply, "steps"):
+        steps, missing = reading.find_cited_steps([one.get("step")], known)
         unknown.update(missing)
         reasons |= {step: str(one.get("reason", "")) for step in steps}
     kept = {one.step for one in score.steps}
@@ -159,22 +162,22 @@ def cited(score: Score, reply: Reply, subject: Subject) -> Score:
     return replace(score, key_points=tuple(points), steps=evidence, notes=notes)
 
 
-def _objects(reply: Reply, name: str) -> list[dict[str, Any]]:
+def _list_objects(reply: Reply, name: str) -> list[dict[str, Any]]:
     said = reply.data.get(name) if reply.data is not None else None
     return [one for one in said if isinstance(one, dict)][:MOST_ENTRIES] if isinstance(said, list) else []
 
 
-def build(parameters: SingleCall, prompts: Prompts) -> Judge:
+def build(parameters: SingleCallParameters, prompts: Prompts) -> SingleCallScorer:
     rules = {"instructions": parameters.instructions.strip(), "criteria": parameters.criteria.strip()}
     user = user_text(prompts, "framed_system", "framed_user", fills=RECORD)
-    return Judge(parameters, fill(prompts.texts[f"{STAGE}.framed_system"], **rules), user)
+    return SingleCallScorer(parameters, fill(prompts.texts[f"{STAGE}.framed_system"], **rules), user)
 
 
-def calls(parameters: SingleCall, subject: Subject) -> list[tuple[str, int]]:
-    if unseen(parameters, subject):
+def forecast(parameters: SingleCallParameters, subject: Subject) -> list[tuple[str, int]]:
+    if has_nothing_to_judge(parameters, subject):
         return []
     attached = len(subject.input_images) if parameters.show_input_images else 0
-    return [(STAGE, len(different(chosen(parameters, subject))) + attached)]
+    return [(STAGE, len(group_by_picture(choose_pictures(parameters, subject))) + attached)]
 
 
 KIND = register(
@@ -183,9 +186,10 @@ KIND = register(
         version=1,
         title="Single call",
         description="One call with instructions and criteria of your own, and a choice of what is shown.",
-        parameters=SingleCall,
+        parameters=SingleCallParameters,
         prompts="single-call/1",
         build=build,
-        calls=calls,
+        calls=forecast,
+        discloses_expectations=False,
     )
 )

@@ -117,31 +117,31 @@ class Place:
     passage: Passage
 
 
-def suspicious(text: str) -> list[Passage]:
+def find_suspicious(text: str) -> list[Passage]:
     """The passages of ``text`` that look like instructions to a judge, at most one of a kind and verdict."""
     text = text[:LONGEST_TEXT]
     readable = unicodedata.normalize("NFKC", HIDDEN.sub("", text))[:LONGEST_TEXT]
-    return [*_worded(readable), *_encoded(readable), *_unseen(text)]
+    return [*_find_worded(readable), *_find_encoded(readable), *_find_unseen(text)]
 
 
-def _worded(text: str) -> Iterator[Passage]:
+def _find_worded(text: str) -> Iterator[Passage]:
     for kind, pattern in PATTERNS.items():
         seen = set()
         for match in pattern.finditer(text):
-            asks = _asked(match)
+            asks = _find_asked(match)
             if asks not in seen:
                 seen.add(asks)
-                yield Passage(kind, _shown(_around(text, match)), asks)
+                yield Passage(kind, _make_visible(_cut_around(text, match)), asks)
 
 
-def _asked(match: re.Match[str]) -> Verdict | None:
+def _find_asked(match: re.Match[str]) -> Verdict | None:
     said = next((value.lower() for value in match.groupdict().values() if value), "")
     if not said:
         return None
     return Verdict.FAILURE if said == "0" or re.fullmatch(BAD, said) else Verdict.SUCCESS
 
 
-def _encoded(text: str) -> Iterator[Passage]:
+def _find_encoded(text: str) -> Iterator[Passage]:
     """Passages that are written in base64; what decodes to something else than words is no passage."""
     found: dict[Verdict | None, Passage] = {}
     for match in ENCODED.finditer(text):
@@ -150,43 +150,42 @@ def _encoded(text: str) -> Iterator[Passage]:
             decoded = base64.b64decode(body + "=" * (-len(body) % 4)).decode()
         except ValueError:
             continue
-        for passage in _worded(decoded):
+        for passage in _find_worded(decoded):
             found.setdefault(passage.asks, replace(passage, kind="encoded"))
     yield from found.values()
 
 
-def _unseen(text: str) -> Iterator[Passage]:
+def _find_unseen(text: str) -> Iterator[Passage]:
     for pattern in (SPLIT_WORDS, TAGS):
         if match := pattern.search(text):
-            yield Passage("invisible characters", _shown(_around(text, match)))
+            yield Passage("invisible characters", _make_visible(_cut_around(text, match)))
     if match := REVERSED.search(text):
-        yield Passage("reversed text", _shown(_around(text, match)))
+        yield Passage("reversed text", _make_visible(_cut_around(text, match)))
     if match := CONTROLS.search(text):
-        yield Passage("control characters", _shown(_around(text, match)))
+        yield Passage("control characters", _make_visible(_cut_around(text, match)))
 
 
-def _around(text: str, match: re.Match[str]) -> str:
-    """The passage with a little of what stands around it."""
+def _cut_around(text: str, match: re.Match[str]) -> str:
     start = max(0, match.start() - 40)
     return text[start : start + LONGEST_PASSAGE]
 
 
-def _shown(text: str) -> str:
+def _make_visible(text: str) -> str:
     """Text in which every character can be seen; what cannot is written as its number."""
     one_line = re.sub(r"[ \n\r\t]+", " ", text).strip()
     return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in one_line)[:LONGEST_PASSAGE]
 
 
-def places(subject: Subject, looks: Iterable[StepEvidence] = ()) -> list[Place]:
+def list_places(subject: Subject, looks: Iterable[StepEvidence] = ()) -> list[Place]:
     """The suspicious passages of what task, agent and addresses say, in the order of the steps, at most `MOST`.
 
     What a page says is in its picture only; ``looks`` are what a judge wrote of the pictures, and may quote it.
     """
     found: list[Place] = []
     left = LONGEST_TRAJECTORY
-    for field, step, text in chain(_texts(subject), _read(looks)):
+    for field, step, text in chain(_list_texts(subject), _read(looks)):
         plain = unquote_plus(text[:LONGEST_TEXT]) if field == "url" else text[:LONGEST_TEXT]
-        passages = (one for one in suspicious(plain[:left]) if field != SCREENSHOT or one.kind not in OF_A_REPLY)
+        passages = (one for one in find_suspicious(plain[:left]) if field != SCREENSHOT or one.kind not in OF_A_REPLY)
         found += [Place(field, step, passage) for passage in passages]
         left -= len(plain)
         if len(found) >= MOST or left <= 0:
@@ -198,7 +197,7 @@ def _read(looks: Iterable[StepEvidence]) -> Iterator[tuple[str, int | None, str]
     return ((SCREENSHOT, look.step, look.reason) for look in looks if look.same_as is None)
 
 
-def _texts(subject: Subject) -> Iterator[tuple[str, int | None, str]]:
+def _list_texts(subject: Subject) -> Iterator[tuple[str, int | None, str]]:
     record = subject.record
     yield "task", None, record.task_text
     yield "website", None, subject.website
@@ -211,7 +210,7 @@ def _texts(subject: Subject) -> Iterator[tuple[str, int | None, str]]:
     yield "final answer", None, record.final_answer or ""
 
 
-def noted(score: Score, subject: Subject) -> Score:
+def add_suspicions(score: Score, subject: Subject) -> Score:
     """The score with ``notes["injection"]``: the passages, and which of them ask for the verdict that was given.
 
     Each is ``{"step", "field", "kind", "text", "asks", "followed"}``; ``asks`` is a verdict's number or None,
@@ -225,6 +224,6 @@ def noted(score: Score, subject: Subject) -> Score:
             **asdict(place.passage),
             "followed": place.passage.asks is not None and place.passage.asks == score.verdict,
         }
-        for place in places(subject, score.steps)
+        for place in list_places(subject, score.steps)
     ]
     return replace(score, notes=MappingProxyType({**score.notes, "injection": found})) if found else score

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def run_together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in order. The first failure is raised as it is, after the other calls were cancelled and ended."""
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:

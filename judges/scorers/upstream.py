@@ -16,7 +16,7 @@ DIGIT = re.compile("[1-5]")
 BOLD_POINTS, PLAIN_POINTS = "**Key Points**:", "Key Points:"
 
 
-def verdict(text: str) -> Verdict:
+def read_verdict(text: str) -> Verdict:
     """Success when "success" occurs between the first and the second "status:", in any case; failure otherwise.
 
     So "unsuccessful" is a success, and "**Status**: success", which has its colon outside the bold, a failure.
@@ -32,22 +32,22 @@ def states_verdict(text: str) -> bool:
 
 
 def has_status(text: str) -> bool:
-    """Return whether `verdict` finds "success" or a form of "fail"; otherwise its failure is only a default."""
+    """Return whether `read_verdict` finds "success" or a form of "fail"; otherwise its failure is only a default."""
     between = text.lower().split("status:")[1:2]
     return bool(between and ANY_STATUS.search(between[0]))
 
 
-def voyager_verdict(text: str) -> Verdict:
+def read_voyager_verdict(text: str) -> Verdict:
     """WebVoyager's rule: failure when the word FAILURE occurs in upper case; success otherwise, whatever it says."""
     return Verdict.FAILURE if "FAILURE" in text else Verdict.SUCCESS
 
 
-def voyager_has_status(text: str) -> bool:
-    """Return whether the text has one of the two words; otherwise the success of `voyager_verdict` is a default."""
+def has_voyager_status(text: str) -> bool:
+    """Return whether the text has one of the two words; else the success of `read_voyager_verdict` is a default."""
     return "FAILURE" in text or "SUCCESS" in text
 
 
-def key_points(text: str) -> str:
+def read_key_points(text: str) -> str:
     """The text after the bold heading, as far as its second occurrence; else after the last plain one; else all.
 
     Blank lines are closed up and every line begins at the margin.
@@ -58,29 +58,29 @@ def key_points(text: str) -> str:
     return "\n".join(line.lstrip() for line in found.splitlines())
 
 
-def image_score(text: str) -> int:
+def read_image_score(text: str) -> int:
     """The first digit 1 to 5 between the first and the second "Score", in this case; 0 when there is none.
 
     So "10" is 1, "0 of 5" is 5 and "score: 5" is 0.
     """
-    return _first_digit(text.split("Score")[1:2])
+    return _find_first_digit(text.split("Score")[1:2])
 
 
-def image_reason(text: str) -> str:
+def read_image_reason(text: str) -> str:
     """The text after the last bold Reasoning heading up to a blank line, on one line; all of it without a heading."""
     return text.rpartition("**Reasoning**:")[2].strip().partition("\n\n")[0].replace("\n", " ")
 
 
-def general_image_score(text: str) -> int:
-    """As `image_score`, after the heading "### Score" only; a reply in another form is 0."""
-    return _first_digit(text.split("### Score")[1:2])
+def read_general_image_score(text: str) -> int:
+    """As `read_image_score`, after the heading "### Score" only; a reply in another form is 0."""
+    return _find_first_digit(text.split("### Score")[1:2])
 
 
-def general_image_reason(text: str) -> str:
+def read_general_image_reason(text: str) -> str:
     """The text after the last "### Reasoning:" up to "### Score", on one line."""
     return text.rpartition("### Reasoning:")[2].strip().partition("### Score")[0].replace("\n", " ")
 
 
-def _first_digit(segments: list[str]) -> int:
+def _find_first_digit(segments: list[str]) -> int:
     found = DIGIT.search(segments[0]) if segments else None
     return int(found[0]) if found else 0

@@ -8,27 +8,38 @@ from __future__ import annotations
 
 from judges.scorer import Kind, Subject, register
 from judges.scorers import framing, upstream
-from judges.scorers.one_call import Mended, Method, Mode, Picture, Shown, foreseen, pictures_of, published
+from judges.scorers.one_call import (
+    Method,
+    Mode,
+    ModeParameters,
+    Picture,
+    ShownRecord,
+    build_published,
+    forecast,
+    list_pictures,
+)
 
 MOST_PICTURES = 50
 
 
 def first_pictures(subject: Subject) -> tuple[Picture, ...]:
-    return pictures_of(subject)[:MOST_PICTURES]
+    return list_pictures(subject)[:MOST_PICTURES]
 
 
-def shows(subject: Subject) -> Shown:
+def shows(subject: Subject) -> ShownRecord:
     answer = subject.record.final_answer or ""
-    pictures, taken = first_pictures(subject), len(pictures_of(subject))
+    pictures, taken = first_pictures(subject), len(list_pictures(subject))
     lines = (
-        framing.field("task", subject.record.task_text, framing.TASK),
-        framing.field("final answer", answer, framing.ANSWER) if answer.strip() else "final answer: there is none",
+        framing.format_field("task", subject.record.task_text, framing.TASK),
+        framing.format_field("final answer", answer, framing.ANSWER)
+        if answer.strip()
+        else "final answer: there is none",
         f"screenshots: the first {len(pictures)} of {taken}",
     )
-    return Shown(lines, pictures=pictures)
+    return ShownRecord(lines, pictures=pictures)
 
 
-def shows_upstream(subject: Subject) -> Shown:
+def shows_upstream(subject: Subject) -> ShownRecord:
     pictures = first_pictures(subject)
     values = {
         "task": subject.record.task_text,
@@ -38,7 +49,7 @@ def shows_upstream(subject: Subject) -> Shown:
         "response": subject.record.final_answer or "",
         "num": str(len(pictures)),
     }
-    return Shown(values=values, pictures=pictures)
+    return ShownRecord(values=values, pictures=pictures)
 
 
 def obstacle(subject: Subject, mode: Mode) -> str:
@@ -49,16 +60,17 @@ def obstacle(subject: Subject, mode: Mode) -> str:
 
 
 PLACES = ("task", "answer", "response", "count", "num")
-METHOD = Method(PLACES, shows, shows_upstream, upstream.voyager_verdict, upstream.voyager_has_status, obstacle)
+METHOD = Method(PLACES, shows, shows_upstream, upstream.read_voyager_verdict, upstream.has_voyager_status, obstacle)
 KIND = register(
     Kind(
         name="webvoyager",
         version=1,
         title="WebVoyager",
         description="One call: task, final answer and the first 50 screenshots. The one that is shown the answer.",
-        parameters=Mended,
+        parameters=ModeParameters,
         prompts="webvoyager/1",
-        build=published(METHOD),
-        calls=foreseen(METHOD),
+        build=build_published(METHOD),
+        calls=forecast(METHOD),
+        discloses_expectations=False,
     )
 )

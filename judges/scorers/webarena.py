@@ -20,7 +20,13 @@ from judges.llm import Asker
 from judges.scorer import Kind, ParameterError, Prompts, Score, Subject, register
 from judges.scorers.network_trace.json_paths import PathError, parse_path
 from judges.scorers.network_trace.judge import NAME as NETWORK_TRACE
-from judges.scorers.network_trace.judge import answer_text, scored, several_traces, sites_of, trace_of
+from judges.scorers.network_trace.judge import (
+    build_score,
+    load_trace,
+    parse_sites,
+    read_answer_text,
+    refuse_several_traces,
+)
 from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, NetworkCheck
 from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result
 
@@ -47,13 +53,13 @@ class WebarenaParameters:
 
     def __post_init__(self) -> None:
         try:
-            sites_of(self.environments)
+            parse_sites(self.environments)
         except ParameterError as error:
             raise ParameterError("environments", str(error).replace("sites", "environments", 1)) from error
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class WebarenaScorer:
     """The package is imported, and its tasks are read, when the first trajectory is judged: that takes a second."""
 
     environments: str
@@ -64,23 +70,23 @@ class Judge:
             return Score(None, unscored="The task is none of WebArena-Verified: their ids are numbers.")
         if not subject.files_of(AttachmentKind.NETWORK_TRACE):
             return Score(None, unscored="The trajectory has no network trace.")
-        if too_many := several_traces(subject):
+        if too_many := refuse_several_traces(subject):
             return Score(None, unscored=too_many)
-        return await asyncio.to_thread(self._judged, subject, int(task_id))
+        return await asyncio.to_thread(self._judge, subject, int(task_id))
 
-    def _judged(self, subject: Subject, task_id: int) -> Score:
-        facade = _facade(self.environments)
+    def _judge(self, subject: Subject, task_id: int) -> Score:
+        facade = _load_facade(self.environments)
         try:
             task = facade.get_task(task_id)
         except ValueError:
             return Score(None, unscored=f"WebArena-Verified has no task {task_id}.")
         try:
-            _, about = trace_of(subject)
+            _, about = load_trace(subject)
         except FormatError as error:
             return Score(None, unscored=f"The network trace cannot be read: {error}")
-        answer = answer_text(subject)
+        answer = read_answer_text(subject)
         with scratch.folder("webarena") as folder:
-            trace = _copied(subject, folder)
+            trace = _copy_trace(subject, folder)
             found = facade.evaluate_task(
                 task_id=task_id,
                 agent_response=answer if answer is not None else subject.record.final_answer,
@@ -88,25 +94,25 @@ class Judge:
             )
         if not found.evaluators_results:
             return Score(None, unscored=f"WebArena-Verified could not judge it: {found.error_msg}")
-        results = list(_results(task, found.evaluators_results))
+        results = list(_convert_results(task, found.evaluators_results))
         details = {
             "kind": NETWORK_TRACE, "compat": WEBARENA, "trace": about, "expectation": None,
             "package": {"version": found.webarena_verified_version, "data": found.webarena_verified_data_checksum},
             "checks": [one.as_json() for one in results],
         }  # fmt: skip
-        return scored(results, subject, details)
+        return build_score(results, subject, details)
 
 
 @lru_cache(maxsize=8)
-def _facade(environments: str) -> Any:
+def _load_facade(environments: str) -> Any:
     from webarena_verified.api import WebArenaVerified  # noqa: PLC0415 - optional, and slow to import
     from webarena_verified.types.config import WebArenaVerifiedConfig  # noqa: PLC0415
 
-    sites = {f"__{name.upper()}__": {"urls": list(urls)} for name, urls in sites_of(environments).items()}
+    sites = {f"__{name.upper()}__": {"urls": list(urls)} for name, urls in parse_sites(environments).items()}
     return WebArenaVerified(config=WebArenaVerifiedConfig(environments=sites or None))
 
 
-def _copied(subject: Subject, folder: Path) -> Path:
+def _copy_trace(subject: Subject, folder: Path) -> Path:
     """The trace as a file: the package reads paths. Import has made JSON of it, whatever it was."""
     path = folder / "network.har"
     with subject.files_of(AttachmentKind.NETWORK_TRACE)[0].open() as stream, path.open("wb") as target:
@@ -114,7 +120,7 @@ def _copied(subject: Subject, folder: Path) -> Path:
     return path
 
 
-def _results(task: Any, evaluated: Any) -> Iterator[Result]:
+def _convert_results(task: Any, evaluated: Any) -> Iterator[Result]:
     """What each evaluator of the package found; one that failed on what import has blanked cannot be told."""
     for number, (config, one) in enumerate(zip(task.eval, evaluated, strict=True), 1):
         is_network = one.evaluator_name == "NetworkEventEvaluator"
@@ -125,21 +131,21 @@ def _results(task: Any, evaluated: Any) -> Iterator[Result]:
         if outcome == FAIL and is_network and not config.should_not_exist and _is_blanked(config.expected, one.actual):
             outcome, message = ERROR, f"It cannot be told: {BLANKED}."
         yield Result(
-            _named(f"{number}. {one.evaluator_name}", is_network, bool(one.should_not_exist)),
+            _build_check(f"{number}. {one.evaluator_name}", is_network, bool(one.should_not_exist)),
             outcome,
             message,
             candidates=len(one.actual) if is_network and isinstance(one.actual, list | tuple) else 0,
-            differences=tuple(_difference(assertion) for assertion in assertions),
+            differences=tuple(_convert_difference(assertion) for assertion in assertions),
         )
 
 
-def _named(name: str, is_network: bool, should_not_exist: bool) -> NetworkCheck | AnswerCheck:
+def _build_check(name: str, is_network: bool, should_not_exist: bool) -> NetworkCheck | AnswerCheck:
     if is_network:
         return NetworkCheck(name=name, urls=(), should_not_exist=should_not_exist)
     return AnswerCheck(name=name)
 
 
-def _difference(assertion: Mapping[str, Any]) -> Difference:
+def _convert_difference(assertion: Mapping[str, Any]) -> Difference:
     return Difference(
         str(assertion["assertion_name"]), None, None, assertion["status"] == "success",
         " ".join(assertion.get("assertion_msgs") or ()),
@@ -153,12 +159,12 @@ def _is_blanked(expected: Any, actual: Any) -> bool:
             wanted, had = getattr(expected, part) or {}, getattr(event, part) or {}
             if part == "response_cookies" and wanted and not had:
                 return True
-            if any(REDACTED in str(_at(key, had)) for key in wanted):
+            if any(REDACTED in str(_find_value(key, had)) for key in wanted):
                 return True
     return False
 
 
-def _at(key: str, had: Mapping[str, Any]) -> Any:
+def _find_value(key: str, had: Mapping[str, Any]) -> Any:
     """What the package compares under a key: a name or a path; all there is where the key is read in another way."""
     if not key.startswith("$"):
         return had.get(key, "")
@@ -168,10 +174,10 @@ def _at(key: str, had: Mapping[str, Any]) -> Any:
         return had
 
 
-def build(parameters: WebarenaParameters, prompts: Prompts) -> Judge:
+def build(parameters: WebarenaParameters, prompts: Prompts) -> WebarenaScorer:
     if importlib.util.find_spec(PACKAGE) is None:
         raise LookupError(NOT_INSTALLED)
-    return Judge(parameters.environments)
+    return WebarenaScorer(parameters.environments)
 
 
 KIND = register(

@@ -23,15 +23,15 @@ from typing import Any, Literal
 from judges.llm import Asker, ImageRef
 from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
 from judges.scorers import framing
-from judges.scorers.suspicion import noted
-from judges.scorers.together import together
+from judges.scorers.suspicion import add_suspicions
+from judges.scorers.together import run_together
 from judges.scorers.webjudge_framed import Framed
-from judges.scorers.webjudge_stages import Look, Mode, Points, Unusable
+from judges.scorers.webjudge_stages import Mode, PictureReply, Points, StageUnusable
 from judges.scorers.webjudge_upstream import Upstream
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class WebJudgeParameters:
     """What decides how WebJudge judges, beside its model and its prompts."""
 
     mode: Literal["default", "upstream"] = field(
@@ -66,10 +66,10 @@ class Parameters:
                 raise ParameterError(name, f"{name} must be from {lowest} to {highest}.")
 
 
-class WebJudge:
+class WebJudgeScorer:
     """One judge: parameters, prompts, and which of the two variants it is."""
 
-    def __init__(self, parameters: Parameters, prompts: Prompts, *, general: bool) -> None:
+    def __init__(self, parameters: WebJudgeParameters, prompts: Prompts, *, general: bool) -> None:
         self.parameters = parameters
         mode = Upstream if parameters.mode == "upstream" else Framed
         self.mode: Mode = mode(
@@ -82,28 +82,28 @@ class WebJudge:
 
     async def score(self, subject: Subject, model: Asker) -> Score:
         if not subject.record.steps:
-            return noted(Score(None, framing.NO_STEPS), subject)
-        return noted(await self._score(subject, model), subject)
+            return add_suspicions(Score(None, framing.NO_STEPS), subject)
+        return add_suspicions(await self._score(subject, model), subject)
 
     async def _score(self, subject: Subject, model: Asker) -> Score:
         notes: dict[str, Any] = {"mode": self.parameters.mode}
         try:
-            points = await self._points(subject, model, notes)
-        except Unusable as none:
+            points = await self._collect_points(subject, model, notes)
+        except StageUnusable as none:
             return Score(None, unscored=f"Key points: {none}", response=none.response, notes=notes)
-        looks = await self._looks(subject, points, model)
+        looks = await self._judge_pictures(subject, points, model)
         relevant = self.mode.relevant(looks)
-        too_few = _too_few_read(looks, notes)
+        too_few = _require_enough_replies(looks, notes)
         made = Score(
             None,
             unscored=too_few or "No verdict was asked for.",
             key_points=tuple(KeyPointEvidence(text) for text in points.texts),
-            steps=tuple(self._evidence(looks, relevant, notes)),
+            steps=tuple(self._build_evidence(looks, relevant, notes)),
             notes=notes,
         )
-        return made if too_few else await self._verdict(made, subject, points, relevant, model)
+        return made if too_few else await self._judge_verdict(made, subject, points, relevant, model)
 
-    async def _points(self, subject: Subject, model: Asker, notes: dict[str, Any]) -> Points:
+    async def _collect_points(self, subject: Subject, model: Asker, notes: dict[str, Any]) -> Points:
         """The key points of the people where they are wanted and there, of the model elsewhere; Unusable."""
         wanted = self.parameters.key_points
         if wanted == "people" and subject.key_points:
@@ -117,28 +117,30 @@ class WebJudge:
         )
         return self.mode.points(reply)
 
-    async def _looks(self, subject: Subject, points: Points, model: Asker) -> list[Look]:
+    async def _judge_pictures(self, subject: Subject, points: Points, model: Asker) -> list[PictureReply]:
         """One for each step with a screenshot; every different screenshot is asked about once, all at the same time."""
         pictured = [(step, image) for step, image in enumerate(subject.screenshots) if image is not None]
         first: dict[str, int] = {}
         for step, image in pictured:
             first.setdefault(image.digest, step)
         asked = [(step, image) for step, image in pictured if first[image.digest] == step]
-        found = await together(self._look(subject, points, model, step, image) for step, image in asked)
+        found = await run_together(self._judge_picture(subject, points, model, step, image) for step, image in asked)
         by_step = {look.step: look for look in found}
         return [
-            by_step[step] if step in by_step else _repeated(by_step[first[image.digest]], step)
+            by_step[step] if step in by_step else _repeat(by_step[first[image.digest]], step)
             for step, image in pictured
         ]
 
-    async def _look(self, subject: Subject, points: Points, model: Asker, step: int, image: ImageRef) -> Look:
+    async def _judge_picture(
+        self, subject: Subject, points: Points, model: Asker, step: int, image: ImageRef
+    ) -> PictureReply:
         prompt = self.mode.screenshot_prompt(subject, points, image)
         reply = await model.ask(prompt, stage="screenshot", step=step, schema=self.mode.schemas["screenshot"])
         relevance, reason = self.mode.relevance(reply)
-        return Look(step, image, relevance, reason, reply.text)
+        return PictureReply(step, image, relevance, reason, reply.text)
 
-    def _evidence(
-        self, looks: Sequence[Look], relevant: Sequence[Look], notes: dict[str, Any]
+    def _build_evidence(
+        self, looks: Sequence[PictureReply], relevant: Sequence[PictureReply], notes: dict[str, Any]
     ) -> Iterator[StepEvidence]:
         shown = {look.step for look in relevant[: self.parameters.max_images]}
         if len(relevant) > len(shown):
@@ -147,14 +149,14 @@ class WebJudge:
             kept = look.step in shown or (self.mode.shows_once and look.same_as in shown)
             yield StepEvidence(look.step, look.relevance, look.reason, kept, look.response, look.same_as)
 
-    async def _verdict(
-        self, made: Score, subject: Subject, points: Points, relevant: Sequence[Look], model: Asker
+    async def _judge_verdict(
+        self, made: Score, subject: Subject, points: Points, relevant: Sequence[PictureReply], model: Asker
     ) -> Score:
         prompt = self.mode.verdict_prompt(subject, points, relevant)
         reply = await model.ask(prompt, stage="verdict", schema=self.mode.schemas["verdict"])
         try:
             decision = self.mode.decision(reply, subject, points)
-        except Unusable as none:
+        except StageUnusable as none:
             return replace(made, unscored=f"Verdict: {none}", response=none.response)
         return replace(
             made,
@@ -168,7 +170,7 @@ class WebJudge:
         )
 
 
-def _too_few_read(looks: Sequence[Look], notes: dict[str, Any]) -> str:
+def _require_enough_replies(looks: Sequence[PictureReply], notes: dict[str, Any]) -> str:
     """Why no verdict is asked for, where more than half of the different screenshots are unread; else "".
 
     The steps with an unread screenshot are noted either way.
@@ -183,12 +185,12 @@ def _too_few_read(looks: Sequence[Look], notes: dict[str, Any]) -> str:
     return f"{len(unread)} of {len(asked)} screenshots have no readable reply. Step {unread[0].step}: {first}"
 
 
-def _repeated(look: Look, step: int) -> Look:
+def _repeat(look: PictureReply, step: int) -> PictureReply:
     """The same picture at a later step; the reply is kept with the first."""
     return replace(look, step=step, same_as=look.step, response="")
 
 
-def calls(parameters: Parameters, subject: Subject, *, general: bool = False) -> list[tuple[str, int]]:
+def forecast(parameters: WebJudgeParameters, subject: Subject, *, general: bool = False) -> list[tuple[str, int]]:
     """One for the key points, one for each different screenshot, one for the verdict with as many as may be shown."""
     if not subject.record.steps:
         return []
@@ -207,10 +209,11 @@ ONLINE_MIND2WEB = register(
         version=1,
         title="WebJudge",
         description="Key points, every screenshot, verdict: the judge of Online-Mind2Web.",
-        parameters=Parameters,
+        parameters=WebJudgeParameters,
         prompts="webjudge/1",
-        build=partial(WebJudge, general=False),
-        calls=calls,
+        build=partial(WebJudgeScorer, general=False),
+        calls=forecast,
+        discloses_expectations=False,
     )
 )
 
@@ -221,9 +224,10 @@ GENERAL = register(
         title="WebJudge (general)",
         description="WebJudge for other benchmarks: it sees the thoughts and the pictures that came with the task, "
         "counts loops as failure, and forgives no empty result.",
-        parameters=Parameters,
+        parameters=WebJudgeParameters,
         prompts="webjudge-general/1",
-        build=partial(WebJudge, general=True),
-        calls=partial(calls, general=True),
+        build=partial(WebJudgeScorer, general=True),
+        calls=partial(forecast, general=True),
+        discloses_expectations=False,
     )
 )

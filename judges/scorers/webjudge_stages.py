@@ -13,7 +13,7 @@ from judges.scorer import KeyPointEvidence, Subject
 Schema = Mapping[str, Any]
 
 
-class Unusable(Exception):
+class StageUnusable(Exception):
     """No verdict can come of this reply; the message says why, in words for people."""
 
     def __init__(self, reason: str, response: str) -> None:
@@ -34,7 +34,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PictureReply:
     """What was said of the picture of a step; ``same_as`` is the earlier step with the same picture."""
 
     step: int
@@ -73,15 +73,13 @@ class Mode(Protocol):
 
     def screenshot_prompt(self, subject: Subject, points: Points, image: ImageRef) -> Prompt: ...
 
-    def relevance(self, reply: Reply) -> tuple[int | None, str]:
-        """The relevance, None where the reply could not be read, and the reason."""
-        ...
+    def relevance(self, reply: Reply) -> tuple[int | None, str]: ...
 
-    def relevant(self, looks: Sequence[Look]) -> list[Look]:
+    def relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
         """Those that reach the threshold, in the order in which they are shown; the cap comes later."""
         ...
 
-    def verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[Look]) -> Prompt:
+    def verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[PictureReply]) -> Prompt:
         """``relevant`` is what `relevant` chose, the cap not yet applied."""
         ...
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from judges.llm import Client, Endpoint, Generation, Part, Patience, Prompt, Reply
-from judges.testing import Fake, FolderImages, MemoryLedger, OpenGate
+from judges.tests.builders import Fake, FolderImages, MemoryCallLog, OpenGate
 
 T = TypeVar("T")
 SCHEMA = {
@@ -35,7 +35,7 @@ class Desk:
     generation: Generation = field(default_factory=Generation)
     patience: Patience = field(default_factory=lambda: Patience(concurrency=4, timeout=10.0, attempts=3))
     model: str = "gpt-4o"
-    ledger: Any = field(default_factory=MemoryLedger)
+    call_log: Any = field(default_factory=MemoryCallLog)
     gate: Any = field(default_factory=OpenGate)
     images: Any = field(default_factory=FolderImages)
     endpoint: Endpoint | None = None
@@ -70,4 +70,4 @@ class Desk:
         return self.run(lambda desk: desk.asks(*parts, **more))
 
     async def asks(self, *parts: Part, order: int = 0, stage: str = "verdict", **more: Any) -> Reply:
-        return await self.client.asker(self.ledger, order).ask(prompt(*parts), stage=stage, **more)
+        return await self.client.asker(self.call_log, order).ask(prompt(*parts), stage=stage, **more)

@@ -10,7 +10,8 @@ import pytest
 
 from annotation import testing
 from annotation.models import Person, Submission, Task
-from judges.testing import Fake, fake_endpoint
+from annotation.tests.shared_rows import shared_rows
+from judges.tests.builders import Fake, fake_endpoint
 
 
 @pytest.fixture(scope="session")
@@ -26,14 +27,18 @@ def fake(fake_process: Fake) -> Fake:
     return fake_process
 
 
-@pytest.fixture
-def submission(db: Any, tmp_path: Path, settings: Any) -> Submission:
-    """Two trajectories of three steps each."""
+@pytest.fixture(autouse=True)
+def own_images(tmp_path: Path, settings: Any) -> None:
     settings.MEDIA_ROOT = tmp_path / "images"
-    return testing.submission(tmp_path / "package", trajectories=2)
 
 
-@pytest.fixture
+@shared_rows
+def submission(folder: Path) -> Submission:
+    """Two trajectories of three steps each."""
+    return testing.submission(folder, trajectories=2)
+
+
+@shared_rows
 def people(submission: Submission) -> dict[str, Person]:
     return testing.cast(submission)
 

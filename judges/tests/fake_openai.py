@@ -1,7 +1,7 @@
 """Our own OpenAI-compatible endpoint for tests and benchmarks: HTTP/1.1 with keep-alive, scripted from outside.
 
 ``python -m judges.tests.fake_openai --port 0`` prints its port and answers ``POST /v1/chat/completions``. What it
-answers is set by ``POST /control`` and what it saw is told by ``GET /control``; `judges.testing.Fake` speaks both.
+answers is set by ``POST /control`` and what it saw is told by ``GET /control``; `builders.Fake` speaks both.
 
 A rule is an object with ``match`` (a text that the request holds, or several), and any of
 

@@ -7,7 +7,7 @@ import io
 import json
 from typing import Any, cast
 
-from annotation.records import AttachmentKind, SourceFormat, TrajectoryRecord
+from annotation.records import AttachmentKind, TrajectoryRecord
 from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Asker
 from judges.scorer import REGISTRY, Expected, Prompts, Score, StoredFile, Subject, parameters_from
@@ -57,7 +57,7 @@ def result(check: dict[str, Any], *entries: dict[str, Any]) -> Result:
     found = checks.parse(json.dumps({"sites": sites, "checks": [check]}))
     (one,) = found.checks
     assert isinstance(one, NetworkCheck)
-    return matching.held(one, trace(*entries), found.sites)
+    return matching.run_check(one, trace(*entries), found.sites)
 
 
 def subject(
@@ -70,7 +70,7 @@ def subject(
         files.append(_file(AttachmentKind.AGENT_RESPONSE, "agent_response.json", answer.encode()))
     if entries is not None:
         files.append(_file(AttachmentKind.NETWORK_TRACE, "network.har", har(entries)))
-    record = TrajectoryRecord("", task_id, "Buy a lamp.", final_answer, SourceFormat.ONLINE_MIND2WEB_V2, ())
+    record = TrajectoryRecord("", task_id, "Buy a lamp.", final_answer, "online-mind2web-v2", ())
     texts = {"network_checks": Expected("network_checks", 3, "ab" * 32, expected)} if expected else {}
     return Subject(record, files=tuple(files), key_points=key_points, expectations=texts)
 

@@ -7,8 +7,8 @@ import io
 import json
 from typing import Any
 
-from annotation.formats.mind2web_rows.reference import step_of
-from annotation.records import AttachmentKind, SourceFormat, StepRecord
+from annotation.formats.external.multimodal_mind2web.reference import step_of
+from annotation.records import AttachmentKind, StepRecord
 from annotation.tests.mind2web_builders import row, rows
 from judges.scorer import StoredFile, Subject
 from judges.tests.siblings import subject
@@ -33,7 +33,7 @@ def reference(made: list[dict[str, Any]] | None = None, pictures: int | None = N
         pictures,
         task_text=steps[0].task,
         final_answer=None,
-        source_format=SourceFormat.MULTIMODAL_MIND2WEB,
+        source_format="multimodal-mind2web",
     )
     files = tuple(stored(step.as_json(), f"reference/{place}.json") for place, step in enumerate(steps))
     return Subject(about.record, website="shop", screenshots=about.screenshots, files=files)

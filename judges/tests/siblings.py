@@ -6,15 +6,15 @@ import asyncio
 import json
 from typing import Any
 
-from annotation.records import SourceFormat, StepRecord, TrajectoryRecord
+from annotation.records import StepRecord, TrajectoryRecord
 from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Client, Generation, ImageRef, Patience
-from judges.prompts import builtin
+from judges.prompts import load_builtin
 from judges.scorer import REGISTRY, Score, Scorer, Subject, parameters_from
-from judges.testing import Fake, FolderImages, MemoryLedger, OpenGate
+from judges.tests.builders import Fake, FolderImages, MemoryCallLog, OpenGate
 
 PUBLISHED = ("autonomous-eval", "agenttrek", "webvoyager")
-V1, V2 = SourceFormat.ONLINE_MIND2WEB_V1, SourceFormat.ONLINE_MIND2WEB_V2
+V1, V2 = "online-mind2web-v1", "online-mind2web-v2"
 IMAGES = FolderImages()
 
 
@@ -47,7 +47,7 @@ def click(index: int) -> StepRecord:
 def judge(name: str, **parameters: Any) -> Scorer:
     """A registered judge with our own prompts."""
     kind = REGISTRY[name]
-    return kind.build(parameters_from(kind.parameters, parameters), builtin(kind.prompts))
+    return kind.build(parameters_from(kind.parameters, parameters), load_builtin(kind.prompts))
 
 
 def foreseen(name: str, subject: Subject, **parameters: Any) -> list[tuple[str, int]]:
@@ -61,7 +61,7 @@ def asked(fake: Fake, scorer: Scorer, subject: Subject, images: FolderImages = I
     async def ask() -> Score:
         client = Client(fake.endpoint, "some-model", Generation(**generation), Patience(attempts=2), OpenGate(), images)
         try:
-            return await scorer.score(subject, client.asker(MemoryLedger(), 0))
+            return await scorer.score(subject, client.asker(MemoryCallLog(), 0))
         finally:
             await client.close()
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from annotation.formats.mind2web_rows import Operation
+from annotation.formats.external.multimodal_mind2web import Operation
 from judges.llm import Reply
 from judges.scorers.action_selection import actions
 from judges.scorers.action_selection.actions import Predicted, Unread
@@ -40,8 +40,8 @@ LIST = [("Dark red", "r"), ("Blue", "b"), ("2 adults", "2")]
     ],
 )
 def test_values_are_the_same_different_or_undecided(right, said, same):
-    assert actions.same_value(right, said) is same
-    assert actions.same_value(said, right) is same
+    assert actions.is_same_value(right, said) is same
+    assert actions.is_same_value(said, right) is same
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_values_are_the_same_different_or_undecided(right, said, same):
     ],
 )
 def test_an_entry_of_a_list_is_known_by_its_text_and_by_its_value(right, said, same):
-    assert actions.same_value(right, said, LIST) is same
+    assert actions.is_same_value(right, said, LIST) is same
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_entry_of_a_list_is_known_by_its_text_and_by_its_value(right, said, s
     ],
 )
 def test_an_action_is_correct_in_type_and_value(right, said, correct):
-    assert actions.action_correctness(right, said, LIST) == correct
+    assert actions.score_action(right, said, LIST) == correct
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_an_action_is_correct_in_type_and_value(right, said, correct):
     ],
 )
 def test_a_letter_is_read_in_its_forms_and_a_word_is_none(said, letter):
-    assert actions.letter_in(said) == letter
+    assert actions.find_letter(said) == letter
 
 
 def test_a_line_of_marks_alone_takes_no_time():
     began = time.monotonic()
 
-    assert actions.operation_in(f"Answer: {'*' * 19_000}") == ""
+    assert actions.find_operation(f"Answer: {'*' * 19_000}") == ""
     assert time.monotonic() - began < 1
 
 
@@ -126,7 +126,7 @@ def test_a_line_of_marks_alone_takes_no_time():
     ],
 )
 def test_the_operation_is_that_of_a_labelled_line(text, operation):
-    assert actions.operation_in(text) == operation
+    assert actions.find_operation(text) == operation
 
 
 @pytest.mark.parametrize(
@@ -141,21 +141,21 @@ def test_the_operation_is_that_of_a_labelled_line(text, operation):
     ],
 )
 def test_the_value_is_what_stands_on_its_own_line(text, value):
-    assert actions.value_in(text) == value
+    assert actions.find_value(text) == value
 
 
 def test_a_structured_answer_is_read_before_the_text():
     reply = Reply("Operation: CLICK", {"reason": "", "element": 3, "operation": "TYPE", "value": "lamp"})
 
-    assert actions.predicted(reply) == Predicted("TYPE", "lamp", 3)
-    assert actions.predicted(reply).option == "B"
+    assert actions.read_prediction(reply) == Predicted("TYPE", "lamp", 3)
+    assert actions.read_prediction(reply).option == "B"
 
 
 def test_labelled_lines_are_read_where_there_is_no_structure():
     text = "It is the search.\n**Element:** [12]\n**Operation:** TYPE\n**Value:** lamp"
 
-    assert actions.predicted(Reply(text)) == Predicted("TYPE", "lamp", 12)
-    assert actions.predicted(Reply("X: 480\nY: 20\nOperation: CLICK\nValue: no"), pointing=True) == Predicted(
+    assert actions.read_prediction(Reply(text)) == Predicted("TYPE", "lamp", 12)
+    assert actions.read_prediction(Reply("X: 480\nY: 20\nOperation: CLICK\nValue: no"), pointing=True) == Predicted(
         "CLICK", "", point=(480, 20)
     )
 
@@ -163,7 +163,7 @@ def test_labelled_lines_are_read_where_there_is_no_structure():
 def test_a_value_of_null_is_none_and_not_the_word():
     said = {"reason": "", "element": 3, "operation": "TYPE", "value": None}
 
-    assert actions.predicted(Reply("", said)).value == ""
+    assert actions.read_prediction(Reply("", said)).value == ""
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_value_of_null_is_none_and_not_the_word():
 )
 def test_a_reply_that_states_no_action_is_unread(reply):
     with pytest.raises(Unread):
-        actions.predicted(reply)
+        actions.read_prediction(reply)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_reply_that_states_no_action_is_unread(reply):
     ],
 )
 def test_yes_and_no_are_read_from_a_letter_alone(reply, choice):
-    assert actions.choice_of(reply) == choice
+    assert actions.read_choice(reply) == choice
 
 
 @pytest.mark.parametrize(
@@ -208,4 +208,4 @@ def test_yes_and_no_are_read_from_a_letter_alone(reply, choice):
     ],
 )
 def test_whether_values_are_the_same_is_read_from_its_line(reply, same):
-    assert actions.same_of(reply) == same
+    assert actions.read_sameness(reply) == same

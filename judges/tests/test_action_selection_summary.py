@@ -9,18 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotation.tests.mind2web_builders import PAGE
+from conftest import examples
 from judges.scorers.action_selection import cookbook
-from judges.scorers.action_selection.page_summary import Element, summary_of
+from judges.scorers.action_selection.page_summary import Element, summarise
+
+pytestmark = pytest.mark.slow
 
 TASK = "Put the red lamp into the cart"
 
 
 def lines(html, task=TASK, most=50):
-    return summary_of(html, task, most).lines()
+    return summarise(html, task, most).lines()
 
 
 def element(html, node, task=TASK) -> Element:
-    (found,) = [one for one in summary_of(html, task, 200).elements if one.node == node]
+    (found,) = [one for one in summarise(html, task, 200).elements if one.node == node]
     return found
 
 
@@ -45,17 +48,17 @@ def test_a_label_has_all_text_in_an_element_with_what_follows_its_children():
 def test_fifty_buttons_do_not_hide_the_fields_of_a_form():
     buttons = "".join(f'<button backend_node_id="{100 + n}">Menu {n}</button>' for n in range(80))
     page = f'{buttons}<form><input backend_node_id="1" name="q"><select backend_node_id="2"></select></form>'
-    summary = summary_of(page, TASK, 50)
+    summary = summarise(page, TASK, 50)
 
     assert len(summary.elements) == 50
     assert summary.shows({"1"})
     assert summary.shows({"2"})
-    assert cookbook.summary_of(page).rank_of({"1"}) > 50  # there it is hidden
+    assert cookbook.summarise(page).rank_of({"1"}) > 50  # there it is hidden
 
 
 def test_what_the_task_names_comes_first_and_common_words_weigh_little():
     links = "".join(f'<a backend_node_id="{100 + n}">cart item {n}</a>' for n in range(60))
-    summary = summary_of(f'{links}<a backend_node_id="1">Red lamp</a>', TASK, 10)
+    summary = summarise(f'{links}<a backend_node_id="1">Red lamp</a>', TASK, 10)
 
     assert summary.rank_of({"1"}) == 1
     assert [one.node for one in summary.elements][-1] == "1"  # shown where it stands on the page
@@ -65,7 +68,7 @@ def test_each_element_is_there_once_and_the_rank_of_others_is_known():
     page = (
         '<input type="submit" role="button" onclick="x()" backend_node_id="1" value="Go"><a backend_node_id="2">x</a>'
     )
-    summary = summary_of(page, TASK, 1)
+    summary = summarise(page, TASK, 1)
 
     assert [one.node for one in summary.elements] == ["1"]
     assert (summary.rank_of({"1"}), summary.rank_of({"2"}), summary.rank_of({"3"})) == (1, 2, None)
@@ -84,7 +87,7 @@ def test_each_element_is_there_once_and_the_rank_of_others_is_known():
     ],
 )
 def test_what_nobody_sees_is_left_out_and_what_follows_is_not(hidden):
-    summary = summary_of(f'{hidden}<button backend_node_id="2">Add</button>', TASK, 50)
+    summary = summarise(f'{hidden}<button backend_node_id="2">Add</button>', TASK, 50)
 
     assert [one.node for one in summary.elements] == ["2"]
     assert summary.rank_of({"1"}) is None
@@ -137,18 +140,18 @@ def test_an_encoding_that_the_page_declares_is_not_believed(page):
 
 @pytest.mark.parametrize("page", ["", " \n", "\x00", "<!-- nothing -->", "<p>words</p>"])
 def test_a_page_without_elements_says_so(page):
-    summary = summary_of(page, TASK, 50)
+    summary = summarise(page, TASK, 50)
 
     assert (summary.elements, bool(summary.problem)) == ((), True)
 
 
 def test_large_and_deep_pages_are_read_in_seconds():
     began = time.monotonic()
-    summary_of("<div>" * 50_000 + "<a>x</a>", TASK, 50)
-    summary_of("".join(f'<div backend_node_id="{n}">' for n in range(20_000)), TASK, 50)
+    summarise("<div>" * 50_000 + "<a>x</a>", TASK, 50)
+    summarise("".join(f'<div backend_node_id="{n}">' for n in range(20_000)), TASK, 50)
     wide = "".join(f'<div><a backend_node_id="{n}" href="#">red {n}</a></div>' for n in range(30_000))
-    assert len(summary_of(wide, TASK, 50).elements) == 50
-    cookbook.summary_of(wide)
+    assert len(summarise(wide, TASK, 50).elements) == 50
+    cookbook.summarise(wide)
 
     assert time.monotonic() - began < 20
 
@@ -163,16 +166,16 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=examples(2_000), deadline=None)
 @given(st.lists(PIECES | st.text(max_size=8), max_size=40), st.integers(0, len(PAGE)), st.integers(0, 40))
 def test_no_page_ends_the_summary(pieces, place, cut):
     page = PAGE[:place] + "".join(pieces) + PAGE[place + cut :]
-    summary = summary_of(page, TASK, 10)
+    summary = summarise(page, TASK, 10)
 
     assert len(summary.elements) <= 10
     assert sorted(one.place for one in summary.elements) == [one.place for one in summary.elements]
     assert all(len(line) < 3_000 and "\n" not in line for line in summary.lines())
-    assert len(cookbook.summary_of(page).lines) <= 50
+    assert len(cookbook.summarise(page).lines) <= 50
 
 
 # --- the cookbook's
@@ -183,7 +186,7 @@ def test_the_cookbook_lists_groups_in_its_order_and_some_elements_twice():
     <input type="hidden"><textarea placeholder="p"></textarea><nav>menu</nav>
     <button role="button" onclick="x">B</button>"""
 
-    assert list(cookbook.summary_of(page).lines) == [
+    assert list(cookbook.summarise(page).lines) == [
         '<input id="go" type="submit" value="Go" name="n"></input>',
         '<button role="button">B</button>',
         '<a href="/x">x</a>',
@@ -207,15 +210,15 @@ def test_the_cookbook_lists_groups_in_its_order_and_some_elements_twice():
     ],
 )
 def test_the_cookbook_takes_the_leading_text_or_all_pieces(inside, text):
-    assert cookbook.summary_of(f"<button>{inside}</button>").lines == (f"<button>{text}</button>",)
+    assert cookbook.summarise(f"<button>{inside}</button>").lines == (f"<button>{text}</button>",)
 
 
 def test_the_cookbook_has_a_message_for_an_empty_page():
-    assert cookbook.summary_of("  ").lines == (cookbook.EMPTY,)
-    assert cookbook.summary_of("\x00").lines[0].startswith(cookbook.UNPARSED)
+    assert cookbook.summarise("  ").lines == (cookbook.EMPTY,)
+    assert cookbook.summarise("\x00").lines[0].startswith(cookbook.UNPARSED)
 
 
 def test_the_cookbook_shows_the_last_three_of_the_actions_before():
-    assert cookbook.previous_actions(()) == "None"
-    assert cookbook.previous_actions(("a", "b")) == "1. a\n2. b"
-    assert cookbook.previous_actions(("a", "b", "c", "d", "e")) == "(last 3 of 5)\n1. c\n2. d\n3. e"
+    assert cookbook.format_previous_actions(()) == "None"
+    assert cookbook.format_previous_actions(("a", "b")) == "1. a\n2. b"
+    assert cookbook.format_previous_actions(("a", "b", "c", "d", "e")) == "(last 3 of 5)\n1. c\n2. d\n3. e"

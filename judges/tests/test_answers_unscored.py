@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from annotation.records import SourceFormat, Verdict
+from annotation.records import Verdict
 from judges.tests.siblings import PUBLISHED, asked, foreseen, judge, subject
 
 STEPPING = [*PUBLISHED, "webjudge", "webjudge-general", "single-call"]
@@ -17,7 +17,7 @@ STEPPING = [*PUBLISHED, "webjudge", "webjudge-general", "single-call"]
 @pytest.mark.parametrize("name", STEPPING)
 def test_a_trajectory_without_steps_is_unscored_with_a_reason_and_without_a_call(fake, name, mode):
     parameters = {} if name == "single-call" else {"mode": mode}
-    answer = subject(steps=0, source_format=SourceFormat.MIND2WEB_2)
+    answer = subject(steps=0, source_format="mind2web-2")
     score = asked(fake, judge(name, **parameters), answer)
 
     assert score.verdict is None

@@ -9,7 +9,7 @@ from annotation import testing
 from annotation.models import ApiToken
 from judges import defining, prompt_sets
 from judges.models import Judge, ModelTerms, PromptSet
-from judges.prompts import builtin, names
+from judges.prompts import list_names, load_builtin
 
 NEW = {"name": "strict", "scorer": "webjudge", "model": "some-model"}
 
@@ -97,9 +97,9 @@ def test_terms_are_set_and_replaced(mira):
 
 def test_prompt_sets_are_listed_kept_and_read(mira):
     listed = mira("get", "prompt-sets").json()
-    assert {row["name"] for row in listed["results"]} == set(names())
+    assert {row["name"] for row in listed["results"]} == set(list_names())
     assert all("texts" not in row for row in listed["results"])
-    ours = builtin("webjudge/1")
+    ours = load_builtin("webjudge/1")
     assert mira("get", f"prompt-sets/{ours.digest}").json()["texts"] == dict(ours.texts)
     body = {
         "name": "mine",
@@ -109,7 +109,7 @@ def test_prompt_sets_are_listed_kept_and_read(mira):
     made, again = mira("post", "prompt-sets", body), mira("post", "prompt-sets", body)
     assert (made.status_code, again.status_code, PromptSet.objects.count()) == (201, 200, 1)
     assert made.json()["texts"]["verdict.system"] == "Decide.\n"
-    assert made.json()["name"] == prompt_sets.full_name(PromptSet.objects.get())
+    assert made.json()["name"] == prompt_sets.build_full_name(PromptSet.objects.get())
     assert mira("get", "prompt-sets/nothing").status_code == 404
 
 

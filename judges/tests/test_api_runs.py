@@ -14,8 +14,8 @@ from annotation import testing
 from annotation.models import ApiToken, Person, Submission
 from judges import defining
 from judges.models import Judge, JudgeRun, Judgment
-from judges.testing import defined_judge, started_run
 from judges.tests import rows
+from judges.tests.builders import defined_judge, started_run
 
 People = dict[str, Person]
 

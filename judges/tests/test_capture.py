@@ -16,24 +16,24 @@ import pytest
 from django.core.management import CommandError, call_command
 from PIL import Image
 
-from judges.capturing import Captured, CaptureError, Limits, Refused, capture
+from judges.capturing import Captured, CaptureError, FetchLimits, TargetRefused, capture
 from judges.capturing.fetching import fetch
-from judges.capturing.relay import Relay, relayed
-from judges.capturing.rendering import browser, picture_of, text_of
+from judges.capturing.relay import Relay, open_relay
+from judges.capturing.rendering import extract_text, find_browser, take_screenshot
 from judges.capturing.targets import Target
 from judges.scorers.rubric.cache import CacheFileSys
 from judges.tests.resolving import PUBLIC, names
 from judges.tests.test_rubric_pdf import document
 
-QUICK = Limits(seconds=5.0, size=100_000, redirects=3)
-PATIENT = Limits(seconds=45.0)
+QUICK = FetchLimits(seconds=5.0, size=100_000, redirects=3)
+PATIENT = FetchLimits(seconds=45.0)
 PAGE = b"<html><head><title>Lamps</title></head><body><h1>All lamps</h1><p>From <b>20</b> dollars</p></body></html>"
 
 
 def pictured(program: str | None, left: float = 5.0) -> tuple[bytes, str]:
     """A picture, or why there is none, of a page that nobody serves."""
     target = Target("http://x/", "http", "x", 80, "127.0.0.1", "/")
-    return picture_of(target, program, QUICK, time.monotonic() + left)
+    return take_screenshot(target, program, QUICK, time.monotonic() + left)
 
 
 def asked(relay: Relay, path: str) -> bytes:
@@ -89,7 +89,7 @@ class Site:
         self.dialled.append(place)
         return socket.create_connection(("127.0.0.1", self.port), timeout=seconds)
 
-    def fetch(self, url: str, limits: Limits = QUICK, **known: str) -> Any:
+    def fetch(self, url: str, limits: FetchLimits = QUICK, **known: str) -> Any:
         return fetch(url, names(**({"shop": PUBLIC} | known)), limits, self.dial)
 
 
@@ -151,7 +151,7 @@ def test_a_name_is_resolved_once_so_that_it_cannot_change_its_address(site: Site
 def test_a_redirect_to_what_is_not_public_is_refused(site: Site, place):
     site.answers["/"] = (302, {"Location": place}, b"")
 
-    with pytest.raises(Refused):
+    with pytest.raises(TargetRefused):
         site.fetch("http://shop.example/", inside="10.0.0.5")
     assert len(site.asked) == 1
 
@@ -201,7 +201,7 @@ def test_a_server_that_never_ends_is_left(site: Site):
     site.answers["/"] = (200, {"X-Hang": "yes", "Content-Length": "100"}, b"<p>")
 
     with pytest.raises(CaptureError, match=r"within 0\.3 seconds"):
-        site.fetch("http://shop.example/", Limits(seconds=0.3))
+        site.fetch("http://shop.example/", FetchLimits(seconds=0.3))
 
 
 # --- text and picture ------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_text_is_what_is_seen():
     shop </title><style>p {}</style></head><body><script>let x = 1</script><h1>Lamps</h1><p>From <b>20</b> dollars
     <br>and more</p><ul><li>One<li>Two</ul><!-- not this --><noscript>nor this</noscript></body></html>"""
 
-    assert text_of(page, "").split("\n") == ["The shop", "Lamps", "From 20 dollars", "and more", "One", "Two"]
+    assert extract_text(page, "").split("\n") == ["The shop", "Lamps", "From 20 dollars", "and more", "One", "Two"]
 
 
 @pytest.mark.parametrize(
@@ -221,15 +221,15 @@ def test_text_is_what_is_seen():
 )
 def test_text_of_anything_is_a_text(body, text):
     # What stands for a broken character differs by the version of the parser.
-    assert text_of(body, "no-such-charset").strip("<\ufffd") == text
+    assert extract_text(body, "no-such-charset").strip("<\ufffd") == text
 
 
 def test_text_is_read_in_the_charset_that_the_server_named():
-    assert text_of("<p>Größe</p>".encode("latin-1"), "latin-1") == "Größe"
+    assert extract_text("<p>Größe</p>".encode("latin-1"), "latin-1") == "Größe"
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(browser() is None, reason="there is no Chromium")
+@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
 def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_path):
     with served() as other:
         inner = b"".join(
@@ -241,7 +241,7 @@ def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_pa
         site.answers["/"] = (200, {}, b"<body style='background: red'>" + inner + script)
         target = Target(f"http://site.test:{site.port}/", "http", "site.test", site.port, "127.0.0.1", "/")
 
-        data, says = picture_of(target, browser(), PATIENT, time.monotonic() + PATIENT.seconds)
+        data, says = take_screenshot(target, find_browser(), PATIENT, time.monotonic() + PATIENT.seconds)
 
         assert says == ""
         assert ("site.test:" + str(site.port), "/") in site.asked
@@ -253,12 +253,12 @@ def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_pa
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(browser() is None, reason="there is no Chromium")
+@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
 def test_a_page_at_an_ipv6_address_has_a_picture(site: Site, tmp_path: Path):
     site.answers["/"] = (200, {}, PAGE)
     url, cache = "http://[2606:4700::1111]/", CacheFileSys(tmp_path)
 
-    found = list(capture([url], cache, program=browser(), limits=PATIENT, resolve=names(), dial=site.dial))
+    found = list(capture([url], cache, program=find_browser(), limits=PATIENT, resolve=names(), dial=site.dial))
 
     assert found == [Captured(url, "web")]
     assert set(site.dialled) == {("2606:4700::1111", 80)}
@@ -289,7 +289,7 @@ def test_a_browser_has_the_seconds_that_are_left_of_the_page(tmp_path: Path):
 def test_the_way_out_of_the_browser_passes_on_what_comes_and_no_byte_above_its_limit(site: Site):
     site.answers["/"] = (200, {}, PAGE)
     site.answers["/endless"] = (200, {"X-Endless": "yes"}, b"")
-    with relayed((PUBLIC, 80), site.dial, 20, 1_000_000) as relay:
+    with open_relay((PUBLIC, 80), site.dial, 20, 1_000_000) as relay:
         assert asked(relay, "/").endswith(PAGE)
         assert (relay.full, relay.over.is_set()) == (False, False)
         assert len(asked(relay, "/endless")) < 1_000_000
@@ -300,17 +300,17 @@ def test_the_way_out_of_the_browser_passes_on_what_comes_and_no_byte_above_its_l
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(browser() is None, reason="there is no Chromium")
+@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
 @pytest.mark.parametrize(
     ("header", "limits", "why"),
     [
-        ("X-Hang", Limits(seconds=12.0), "it was not finished within 12 seconds"),
-        ("X-Endless", Limits(seconds=45.0, size=2_000_000), "its browser received more than 2,000,000 bytes"),
-        ("X-None", Limits(seconds=45.0), ""),
+        ("X-Hang", FetchLimits(seconds=12.0), "it was not finished within 12 seconds"),
+        ("X-Endless", FetchLimits(seconds=45.0, size=2_000_000), "its browser received more than 2,000,000 bytes"),
+        ("X-None", FetchLimits(seconds=45.0), ""),
     ],
 )
 def test_a_page_whose_parts_never_end_is_kept_without_a_picture_and_says_why(
-    site: Site, tmp_path: Path, header: str, limits: Limits, why: str
+    site: Site, tmp_path: Path, header: str, limits: FetchLimits, why: str
 ):
     site.answers["/"] = (200, {}, PAGE + b"<script src=/part.js></script>")
     site.answers["/part.js"] = (200, {"Content-Type": "text/javascript", header: "yes"}, b"let x = 1;")
@@ -320,7 +320,7 @@ def test_a_page_whose_parts_never_end_is_kept_without_a_picture_and_says_why(
         capture(
             ["http://shop.example/"],
             cache,
-            program=browser(),
+            program=find_browser(),
             limits=limits,
             resolve=names(shop=PUBLIC),
             dial=site.dial,

@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from judges.capturing import Refused
-from judges.capturing.targets import checked, is_public
+from judges.capturing import TargetRefused
+from judges.capturing.targets import check_target, is_public
 from judges.tests.resolving import PUBLIC, names
 
 
@@ -85,8 +85,8 @@ def test_what_is_not_public_is_refused(url):
         six="::1",
         mapped="::ffff:10.0.0.1",
     )
-    with pytest.raises(Refused):
-        checked(url, resolve)
+    with pytest.raises(TargetRefused):
+        check_target(url, resolve)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_is_not_public_is_refused(url):
 def test_what_is_public_is_opened_at_the_checked_address(url, host, port, ip, path):
     resolve = names(**{"shop": PUBLIC, "xn--shp-tna": PUBLIC, "1shop": PUBLIC})
 
-    target = checked(url, resolve)
+    target = check_target(url, resolve)
 
     assert (target.host, target.port, target.ip, target.path) == (host, port, ip, path)
 
@@ -128,14 +128,14 @@ def test_no_address_within_a_private_network_is_public():
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "017700000001", "127.1", "0x5d.0xb8.0xd7.0xe", "a.b.1"])
 def test_a_host_that_is_written_as_a_number_is_refused_whatever_it_resolves_to(host):
-    with pytest.raises(Refused, match="unusual way"):
-        checked(f"http://{host}/", lambda host, port: [PUBLIC])
+    with pytest.raises(TargetRefused, match="unusual way"):
+        check_target(f"http://{host}/", lambda host, port: [PUBLIC])
 
 
 @pytest.mark.parametrize("host", ["a,exclude\u00a0*,b.evil.example", "a*b.example", "a'b.example", "a;b.example"])
 def test_a_host_that_would_mean_more_to_a_browser_is_refused(host):
-    with pytest.raises(Refused, match="characters that no host has"):
-        checked(f"http://{host}/", lambda host, port: [PUBLIC])
+    with pytest.raises(TargetRefused, match="characters that no host has"):
+        check_target(f"http://{host}/", lambda host, port: [PUBLIC])
 
 
 @pytest.mark.parametrize("address", [f"::ffff:{PUBLIC}", f"64:ff9b::{PUBLIC}", "2606:4700::1111", PUBLIC])

@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from annotation import testing
 from judges.models import JudgeRun
-from judges.testing import defined_judge, started_run
+from judges.tests.builders import defined_judge, started_run
 from judges.tests.tiny import tiny_scorer
-from judges.working import holding
+from judges.working import leases
 
 
 @pytest.mark.postgresql
@@ -19,10 +19,10 @@ def test_worker_with_a_fast_clock_takes_no_item_in_work(settings, monkeypatch):
     with tiny_scorer():
         submission = testing.bare_submission(1)
         run = started_run(testing.cast(submission)["mira"], submission, defined_judge("tiny", scorer="tiny"))
-    (held,) = holding.take(run.pk, "first", [])
+    (held,) = leases.claim(run.pk, "first", [])
     ahead = timezone.now() + timedelta(hours=3)
     monkeypatch.setattr(timezone, "now", lambda: ahead)
-    assert holding.take(run.pk, "second", []) == []
-    assert holding.unfinished() == []
-    assert holding.beat("first", [held.pk]) == {held.pk}
+    assert leases.claim(run.pk, "second", []) == []
+    assert leases.claim_idle_runs() == []
+    assert leases.renew("first", [held.pk]) == {held.pk}
     assert JudgeRun.objects.get().state == "running"

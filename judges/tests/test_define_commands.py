@@ -5,9 +5,10 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from judges import defining, prompt_sets
+from judges import prompt_sets
 from judges.models import Judge, PromptSet
-from judges.prompts import HOME, builtin
+from judges.prompts import HOME, load_builtin
+from judges.ready_judges import prepare
 from judges.tests.test_prompt_source import EVALUATOR
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +71,7 @@ def test_an_evaluator_is_loaded_once_and_judges_by_its_texts(tmp_path):
     assert PromptSet.objects.count() == 1
     words = ["--scorer", "webjudge", "--model", "m", "--prompts", "loaded/official", "--set", "mode=upstream"]
     assert run("define_judge", "published", *words)[0] == 0
-    assert defining.built(Judge.objects.get())[1].mode == "upstream"
+    assert prepare(Judge.objects.get()).parameters.mode == "upstream"
 
 
 def test_a_set_for_upstream_does_not_make_a_judge_of_the_default_mode(tmp_path):
@@ -85,7 +86,7 @@ def test_a_set_for_upstream_does_not_make_a_judge_of_the_default_mode(tmp_path):
 @pytest.mark.parametrize("name", ["webjudge/1", "single-call/1"])
 def test_a_copy_of_our_own_folder_has_the_digest_of_ours(name):
     assert run("load_prompts", "copy", str(HOME / name))[0] == 0
-    assert prompt_sets.prompts_named("loaded/copy").digest == builtin(name).digest
+    assert prompt_sets.find_prompts("loaded/copy").digest == load_builtin(name).digest
 
 
 def test_a_mapping_reads_another_shape(tmp_path):

@@ -11,6 +11,7 @@ from annotation import testing
 from annotation.workflow import Conflict, Incomplete
 from judges import defining, prompt_sets
 from judges.models import Judge, ModelTerms, PromptSet
+from judges.ready_judges import prepare
 from judges.scorer import REGISTRY, Kind, ParameterError
 
 pytestmark = pytest.mark.django_db
@@ -67,12 +68,13 @@ def test_a_judge_keeps_every_parameter_so_that_a_later_default_changes_nothing(s
 
 def test_a_name_that_exists_makes_the_next_version(sieve):
     assert [made().version, made(model="other-model").version, made(name="mild").version] == [1, 2, 1]
-    assert defining.judge_named("strict").version == 2
-    assert defining.judge_named("strict@1").model == "some-model"
+    assert defining.find_judge("strict").version == 2
+    assert defining.find_judge("strict@1").model == "some-model"
 
 
 def test_a_judge_is_built_from_its_row_alone(sieve):
-    kind, parameters, scorer = defining.built(made(parameters={"threshold": 5}))
+    ready = prepare(made(parameters={"threshold": 5}))
+    kind, parameters, scorer = ready.kind, ready.parameters, ready.scorer
     assert (kind, parameters, scorer.text) == (sieve, Sieve(threshold=5), "Judge {task}.")
 
 
@@ -80,7 +82,7 @@ def test_a_judge_is_built_from_its_row_alone(sieve):
 def test_an_unknown_judge_is_named_with_the_known_ones(sieve, name):
     made()
     with pytest.raises(LookupError, match="known are strict"):
-        defining.judge_named(name)
+        defining.find_judge(name)
 
 
 @pytest.mark.parametrize(
@@ -201,13 +203,13 @@ def test_a_scorer_that_has_changed_does_not_judge_under_an_old_name(sieve, monke
     judge = made()
     monkeypatch.setitem(REGISTRY, "sieve", Kind("sieve", 2, "", "", Sieve, "", Built, lambda p, s: []))
     with pytest.raises(LookupError, match="new version"):
-        defining.built(judge)
+        prepare(judge)
 
 
 def test_a_judge_of_judgments_made_elsewhere_cannot_judge(sieve):
     judge = Judge.objects.create(name="old", scorer="imported")
     with pytest.raises(LookupError, match="elsewhere"):
-        defining.built(judge)
+        prepare(judge)
     with pytest.raises(Conflict):
         defining.change(None, judge, model="x")
 
@@ -217,7 +219,7 @@ def test_prompts_that_are_not_those_of_the_definition_are_noticed(sieve):
     Judge.objects.update(prompts_digest="0" * 64)
     judge.refresh_from_db()
     with pytest.raises(LookupError, match="not those"):
-        defining.prompts_of(judge)
+        prepare(judge)
 
 
 # --- prompt sets -----------------------------------------------------------------------------------------------------
@@ -232,12 +234,12 @@ def test_the_same_texts_again_change_nothing(sieve):
 def test_a_loaded_set_is_found_by_name_and_by_digest(sieve):
     old, _ = prompt_sets.load(None, "mine", {"verdict.system": "One."})
     new, _ = prompt_sets.load(None, "mine", {"verdict.system": "Two."})
-    assert prompt_sets.prompts_named("loaded/mine").digest == new.digest
-    assert prompt_sets.prompts_named(f"loaded/mine@{old.digest[:8]}").digest == old.digest
-    assert {f"loaded/mine@{one.digest[:8]}" for one in (old, new)} <= set(prompt_sets.known_names())
+    assert prompt_sets.find_prompts("loaded/mine").digest == new.digest
+    assert prompt_sets.find_prompts(f"loaded/mine@{old.digest[:8]}").digest == old.digest
+    assert {f"loaded/mine@{one.digest[:8]}" for one in (old, new)} <= set(prompt_sets.list_names())
     for unknown in ("loaded/none", "loaded/mine@00000000", f"loaded/mine@{old.digest[:3]}", "loaded/", "", "../etc"):
         with pytest.raises(LookupError):
-            prompt_sets.prompts_named(unknown)
+            prompt_sets.find_prompts(unknown)
 
 
 @pytest.mark.parametrize(

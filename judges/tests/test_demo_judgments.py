@@ -13,9 +13,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation.demo import load
-from annotation.demo.answers import QUESTIONS
-from annotation.demo.tasks import TASKS, TASKS_BY_NAME
+from annotation.demo import DATA, load
 from annotation.formats.labels_csv import read_labels
 from annotation.models import Person, Submission
 from judges import demo, expectations
@@ -23,6 +21,8 @@ from judges.demo import machines
 from judges.judgment_files import read_judgments
 from judges.judgment_rows import JudgmentRecord
 from judges.models import Expectation, Judge, Judgment
+from tools.demo.answers import QUESTIONS
+from tools.demo.tasks import TASKS, TASKS_BY_NAME
 
 AGENTS = ("Careful", "Hasty")
 
@@ -34,7 +34,7 @@ def written(file: Path = demo.FILE) -> list[JudgmentRecord]:
 
 
 def test_some_are_unscored_and_some_differ_from_what_the_people_decided() -> None:
-    reviews = json.loads((load.DATA / "reviews.json").read_text(encoding="utf-8"))["careful"]
+    reviews = json.loads((DATA / "reviews.json").read_text(encoding="utf-8"))["careful"]
     scored = {one.task_id: one.score.verdict for one in written() if one.score.verdict is not None}
     unscored = [one.score for one in written() if one.score.verdict is None]
 
@@ -62,7 +62,7 @@ def test_the_judge_is_too_kind_to_the_agent_with_labels_made_elsewhere() -> None
 
 def test_every_screenshot_is_spoken_of_and_no_step_is_cited_that_does_not_exist() -> None:
     for one in written():
-        result = load.DATA / "submissions" / "careful" / one.task_id / "result.json"
+        result = DATA / "submissions" / "careful" / one.task_id / "result.json"
         steps = [action["step"] for action in json.loads(result.read_text(encoding="utf-8"))["action_history"]]
         assert [step.step for step in one.score.steps] == steps
         assert {step for point in one.score.key_points for step in point.steps} <= set(steps)
@@ -103,7 +103,7 @@ def test_the_network_checks_have_judged_both_agents_before_anybody_asks(tmp_path
     said = {agent: {one.task.external_id: one.verdict for one in rows if one.agent.name == agent} for agent in AGENTS}
     assert {agent: len(verdicts) for agent, verdicts in said.items()} == {"Careful": 12, "Hasty": 12}
     assert not rows.filter(verdict__isnull=True).exists()
-    reviews = json.loads((load.DATA / "reviews.json").read_text(encoding="utf-8"))
+    reviews = json.loads((DATA / "reviews.json").read_text(encoding="utf-8"))
     people = {task: review["adjudication"]["verdict"] for task, review in reviews["careful"].items()}
     decided = {task: verdict for task, verdict in people.items() if verdict != 2}
     differ = {task for task, verdict in decided.items() if said["Careful"][task] != verdict}
@@ -124,7 +124,7 @@ def test_every_expectation_of_the_demo_can_be_read_and_names_key_points_that_its
     assert len(files) >= 4
     for file in files:
         text = file.read_text(encoding="utf-8")
-        assert expectations.problems_of(Expectation.Kind(kind), text) == []
+        assert expectations.find_problems(Expectation.Kind(kind), text) == []
         named = set(re.findall(r"key_point: (.*)", text))
         assert named
         assert named <= known[file.stem], file.name

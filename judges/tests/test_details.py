@@ -14,23 +14,24 @@ from hypothesis import strategies as st
 
 from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests.shared_rows import shared_rows
 from judges.models import Judgment, RunItem
 from judges.scorer import Score
+from judges.scorers.detail_values import TOO_DEEP
+from judges.scorers.rubric.tree_rows import DEEPEST, MOST_NODES, flatten
 from judges.tests import rows
 from judges.tests.expecting import FAILING, expect, give_trace
-from judges.views.details import drawn
-from judges.views.details.shapes import TOO_DEEP
-from judges.views.details.trees import DEEPEST, MOST_NODES, flat
+from judges.views.details import read_details
 
 KINDS = ("network-trace", "rubric", "action-selection")
 
 
-@pytest.fixture
+@shared_rows
 def mira(submission: Submission) -> Person:
     return testing.cast(submission)["mira"]
 
 
-@pytest.fixture
+@shared_rows
 def item(submission: Submission) -> RunItem:
     return rows.run_row(submission).items.order_by("pk")[0]
 
@@ -61,7 +62,7 @@ def test_a_check_shows_its_result_the_nearest_request_and_each_field(submission:
     trajectory = submission.trajectories.earliest("position")
     give_trace(trajectory)
     expect(trajectory.task, FAILING)
-    score: Score = trying.tried(trajectory, FAILING)
+    score: Score = trying.try_checks(trajectory, FAILING)
     item = rows.run_row(submission).items.get(trajectory=trajectory)
     page = html.unescape(shown(mira, rows.judgment_row(item, 0, evidence=score.evidence())))
     for words in (
@@ -151,8 +152,8 @@ def test_a_tree_without_end_is_cut(item: RunItem, mira: Person) -> None:
     deep = node("bottom")
     for number in range(200):
         deep = node(f"n{number}", deep)
-    assert len(flat(deep).nodes) == DEEPEST
-    wide = flat(node("root", *(node(f"n{number}") for number in range(MOST_NODES + 5))))
+    assert len(flatten(deep).nodes) == DEEPEST
+    wide = flatten(node("root", *(node(f"n{number}") for number in range(MOST_NODES + 5))))
     assert (len(wide.nodes), wide.left_out) == (MOST_NODES, True)
     assert "larger than what a page shows" in shown(mira, with_details(item, {"kind": "rubric", "tree": deep}))
 
@@ -259,7 +260,7 @@ SHAPED = st.recursive(
 def test_malformed_details_are_read_as_far_as_they_go(kind: str, details: dict[str, Any]) -> None:
     from django.template.loader import render_to_string
 
-    found = drawn(details | {"kind": kind})
+    found = read_details(details | {"kind": kind})
     assert found is not None
     render_to_string(found.template, {"data": found.data, "viewer": {"address": "?"}})
 
@@ -278,12 +279,12 @@ def test_what_is_nested_too_deeply_is_said_to_be_so(kind: str, details_of: Any) 
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    found = drawn({"kind": kind, **details_of(deep)})
+    found = read_details({"kind": kind, **details_of(deep)})
     assert found is not None
     assert TOO_DEEP in render_to_string(found.template, {"data": found.data, "viewer": {"address": "?"}})
 
 
 @pytest.mark.parametrize("details", [None, 7, "x", [], {}, {"kind": "unknown"}, {"kind": ["rubric"]}, {"kind": None}])
 def test_details_of_no_known_kind_are_left_to_the_download(item: RunItem, mira: Person, details: Any) -> None:
-    assert drawn(details) is None
+    assert read_details(details) is None
     assert "How it was made" in shown(mira, with_details(item, details))

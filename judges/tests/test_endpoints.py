@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judges.endpoints import configured, endpoint_for
+from judges.endpoints import load_addresses, load_endpoint
 from judges.llm import NotConfigured
 
 
@@ -23,16 +23,16 @@ def no_keys(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
 
 
 def test_the_endpoints_are_those_of_the_settings_and_a_copy_of_them(settings: Any) -> None:
-    configured().clear()
-    assert configured() == settings.JUDGE_ENDPOINTS
+    load_addresses().clear()
+    assert load_addresses() == settings.JUDGE_ENDPOINTS
 
 
 def test_an_endpoint_has_its_address_and_the_key_of_its_own_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY_DEFAULT", " sk-default ")
     monkeypatch.setenv("JUDGE_API_KEY_LAB", "sk-lab")
-    found = endpoint_for("default")
+    found = load_endpoint("default")
     assert (found.name, found.base_url, found.key) == ("default", "https://api.example/v1", "sk-default")
-    assert endpoint_for("lab").key == "sk-lab"
+    assert load_endpoint("lab").key == "sk-lab"
     assert "sk-" not in repr(found)
 
 
@@ -40,7 +40,7 @@ def test_a_key_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     file = tmp_path / "key"
     file.write_text("sk-of-a-file\n")
     monkeypatch.setenv("JUDGE_API_KEY_DEFAULT_FILE", str(file))
-    assert endpoint_for("default").key == "sk-of-a-file"
+    assert load_endpoint("default").key == "sk-of-a-file"
 
 
 @pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff\xfe\x00"])
@@ -50,19 +50,19 @@ def test_a_file_without_a_key_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path
         file.write_bytes(content)
     monkeypatch.setenv("JUDGE_API_KEY_DEFAULT_FILE", str(file))
     with pytest.raises(NotConfigured, match="JUDGE_API_KEY_DEFAULT_FILE") as refused:
-        endpoint_for("default")
+        load_endpoint("default")
     assert str(file) in str(refused.value)
 
 
 def test_without_any_endpoint_the_message_says_what_to_set(settings: Any) -> None:
     settings.JUDGE_ENDPOINTS = {}
     with pytest.raises(NotConfigured, match=r"Set JUDGE_ENDPOINTS .* JUDGE_API_KEY_DEFAULT"):
-        endpoint_for("default")
+        load_endpoint("default")
 
 
 def test_an_unknown_endpoint_is_refused_with_the_known_ones() -> None:
     with pytest.raises(NotConfigured, match=r"no endpoint nowhere .* known are default, lab"):
-        endpoint_for("nowhere")
+        load_endpoint("nowhere")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_unknown_endpoint_is_refused_with_the_known_ones() -> None:
 def test_an_endpoint_elsewhere_needs_a_key(settings: Any, address: str) -> None:
     settings.JUDGE_ENDPOINTS = {"default": address}
     with pytest.raises(NotConfigured, match="Set JUDGE_API_KEY_DEFAULT, or JUDGE_API_KEY_DEFAULT_FILE"):
-        endpoint_for("default")
+        load_endpoint("default")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_endpoint_elsewhere_needs_a_key(settings: Any, address: str) -> None:
 )
 def test_an_endpoint_of_our_own_network_may_have_none(settings: Any, address: str) -> None:
     settings.JUDGE_ENDPOINTS = {"default": address}
-    assert endpoint_for("default").key == ""
+    assert load_endpoint("default").key == ""
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_address_with_a_secret_in_it_or_none_at_all_is_refused_without_showin
 ) -> None:
     settings.JUDGE_ENDPOINTS = {"default": address}
     with pytest.raises(NotConfigured, match="must be like https://host/v1") as refused:
-        endpoint_for("default")
+        load_endpoint("default")
     assert "hunter2" not in str(refused.value)
 
 

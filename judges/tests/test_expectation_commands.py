@@ -12,12 +12,13 @@ from django.core.management import CommandError, call_command
 
 from annotation import testing
 from annotation.models import Benchmark
+from annotation.tests.shared_rows import shared_rows
 from judges.models import Expectation
 from judges.tests.expecting import CHECKS, RUBRIC
 
 
-@pytest.fixture
-def benchmark(db: Any) -> Benchmark:
+@shared_rows
+def benchmark() -> Benchmark:
     return testing.benchmark(2)
 
 

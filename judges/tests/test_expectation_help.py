@@ -19,9 +19,9 @@ from judges.models import Expectation, Judge
 from judges.scorers import webarena
 from judges.scorers.network_trace import checks
 from judges.scorers.rubric import written
-from judges.scorers.rubric.judge import evidence_of
+from judges.scorers.rubric.judge import collect_evidence
 from judges.tests.expecting import CHECKS, RUBRIC, ask, entry, expect, give_trace, send, text
-from judges.views.trace_events import events_of
+from judges.views.trace_events import list_events
 
 People = dict[str, Person]
 
@@ -45,9 +45,8 @@ def test_a_plan_of_a_rubric_judge_counts_the_tasks_that_have_a_rubric_or_a_scrip
     first, second = [one.task for one in submission.trajectories.order_by("position")]
     auto, alone = asking("auto", "rubric"), asking("alone", "rubric", source="script")
 
-    def present(judge: Judge) -> int | None:
-        found = planning.expected(judge, submission, {})
-        return found.present if found else None
+    def present(judge: Judge) -> int:
+        return planning.plan(judge, submission, {}).meeting_requirement
 
     assert (present(auto), present(alone)) == (0, 0)
     expect(first, RUBRIC, Kind.RUBRIC)
@@ -72,9 +71,8 @@ def test_a_plan_of_an_action_judge_counts_the_trajectories_with_reference_steps(
         Attachment.objects.create(
             trajectory=trajectory, kind=AttachmentKind.REFERENCE_STEP, name=f"{number}.json", sha256="a" * 64, size=1
         )
-    found = planning.expected(judge, submission, {})
-    assert found is not None
-    assert (found.present, found.chosen) == (1, 2)
+    found = planning.plan(judge, submission, {})
+    assert (found.meeting_requirement, found.trajectories, found.unscored) == (1, 2, 1)
 
 
 # --- key points ------------------------------------------------------------------------------------------------------
@@ -108,8 +106,8 @@ def test_the_key_points_of_the_task_stand_beside_the_editor(people: People, task
 def test_a_rubric_names_a_key_point_by_its_number_as_checks_do(task: Task) -> None:
     found = written.parse(RUBRIC.replace("    critical: true\n", "    key_point: 1\n"))
     known = ("first", "second")
-    assert [one.text for one in evidence_of(found, {}, known)] == ["first"]
-    assert evidence_of(found, {}, ()) == ()
+    assert [one.text for one in collect_evidence(found, {}, known)] == ["first"]
+    assert collect_evidence(found, {}, ()) == ()
     for bad in ("0", "-1", "true", "[1]"):
         wrong = RUBRIC.replace("    critical: true\n", f"    key_point: {bad}\n")
         assert any("key_point" in one for one in messages(written.parse, wrong)), bad
@@ -202,7 +200,7 @@ def test_a_check_out_of_a_trace_says_no_more_than_it_must(people: People, submis
             entry("GET", "http://shop.example/done"),
         ),
     )
-    first, sent, last = [snippet for _, snippet in events_of(trajectory).events]
+    first, sent, last = [snippet for _, snippet in list_events(trajectory).events]
     assert "tag: a" in first.replace('"', "")
     assert not [word for word in ("http_method", "response_status", "event_type") if word in first]
     assert "last_event_only: false" in first

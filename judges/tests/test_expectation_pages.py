@@ -132,7 +132,7 @@ def test_an_emptied_text_is_no_withdrawal_and_the_button_is_one(people: People, 
     one = (task.pk, "network_checks")
     assert send(people["mira"], "write-expectation", *one, text="  ", after=1).status_code == 400
     assert send(people["mira"], "write-expectation", *one, text=CHECKS, after=1, act="withdraw").status_code == 302
-    assert expectations.current(task, Kind.NETWORK_CHECKS) is None
+    assert expectations.find_current(task, Kind.NETWORK_CHECKS) is None
     assert "withdrawn with version 2" in text(ask(people["mira"], "expectation", *one))
 
 

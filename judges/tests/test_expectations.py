@@ -20,7 +20,7 @@ from annotation.workflow import Conflict, Incomplete
 from judges import expectations
 from judges.expectations import Kind
 from judges.models import Expectation
-from judges.working.subjects import subject_of
+from judges.working.subjects import load_subject
 
 CHECKS = "checks:\n  - name: The search\n    url: http://shop.example/search\n"
 OTHER = "checks:\n  - name: The cart\n    url: http://shop.example/cart\n"
@@ -41,9 +41,9 @@ def test_a_new_text_is_a_new_version_and_the_old_one_stays(task: Task, people: d
     expectations.write(people["mira"], task, Kind.NETWORK_CHECKS, CHECKS, "first")
     made = expectations.write(people["mira"], task, Kind.NETWORK_CHECKS, OTHER, "the cart matters")
     assert (made.version, made.written_by, made.why) == (2, people["mira"], "the cart matters")
-    assert [row.text for row in expectations.history(task, Kind.NETWORK_CHECKS)] == [OTHER, CHECKS]
-    assert expectations.current(task, Kind.NETWORK_CHECKS) == made
-    assert expectations.current(task, Kind.RUBRIC) is None
+    assert [row.text for row in expectations.select_history(task, Kind.NETWORK_CHECKS)] == [OTHER, CHECKS]
+    assert expectations.find_current(task, Kind.NETWORK_CHECKS) == made
+    assert expectations.find_current(task, Kind.RUBRIC) is None
 
 
 def test_the_same_text_is_no_new_version_however_its_lines_end(task: Task) -> None:
@@ -66,10 +66,10 @@ def test_an_empty_text_withdraws_and_what_never_was_cannot_be_withdrawn(task: Ta
     expectations.write(None, task, Kind.RUBRIC, RUBRIC)
     gone = expectations.write(None, task, Kind.RUBRIC, " \n ", "wrong task")
     assert (gone.version, gone.text) == (2, "")
-    assert expectations.current(task, Kind.RUBRIC) is None
+    assert expectations.find_current(task, Kind.RUBRIC) is None
     assert expectations.withdraw(None, task, Kind.RUBRIC) == gone
     back = expectations.write(None, task, Kind.RUBRIC, RUBRIC)
-    assert (back.version, expectations.current(task, Kind.RUBRIC)) == (3, back)
+    assert (back.version, expectations.find_current(task, Kind.RUBRIC)) == (3, back)
 
 
 def test_scorers_are_given_the_newest_version_and_nothing_that_was_withdrawn(submission: Submission) -> None:
@@ -78,7 +78,7 @@ def test_scorers_are_given_the_newest_version_and_nothing_that_was_withdrawn(sub
     made = expectations.write(None, trajectory.task, Kind.NETWORK_CHECKS, OTHER)
     expectations.write(None, trajectory.task, Kind.RUBRIC, RUBRIC)
     expectations.withdraw(None, trajectory.task, Kind.RUBRIC)
-    given = subject_of(trajectory).expectations
+    given = load_subject(trajectory).expectations
     assert list(given) == ["network_checks"]
     assert (given["network_checks"].version, given["network_checks"].digest) == (2, made.digest)
 
@@ -186,7 +186,7 @@ def test_rubrics_are_loaded_from_each_shape_of_file(submission: Submission, shap
     report = load(submission, Kind.RUBRIC, data, f"rubrics.{shape}")
     assert (sorted(report["accepted"]), report["rejected"]) == (sorted(ids(submission)), [])
     for row in Expectation.objects.all():
-        node = expectations.parsed(Kind.RUBRIC, row.text).claims()[0]
+        node = expectations.parse_text(Kind.RUBRIC, row.text).claims()[0]
         assert (node.text, node.about, node.note) == ("It is 5: sorted, no?", "answer", "yes")
         assert row.why == f"imported from rubrics.{shape}"
 
@@ -277,5 +277,5 @@ def test_a_file_is_taken_for_the_newest_version_of_a_task(submission: Submission
 
 def test_a_first_rubric_is_made_of_the_accepted_key_points(task: Task) -> None:
     draft = expectations.start_from_key_points(task)
-    claims = expectations.parsed(Kind.RUBRIC, draft).claims()
+    claims = expectations.parse_text(Kind.RUBRIC, draft).claims()
     assert len(claims) == len(workflow.key_points_of(task.trajectories.get()))

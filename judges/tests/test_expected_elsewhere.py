@@ -17,7 +17,7 @@ from annotation.models.events import Event
 from judges import access
 from judges.models import Judgment, RunItem
 from judges.network_evidence import SEEN
-from judges.scorer import REGISTRY
+from judges.scorer import REGISTRY, Kind
 from judges.tests import rows
 from judges.tests.expecting import CHECKS, expect, give_trace
 
@@ -88,9 +88,25 @@ def test_who_decides_in_another_submission_of_the_benchmark_is_not(judged, role)
     assert answers(mira, judgment)["judgment"] == (200, True)
 
 
-def test_every_scorer_that_expects_something_is_known_to_tell_it():
-    assert {kind.name for kind in REGISTRY.values() if kind.expects} <= set(access.TELLING)
-    assert set(access.TELLING) <= {*REGISTRY, "webarena-verified"}
+def test_scorer_that_compares_with_checks_or_rubrics_is_never_stated_to_be_harmless():
+    disclosing = {kind.name for kind in REGISTRY.values() if kind.discloses_expectations}
+    assert disclosing == {"network-trace", "webarena-verified", "rubric"}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_scorer_without_a_statement_is_hidden_from_people_who_decide_blind(judged, monkeypatch, known):
+    """Neither a scorer whose author stated nothing nor one that this version does not have shows a judgment."""
+    mira, judgment, theirs = judged
+    if known:
+        monkeypatch.setitem(REGISTRY, "silent", Kind("silent", 1, "", "", object, "", lambda parameters, prompts: None))
+    run = rows.run_row(judgment.item.run.submission, rows.judge_row("new", scorer="silent"))
+    item = RunItem.objects.get(run=run, trajectory=judgment.trajectory_id)
+    judgment = rows.judgment_row(item, 0, SECRET, evidence=judgment.evidence)
+    assert answers(mira, judgment)["judgment-trace-file"] == (200, True)
+    join(theirs, mira, Membership.Role.ANNOTATOR)
+    assert {name for name, (_, told) in answers(mira, judgment).items() if told} == set()
+    assert access.must_hide(mira, judgment.judge, run.submission)
+    assert not Judgment.objects.exclude(access.match_disclosing()).exists()
 
 
 # --- who has decided here, and labels the same task there -------------------------------------------------------------

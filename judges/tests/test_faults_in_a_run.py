@@ -7,7 +7,7 @@ from annotation.records import Verdict
 from judges import runs
 from judges.llm import client
 from judges.models import Judgment
-from judges.testing import defined_judge, started_run, worked
+from judges.tests.builders import defined_judge, started_run, worked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

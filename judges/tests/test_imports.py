@@ -18,6 +18,7 @@ from django.urls import reverse
 from annotation import ingest, testing, workflow
 from annotation.catalogue import import_tasks
 from annotation.models import Agent, Benchmark, Person, Submission, Task
+from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import client as api
 from judges import imports
 from judges.models import Judge, Judgment
@@ -28,25 +29,25 @@ RECORDED = REAL / "recorded_webjudge.jsonl"
 needs_real = pytest.mark.skipif(not RECORDED.exists(), reason=f"{RECORDED} is not beside the checkout")
 
 
-@pytest.fixture
-def shops(db: Any) -> Benchmark:
+@shared_rows
+def shops() -> Benchmark:
     return testing.benchmark(2)
 
 
-@pytest.fixture
+@shared_rows
 def mira(shops: Benchmark) -> Person:
     return testing.person("mira", is_staff=True)
 
 
-def load(shops: Benchmark, *rows: Any, judge: str = "elsewhere", agent: str = "") -> imports.Imported:
+def load(shops: Benchmark, *rows: Any, judge: str = "elsewhere", agent: str = "") -> imports.ImportOutcome:
     return imports.import_judgments(lines(*rows), "judgments.jsonl", benchmark=shops, judge=judge, agent=agent)
 
 
-def problems(outcome: imports.Imported) -> list[tuple[str, str]]:
+def problems(outcome: imports.ImportOutcome) -> list[tuple[str, str]]:
     return [(p.code, p.message) for found in outcome.report.rejected.values() for p in found]
 
 
-def warned(outcome: imports.Imported) -> dict[str, str]:
+def warned(outcome: imports.ImportOutcome) -> dict[str, str]:
     return {problem.code: problem.message for _, problem in outcome.report.warnings}
 
 
@@ -148,7 +149,7 @@ def test_a_file_with_several_models_makes_one_judge_for_each(shops: Benchmark) -
 
 
 def test_models_that_would_have_one_name_get_two() -> None:
-    names = imports.judge_names("j", ["GPT 4", "gpt-4", "m" * 200])
+    names = imports.name_judges("j", ["GPT 4", "gpt-4", "m" * 200])
     assert len(set(names.values())) == 3
     assert all(len(name) <= 64 for name in names.values())
 

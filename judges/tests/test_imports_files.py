@@ -9,7 +9,7 @@ import pytest
 
 from annotation.records import Finding, Verdict
 from judges import judgment_files
-from judges.judgment_files import LONGEST_LINE, MOST_PROBLEMS, MOST_WRONG, Judgments, read_judgments
+from judges.judgment_files import LONGEST_LINE, MOST_PROBLEMS, MOST_WRONG, ParsedJudgments, read_judgments
 from judges.judgment_rows import JudgmentRecord
 
 PLAIN = {"agent": "Agent X", "task_id": "task_0000", "verdict": 1}
@@ -19,7 +19,7 @@ def lines(*rows: Any) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
-def read(*rows: Any, agent: str = "") -> Judgments:
+def read(*rows: Any, agent: str = "") -> ParsedJudgments:
     return read_judgments(lines(*rows), "judgments.jsonl", agent)
 
 
@@ -30,7 +30,7 @@ def one(row: dict[str, Any], agent: str = "") -> JudgmentRecord:
     return found.records[0]
 
 
-def codes(found: Judgments) -> list[str]:
+def codes(found: ParsedJudgments) -> list[str]:
     return [problem.code for problem in found.problems]
 
 
@@ -162,7 +162,7 @@ def test_the_same_judgment_twice_is_taken_once_and_said() -> None:
 # --- CSV -------------------------------------------------------------------------------------------------------------
 
 
-def csv(text: str, agent: str = "") -> Judgments:
+def csv(text: str, agent: str = "") -> ParsedJudgments:
     return read_judgments(text.encode(), "judgments.csv", agent)
 
 

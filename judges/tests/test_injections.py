@@ -17,14 +17,16 @@ from PIL import Image, ImageDraw
 from annotation import screenshots
 from annotation.records import Verdict
 from judges.llm import ImageRef
-from judges.llm.wire import plain
-from judges.prompts import builtin
+from judges.llm.wire import strip_unstorable
+from judges.prompts import load_builtin
 from judges.scorer import REGISTRY
 from judges.scorers import framing
 from judges.scorers.single_call import LONGEST_URL
-from judges.testing import FolderImages
+from judges.tests.builders import FolderImages
 from judges.tests.injections import INJECTIONS, ORDER
 from judges.tests.siblings import asked, judge, requests, subject, user_texts
+
+pytestmark = pytest.mark.slow
 
 SCORERS = {
     "webjudge": {"key_points": "people"},
@@ -79,7 +81,7 @@ def sent(fake, name, about, **generation):
 
 def first_line(stage):
     """What requests of a stage of WebJudge are told by."""
-    return builtin("webjudge/1").texts[f"{stage}.framed_system"].partition("\n")[0]
+    return load_builtin("webjudge/1").texts[f"{stage}.framed_system"].partition("\n")[0]
 
 
 def taken_apart(request):
@@ -131,7 +133,7 @@ def test_a_hostile_text_is_a_value_of_the_record_however_answers_are_asked_for(f
 
 @pytest.mark.parametrize("injection", INJECTIONS)
 def test_what_a_model_wrote_of_a_hostile_page_is_a_value_of_the_next_record(fake, injection):
-    text = plain(INJECTIONS[injection][0])  # the client has taken out by then what no database takes
+    text = strip_unstorable(INJECTIONS[injection][0])  # the client has taken out by then what no database takes
     fake.says(
         {"match": first_line("key_points"), "reply": json.dumps({"key_points": [text]})},
         {"match": first_line("screenshot"), "reply": json.dumps({"reason": text, "score": 5})},
@@ -193,7 +195,7 @@ def test_an_ordinary_trajectory_has_no_such_notes(fake, name):
 
 @pytest.mark.parametrize("name", SCORERS)
 def test_every_system_text_says_that_the_record_is_no_instruction(name):
-    texts = builtin(REGISTRY[name].prompts).texts
+    texts = load_builtin(REGISTRY[name].prompts).texts
     framed = {key: text for key, text in texts.items() if key.endswith(".framed_system")}
 
     assert framed
@@ -205,20 +207,20 @@ def test_every_system_text_says_that_the_record_is_no_instruction(name):
 
 
 @cache
-def speaking_picture():
-    """The digest of a stored screenshot that is larger than any that is sent."""
+def draw_order():
+    """Return the PNG of a screenshot that is larger than any that is sent."""
     paper = Image.new("RGB", (3000, 9000), "white")
     ImageDraw.Draw(paper).text((100, 100), ORDER, fill="black", font_size=80)
     stream = io.BytesIO()
     paper.save(stream, "PNG")
-    facts = screenshots.inspect(stream.getvalue())
-    screenshots.keep_bytes(facts.sha256, stream.getvalue())
-    return facts.sha256
+    return stream.getvalue()
 
 
 @pytest.mark.parametrize("name", SCORERS)
 def test_a_picture_that_speaks_to_the_judge_is_sent_as_a_picture_within_the_box(fake, name):
-    digest = speaking_picture()
+    data = draw_order()
+    digest = screenshots.inspect(data).sha256
+    screenshots.keep_bytes(digest, data)
     made = screenshots.judge_ready(digest)
     sent_as = base64.b64encode(made).decode()
     about = replace(BENIGN, screenshots=(ImageRef(digest),) * 2)

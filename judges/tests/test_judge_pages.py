@@ -14,7 +14,8 @@ from annotation import testing
 from annotation.models import Person, Submission
 from judges import defining, prompt_sets
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms, PromptSet, RunItem
-from judges.prompts import builtin
+from judges.prompts import load_builtin
+from judges.ready_judges import prepare
 from judges.scorer import REGISTRY
 from judges.tests.test_prompt_source import EVALUATOR
 
@@ -183,12 +184,12 @@ def test_a_judge_shows_everything_that_it_is(mira):
     said = text(page)
     assert judge.fingerprint in said
     assert "For the board." in said
-    assert set(dict(page.context["texts"])) == set(builtin("webjudge/1").texts)
+    assert set(dict(page.context["texts"])) == set(load_builtin("webjudge/1").texts)
     assert ("threshold", 4) in {(name, value) for name, value, _ in page.context["parameters"]}
 
 
 def test_texts_of_models_and_prompts_are_inert(mira):
-    prompt_sets.load(None, "plain", builtin("webjudge/1").texts | {"verdict.system": HOSTILE}, HOSTILE)
+    prompt_sets.load(None, "plain", load_builtin("webjudge/1").texts | {"verdict.system": HOSTILE}, HOSTILE)
     judge = made(prompts="loaded/plain", model=HOSTILE, description=HOSTILE)
     defining.set_terms(None, endpoint="default", model=HOSTILE)
     for address in (
@@ -342,7 +343,7 @@ def test_an_evaluator_is_loaded_and_a_judge_uses_its_texts(mira):
     again = upload(mira, ("evaluator.py", EVALUATOR.encode()))
     assert "Nothing was changed" in text(mira.get(again["Location"]))
     judge = made(prompts="loaded/official", parameters={"mode": "upstream"})
-    assert defining.prompts_of(judge).texts["verdict.system"].startswith("Decide.")
+    assert prepare(judge).prompts.texts["verdict.system"].startswith("Decide.")
     assert "in use" in text(mira.get(reverse("prompt-sets")))
 
 

@@ -21,8 +21,8 @@ from annotation.models import Submission
 from annotation.tests.in_browser import complaints_of
 from judges import defining, runs
 from judges.models import Judge, JudgeRun, Judgment
-from judges.testing import Fake
 from judges.tests import rows
+from judges.tests.builders import Fake
 
 pytestmark = pytest.mark.browser
 OPEN_ALL = """() => {
@@ -88,7 +88,7 @@ def test_a_run_is_planned_started_watched_paused_resumed_and_read(
     mira.get_by_role("navigation", name="Submission").get_by_role("link", name="Judges").click()
     mira.locator("#id_judge").select_option(str(judge.pk))
     mira.get_by_label("Budget in USD").fill("5")
-    mira.get_by_role("button", name="See what it would cost").click()
+    mira.get_by_role("button", name="Estimate cost").click()
     expect(mira.locator(".sums")).to_contain_text("15")  # calls: key points, three screenshots, verdict; three times
     assert fake.counts()["calls"] == 0
     mira.get_by_role("button", name="Start").click()

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from annotation import testing, workflow
 from annotation.models import Person, Submission
+from annotation.tests.shared_rows import shared_rows
 from judges import trace
 from judges.models import Judgment, ModelCall, RunItem
 from judges.tests import rows
@@ -20,7 +21,7 @@ People = dict[str, Person]
 PAGES = ("judgment", "judgment-trace", "judgment-trace-file")
 
 
-@pytest.fixture
+@shared_rows
 def item(submission: Submission) -> RunItem:
     return rows.run_row(submission).items.order_by("pk")[0]
 

@@ -14,7 +14,7 @@ import pytest
 
 from judges.llm import BudgetSpent, CallFailed, Generation, ImageRef, Outcome, Patience, Prompt, SentImage
 from judges.llm import client as llm_client
-from judges.testing import Fake, FolderImages, MemoryLedger, OpenGate
+from judges.tests.builders import Fake, FolderImages, MemoryCallLog, OpenGate
 from judges.tests.clients import FITS, SCHEMA, Desk, prompt
 
 
@@ -39,7 +39,7 @@ def test_texts_and_pictures_are_sent_in_order_with_the_settings_of_the_judge(fak
     desk = Desk(fake, Generation(temperature=0.5, max_tokens=99, seed=7), model="local-model")
     one, two = desk.images.add(b"\xff\xd8 one"), desk.images.add(b"\xff\xd8 two")
     asked = Prompt("Be strict.", (("Look:", SentImage(one), "then", SentImage(two, "image/png", "")), ("And?",)))
-    desk.run(lambda desk: desk.client.asker(desk.ledger, 0).ask(asked, stage="verdict"))
+    desk.run(lambda desk: desk.client.asker(desk.call_log, 0).ask(asked, stage="verdict"))
     [body] = sent(fake)
     settings = {name: value for name, value in body.items() if name != "messages"}
     assert settings == {"model": "local-model", "max_tokens": 99, "temperature": 0.5, "seed": 7}
@@ -73,7 +73,7 @@ def test_the_trace_has_digests_in_place_of_pictures_and_the_key_is_its_hash_with
     data = b"\xff\xd8 a picture"
     image = desk.images.add(data)
     desk.ask("Look:", SentImage(image))
-    [kept] = desk.ledger.outcomes
+    [kept] = desk.call_log.outcomes
     part = kept.call.request["messages"][1]["content"][1]["image_url"]
     digest = hashlib.sha256(data).hexdigest()
     assert part == {"sha256": digest, "screenshot": image.digest, "media_type": "image/jpeg", "detail": "high"}
@@ -108,11 +108,11 @@ def test_a_reply_that_is_known_is_kept_as_a_hit_and_asks_nobody(fake: Fake) -> N
     paid = Desk(fake)
     picture = SentImage(paid.images.add(b"\xff\xd8 seen before"))
     first = paid.ask("Look:", picture, schema=SCHEMA, step=3)
-    again = Desk(fake, ledger=MemoryLedger(paid.ledger.replies), images=paid.images)
+    again = Desk(fake, call_log=MemoryCallLog(paid.call_log.replies), images=paid.images)
     assert again.ask("Look:", picture, schema=SCHEMA, step=3) == first
     assert fake.counts()["calls"] == 1
     assert again.gate.admitted == []
-    [hit] = again.ledger.outcomes
+    [hit] = again.call_log.outcomes
     assert (hit.hit_of, hit.retries, hit.latency, hit.usage, hit.model) == (1, 0, None, first.usage, first.model)
 
 
@@ -124,15 +124,15 @@ def test_a_reply_that_is_known_is_kept_as_a_hit_and_asks_nobody(fake: Fake) -> N
         {"generation": Generation(seed=1)},
         {"generation": Generation(max_tokens=5)},
         {"generation": Generation(output="tool")},
-        {"ledger": MemoryLedger(sample="2")},
+        {"call_log": MemoryCallLog(sample="2")},
     ],
 )
 def test_a_call_that_differs_in_anything_is_another_call(fake: Fake, other: dict[str, Any]) -> None:
     fake.says({"reply": FITS})
     first = Desk(fake)
     first.ask(schema=SCHEMA)
-    other.setdefault("ledger", MemoryLedger())
-    other["ledger"].replies = first.ledger.replies
+    other.setdefault("call_log", MemoryCallLog())
+    other["call_log"].replies = first.call_log.replies
     Desk(fake, **other).ask(schema=SCHEMA)
     assert fake.counts()["calls"] == 2
 
@@ -148,11 +148,11 @@ def test_equal_calls_at_the_same_time_are_paid_once_and_those_of_other_repetitio
     fake.says({"reply": "ok"}, latency=0.05)
 
     async def work(desk: Desk) -> None:
-        ledgers = [MemoryLedger(desk.ledger.replies, sample) for sample in ("1", "1", "1", "2", "3")]
-        askers = [desk.client.asker(ledger, n) for n, ledger in enumerate(ledgers)]
+        call_logs = [MemoryCallLog(desk.call_log.replies, sample) for sample in ("1", "1", "1", "2", "3")]
+        askers = [desk.client.asker(call_log, n) for n, call_log in enumerate(call_logs)]
         replies = await asyncio.gather(*(asker.ask(prompt(), stage="points") for asker in askers))
         assert {reply.text for reply in replies} == {"ok"}
-        assert [ledgers[n].outcomes[0].hit_of is None for n in range(5)].count(True) == 3
+        assert [call_logs[n].outcomes[0].hit_of is None for n in range(5)].count(True) == 3
 
     Desk(fake, patience=Patience(concurrency=8)).run(work)
     assert fake.counts()["calls"] == 3
@@ -172,7 +172,7 @@ def test_an_equal_call_is_made_when_the_first_one_failed(fake: Fake) -> None:
 def test_a_kept_reply_that_cannot_be_read_is_asked_for_again(fake: Fake) -> None:
     desk = Desk(fake)
     desk.ask()
-    desk.ledger.replies = dict.fromkeys(desk.ledger.replies, (1, "cut of"))
+    desk.call_log.replies = dict.fromkeys(desk.call_log.replies, (1, "cut of"))
     assert desk.ask().text
     assert fake.counts()["calls"] == 2
 
@@ -186,12 +186,12 @@ def test_who_waits_no_longer_leaves_the_call_on_its_way_to_be_kept(fake: Fake) -
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert desk.ledger.outcomes == []
+        assert desk.call_log.outcomes == []
         await asyncio.to_thread(fake.release)
 
     desk = Desk(fake)
     desk.run(work)
-    [kept] = desk.ledger.outcomes
+    [kept] = desk.call_log.outcomes
     assert "late but paid" in str(kept.reply)
     assert desk.ask().text == "late but paid"
     assert fake.counts()["calls"] == 1
@@ -246,19 +246,19 @@ def test_a_spent_budget_stops_before_the_next_call_and_keeps_every_reply(fake: F
     desk = Desk(fake, gate=SpentGate(3))
     came = desk.run(work)
     assert sum(isinstance(one, BudgetSpent) for one in came) == 5
-    assert len([one for one in desk.ledger.outcomes if one.reply]) == fake.counts()["calls"] == 3
+    assert len([one for one in desk.call_log.outcomes if one.reply]) == fake.counts()["calls"] == 3
 
 
-class FullLedger(MemoryLedger):
+class FullCallLog(MemoryCallLog):
     """Cannot be written to."""
 
     async def keep(self, outcome: Outcome) -> Decimal | None:
         raise OSError("The disk is full.")
 
 
-def test_a_ledger_that_cannot_keep_a_reply_is_an_error_and_not_a_reply(fake: Fake) -> None:
+def test_a_call_log_that_cannot_keep_a_reply_is_an_error_and_not_a_reply(fake: Fake) -> None:
     with pytest.raises(OSError, match="disk is full"):
-        Desk(fake, ledger=FullLedger()).ask()
+        Desk(fake, call_log=FullCallLog()).ask()
 
 
 # --- Who is served first ----------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_later_stages_go_first_and_then_the_item_that_began_first(fake: Fake) ->
     fake.says({"match": "held", "hold": True, "name": "held", "reply": "ok"}, {"reply": "ok"}, record=True)
 
     async def work(desk: Desk) -> None:
-        askers = [desk.client.asker(desk.ledger, order) for order in range(4)]
+        askers = [desk.client.asker(desk.call_log, order) for order in range(4)]
         for stage in ("points", "picture", "verdict"):  # one item shows which stages there are
             await askers[0].ask(prompt(f"first {stage}"), stage=stage)
         held = asyncio.create_task(askers[0].ask(prompt("held"), stage="verdict"))
@@ -418,7 +418,7 @@ def test_an_item_that_was_begun_counts_before_it_asks_and_no_more_when_it_is_gon
     monkeypatch.setattr(llm_client, "LOOK", 60.0)
 
     async def work(desk: Desk) -> None:
-        begun = [desk.client.asker(desk.ledger, n) for n in range(2)]
+        begun = [desk.client.asker(desk.call_log, n) for n in range(2)]
         room = asyncio.create_task(desk.client.room())
         await settled()
         assert not room.done()
@@ -432,7 +432,7 @@ def test_items_that_never_ask_do_not_block_the_others_for_ever(fake: Fake, monke
     monkeypatch.setattr(llm_client, "LOOK", 0.01)
 
     async def work(desk: Desk) -> None:
-        begun = [desk.client.asker(desk.ledger, n) for n in range(2)]
+        begun = [desk.client.asker(desk.call_log, n) for n in range(2)]
         await asyncio.wait_for(desk.client.room(), 10)
         assert len(begun) == 2
 
@@ -447,7 +447,7 @@ def test_room_ends_when_it_is_cancelled_just_after_a_change(
     monkeypatch.setattr(llm_client, "LOOK", 60.0)
 
     async def work(desk: Desk) -> None:
-        begun = [desk.client.asker(desk.ledger, n) for n in range(3)]
+        begun = [desk.client.asker(desk.call_log, n) for n in range(3)]
         room = asyncio.create_task(desk.client.room())
         await settled()
         begun.pop()  # a change, and still no room

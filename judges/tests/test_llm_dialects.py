@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judges.llm import CallFailed, Generation, Patience
-from judges.testing import Fake, MemoryLedger
+from judges.tests.builders import Fake, MemoryCallLog
 from judges.tests.clients import FITS, SCHEMA, Desk
 
 OPENAI_LENGTH = {
@@ -105,7 +105,7 @@ def test_what_an_endpoint_refuses_is_left_out_from_then_on(
     assert len(others) == 3
     assert all(name not in one for one in others)
     assert fake.counts()["by_rule"]["refused"] == 1
-    kept = [outcome.call.request for outcome in desk.ledger.outcomes]
+    kept = [outcome.call.request for outcome in desk.call_log.outcomes]
     assert all(name not in request for request in kept)
 
 
@@ -127,7 +127,7 @@ def test_an_endpoint_that_refuses_nearly_everything_is_still_asked(fake: Fake) -
     desk = Desk(fake, patience=Patience(attempts=1))
     assert desk.ask(schema=SCHEMA).data == json.loads(FITS)
     assert settings(fake)[-1].keys() == {"model", "max_completion_tokens"}
-    assert desk.ledger.outcomes[0].retries == 4
+    assert desk.call_log.outcomes[0].retries == 4
 
 
 def test_an_older_endpoint_gets_the_older_name_of_the_length_limit(fake: Fake) -> None:
@@ -181,9 +181,9 @@ def test_a_second_run_finds_the_replies_of_the_adapted_requests(fake: Fake) -> N
     first = Desk(fake, patience=Patience(concurrency=2))
     first.run(work)
     before = fake.counts()
-    second = Desk(fake, patience=Patience(concurrency=2), ledger=MemoryLedger(first.ledger.replies))
+    second = Desk(fake, patience=Patience(concurrency=2), call_log=MemoryCallLog(first.call_log.replies))
     second.run(work)
     after = fake.counts()
-    assert [outcome.hit_of is None for outcome in second.ledger.outcomes] == [False] * 6
+    assert [outcome.hit_of is None for outcome in second.call_log.outcomes] == [False] * 6
     paid = after["calls"] - before["calls"] - (after["by_rule"]["refused"] - before["by_rule"]["refused"])
     assert paid == 0

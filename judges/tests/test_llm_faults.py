@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from judges.llm import CallFailed, Endpoint, NotConfigured, Patience, sending
+from judges.llm import CallFailed, Endpoint, NotConfigured, Patience, transport
 from judges.llm import client as llm_client
-from judges.testing import KEY, Fake, MemoryLedger
+from judges.tests.builders import KEY, Fake, MemoryCallLog
 from judges.tests.clients import FITS, SCHEMA, Desk
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +52,7 @@ def test_a_fault_that_passes_costs_another_attempt_and_nothing_else(fake: Fake, 
     reply = desk.ask()
     assert (reply.text, reply.unusable()) == ("Status: success", "")
     assert fake.counts()["calls"] == 3
-    [kept] = desk.ledger.outcomes
+    [kept] = desk.call_log.outcomes
     assert (kept.retries, kept.error) == (2, "")
     assert kept.reply is not None
     assert "Status: success" in kept.reply
@@ -66,7 +68,7 @@ def test_a_fault_that_stays_fails_the_call_after_bounded_attempts_and_is_in_the_
         desk.ask()
     assert str(failed.value)
     assert fake.counts()["calls"] == 3
-    [kept] = desk.ledger.outcomes
+    [kept] = desk.call_log.outcomes
     assert (kept.reply, kept.retries, kept.error) == (None, 2, str(failed.value))
     assert len(desk.gate.admitted) == len(desk.gate.settled) == 3
 
@@ -89,14 +91,14 @@ def test_a_fault_that_no_attempt_can_mend_is_not_tried_again(fake: Fake, fault: 
     with pytest.raises(CallFailed, match=said):
         desk.ask()
     assert fake.counts()["calls"] == 1
-    assert said in desk.ledger.outcomes[0].error
+    assert said in desk.call_log.outcomes[0].error
 
 
 def test_a_body_that_comes_byte_by_byte_ends_with_the_time_out_of_the_whole_attempt(fake: Fake) -> None:
     fake.says({"fault": "slow", "pause": 0.02, "times": 1}, {"reply": "ok"})
     desk = Desk(fake, patience=Patience(concurrency=1, timeout=0.5, attempts=2))
     assert desk.ask().text == "ok"
-    assert desk.ledger.outcomes[0].retries == 1
+    assert desk.call_log.outcomes[0].retries == 1
 
 
 def test_a_reply_that_is_late_ends_with_the_time_out_and_says_so(fake: Fake) -> None:
@@ -123,7 +125,7 @@ def test_an_address_that_cannot_be_is_refused_before_anything_is_sent(fake: Fake
 
 def test_a_huge_reply_is_dropped_while_it_is_read(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint finds the connection closed long before it has written everything."""
-    monkeypatch.setattr(sending, "MAX_REPLY", 100_000)
+    monkeypatch.setattr(transport, "MAX_REPLY", 100_000)
     fake.says({"fault": "huge", "size": 60_000_000})
     with pytest.raises(CallFailed, match="more than 100,000 bytes"):
         Desk(fake, patience=Patience(attempts=1)).ask()
@@ -239,7 +241,7 @@ def test_a_limit_is_waited_for_as_its_headers_say(fake: Fake, headers: dict[str,
     ],
 )
 def test_a_strange_retry_after_is_bounded_or_ignored(said: str, seconds: float) -> None:
-    assert (sending.waiting_time({"retry-after": said}, NOW) or 0.0) == seconds
+    assert (transport.read_waiting_time({"retry-after": said}, NOW) or 0.0) == seconds
 
 
 UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
@@ -264,8 +266,8 @@ def test_a_reply_without_an_answer_says_why_and_is_not_asked_for_again(
     assert said in reply.unusable()
     assert reply.data is None
     assert fake.counts()["calls"] == 1
-    assert desk.ledger.outcomes[0].reply is not None
-    assert said in Desk(fake, ledger=desk.ledger).ask(schema=schema).unusable()
+    assert desk.call_log.outcomes[0].reply is not None
+    assert said in Desk(fake, call_log=desk.call_log).ask(schema=schema).unusable()
     assert fake.counts()["calls"] == 1
 
 
@@ -342,6 +344,6 @@ def test_letters_that_no_database_takes_are_replaced(fake: Fake) -> None:
 
 def test_a_refused_attempt_returns_its_tokens_to_the_limit_and_an_unclear_one_keeps_them(fake: Fake) -> None:
     fake.says({"status": 429, "times": 1}, {"fault": "drop", "times": 1}, {"reply": "ok"})
-    desk = Desk(fake, ledger=MemoryLedger())
+    desk = Desk(fake, call_log=MemoryCallLog())
     desk.ask()
     assert [used for _, used in desk.gate.settled] == [0, None, 1260]

@@ -14,7 +14,7 @@ from judges import defining
 from judges.llm import CallFailed, Generation, is_reasoning
 from judges.models import Judge
 from judges.scorer import parameters_from
-from judges.testing import Fake, MemoryLedger, defined_judge
+from judges.tests.builders import Fake, MemoryCallLog, defined_judge
 from judges.tests.clients import FITS, SCHEMA, Desk
 
 THOUGHTS = {"prompt_tokens": 900, "completion_tokens": 2048, "completion_tokens_details": {"reasoning_tokens": 2048}}
@@ -74,7 +74,7 @@ def test_a_reply_that_thoughts_cut_off_is_asked_for_again_with_room_for_them(fak
     reply = desk.ask()
     assert (reply.text, reply.unusable()) == ("Status: success", "")
     assert [one["max_tokens"] for one in settings(fake)] == [2_048, 16_384]
-    assert [bool(outcome.reply) for outcome in desk.ledger.outcomes] == [True, True]  # both were paid for
+    assert [bool(outcome.reply) for outcome in desk.call_log.outcomes] == [True, True]  # both were paid for
 
 
 def test_thoughts_in_one_reply_change_the_calls_after_it(fake: Fake) -> None:
@@ -90,9 +90,9 @@ def test_thoughts_in_one_reply_change_the_calls_after_it(fake: Fake) -> None:
 
 def test_the_same_question_later_is_answered_from_the_cache(fake: Fake) -> None:
     fake.says({"raw": '"max_tokens":2048'} | CUT, {"reply": "ok"})
-    ledger = MemoryLedger()
+    call_log = MemoryCallLog()
     for _ in range(2):
-        assert Desk(fake, model="my-deployment", ledger=ledger).ask().text == "ok"
+        assert Desk(fake, model="my-deployment", call_log=call_log).ask().text == "ok"
     assert fake.counts()["calls"] == 2
 
 

@@ -12,7 +12,7 @@ from annotation import testing
 from judges import runs
 from judges.llm import Patience, Reply
 from judges.models import Judgment
-from judges.testing import Fake, defined_judge, started_run, worked
+from judges.tests.builders import Fake, defined_judge, started_run, worked
 from judges.tests.clients import FITS, SCHEMA, Desk
 
 AGAIN = "could not be used"  # stands in every request for another form of the same answer

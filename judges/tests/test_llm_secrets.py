@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from judges.endpoints import endpoint_for
+from judges.endpoints import load_endpoint
 from judges.llm import CallFailed, Client, Endpoint, NotConfigured, Patience
 from judges.llm import client as llm_client
-from judges.testing import KEY, Fake
+from judges.tests.builders import KEY, Fake
 from judges.tests.clients import FITS, SCHEMA, Desk
 
 
@@ -49,11 +49,11 @@ def test_an_endpoint_that_repeats_the_key_spreads_it_nowhere(
     except CallFailed as failed:
         told += "".join(traceback.format_exception(failed))
         told += repr(failed.__cause__) + repr(failed.__context__)
-    told += repr(desk.ledger.outcomes) + repr(desk.client) + repr(desk.client.__dict__) + repr(fake.endpoint)
+    told += repr(desk.call_log.outcomes) + repr(desk.client) + repr(desk.client.__dict__) + repr(fake.endpoint)
     told += "".join(record.getMessage() + repr(record.args) for record in caplog.records)
     told += "".join(capfd.readouterr())
     assert KEY not in told
-    assert desk.ledger.outcomes
+    assert desk.call_log.outcomes
     assert fake.counts()["by_rule"] == {"with our key": fake.counts()["calls"]}
 
 
@@ -62,7 +62,7 @@ def test_a_key_with_slashes_is_hidden_where_json_escapes_them(fake: Fake) -> Non
     fake.says({"body": BODY.replace("TEXT", key.replace("/", "\\/"))})
     desk = Desk(fake, endpoint=Endpoint("fake", fake.url, key))
     assert desk.ask().text == "[key]"
-    assert "0123456789" not in repr(desk.ledger.outcomes)
+    assert "0123456789" not in repr(desk.call_log.outcomes)
 
 
 @pytest.mark.parametrize("word", ["none", "x", "EMPTY"])
@@ -127,4 +127,4 @@ def test_a_key_from_a_file_reaches_the_endpoint(
     (tmp_path / "key").write_text("sk-from-a-file\n")
     monkeypatch.setenv("JUDGE_API_KEY_LAB_FILE", str(tmp_path / "key"))
     fake.says({"key": "sk-from-a-file", "reply": "ok"}, {"status": 418})
-    assert Desk(fake, endpoint=endpoint_for("lab")).ask().text == "ok"
+    assert Desk(fake, endpoint=load_endpoint("lab")).ask().text == "ok"

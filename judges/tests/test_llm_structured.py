@@ -9,8 +9,8 @@ import pytest
 
 from judges.llm import CallFailed, Generation, Reply
 from judges.llm import client as llm_client
-from judges.llm.replies import problem_with
-from judges.testing import Fake, MemoryLedger
+from judges.llm.replies import find_problem
+from judges.tests.builders import Fake, MemoryCallLog
 from judges.tests.clients import FITS, SCHEMA, Desk
 
 DATA = json.loads(FITS)
@@ -28,8 +28,8 @@ def called(arguments: Any, name: str = "answer") -> dict[str, Any]:
     return {"message": {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]}}
 
 
-def ask(fake: Fake, mode: Any, ledger: MemoryLedger | None = None) -> tuple[Reply, Desk]:
-    desk = Desk(fake, Generation(output=mode), ledger=ledger or MemoryLedger())
+def ask(fake: Fake, mode: Any, call_log: MemoryCallLog | None = None) -> tuple[Reply, Desk]:
+    desk = Desk(fake, Generation(output=mode), call_log=call_log or MemoryCallLog())
     return desk.ask(schema=SCHEMA), desk
 
 
@@ -120,7 +120,7 @@ def test_an_answer_that_does_not_fit_is_repaired_once(
     reply, desk = ask(fake, mode)
     assert (reply.data, reply.problem, reply.unusable()) == (DATA, "", "")
     assert (reply.usage.prompt, reply.usage.completion) == (2400, 120)
-    assert [outcome.call.stage for outcome in desk.ledger.outcomes] == ["verdict", "verdict.repair"]
+    assert [outcome.call.stage for outcome in desk.call_log.outcomes] == ["verdict", "verdict.repair"]
     first, second = map(json.loads, fake.counts()["bodies"])
     assert second["messages"][:2] == first["messages"]
     assert [message["role"] for message in second["messages"][2:]] == ["assistant", "user"]
@@ -137,9 +137,9 @@ def test_an_answer_that_stays_broken_keeps_its_text_and_says_what_is_wrong(
     reply, desk = ask(fake, mode)
     assert reply.data is None
     assert problem in reply.problem
-    assert reply.text == (said.get("reply") if "reply" in said else desk.ledger.outcomes and reply.text)
+    assert reply.text == (said.get("reply") if "reply" in said else desk.call_log.outcomes and reply.text)
     assert fake.counts()["calls"] == 2
-    again, _ = ask(fake, mode, MemoryLedger(desk.ledger.replies))
+    again, _ = ask(fake, mode, MemoryCallLog(desk.call_log.replies))
     assert again == reply
     assert fake.counts()["calls"] == 2
 
@@ -197,6 +197,6 @@ def test_letters_that_no_database_takes_are_replaced_in_structured_answers_too(f
     ],
 )
 def test_the_check_of_a_schema_names_what_does_not_fit(value: Any, schema: dict[str, Any], problem: str) -> None:
-    found = problem_with(value, schema)
+    found = find_problem(value, schema)
     assert problem in found
     assert bool(found) == bool(problem)

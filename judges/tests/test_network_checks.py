@@ -333,7 +333,7 @@ def test_what_must_not_be_there_is_imported_without_a_status_that_nobody_wrote()
 
     assert (check.should_not_exist, check.http_method, check.response_statuses) == (True, "POST", ())
     sent = trace(entry("/contact/post", "POST", 302, form="a=1"))
-    assert matching.held(check, sent, {"shopping": (SHOP,)}).result == "fail"
+    assert matching.run_check(check, sent, {"shopping": (SHOP,)}).result == "fail"
 
 
 @pytest.mark.parametrize(("task_type", "compared"), [("retrieve", True), ("mutate", False), ("navigate", False)])

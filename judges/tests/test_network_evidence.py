@@ -20,8 +20,8 @@ from judges import defining, expectations, trying
 from judges.expectations import Kind
 from judges.models import Judgment
 from judges.network_evidence import SEEN
-from judges.testing import started_run, worked
 from judges.tests import rows
+from judges.tests.builders import started_run, worked
 from judges.tests.expecting import CHECKS, FAILING, expect, give_trace
 
 People = dict[str, Person]
@@ -196,7 +196,7 @@ def test_the_first_look_is_an_event_in_the_chain_and_the_next_ones_are_none(
     for _ in range(3):
         ask(people["carol"], dispute, look=True)
     (event,) = looks()
-    made = expectations.current(dispute.task, Kind.NETWORK_CHECKS)
+    made = expectations.find_current(dispute.task, Kind.NETWORK_CHECKS)
     assert made is not None
     assert event.payload == {
         "task_id": dispute.task.external_id,
@@ -234,10 +234,10 @@ def test_without_a_script_it_is_a_page_that_says_first_what_a_look_means(
 
 def test_what_is_found_is_the_judgment_of_the_judge_itself(people: People, submission: Submission) -> None:
     dispute = trajectory(submission, 0)
-    score = trying.tried(dispute, CHECKS)
+    score = trying.try_checks(dispute, CHECKS)
     assert (score.verdict, score.score) == (1, 1.0)
-    assert trying.tried(dispute, FAILING).verdict == 0
-    assert trying.tried(dispute, "checks: []").verdict is None
+    assert trying.try_checks(dispute, FAILING).verdict == 0
+    assert trying.try_checks(dispute, "checks: []").verdict is None
 
 
 # --- counted ---------------------------------------------------------------------------------------------------------

@@ -293,7 +293,7 @@ def test_a_site_that_nobody_gave_an_address_is_an_error():
     from judges.tests.network import trace
 
     found = checks.parse("sites: {shop: []}\nchecks: [{url: __SHOP__/a}]")
-    outcome_ = matching.held(found.checks[0], trace(HOME), {})
+    outcome_ = matching.run_check(found.checks[0], trace(HOME), {})
     assert (outcome_.result, "site shop is not known" in outcome_.message) == ("error", True)
 
 
@@ -318,7 +318,7 @@ def test_a_pattern_that_takes_too_long_on_an_answer_is_an_error():
     from judges.scorers.network_trace.model import AnswerCheck
 
     check = AnswerCheck(name="one", fields={"^" + ".*" * 150 + "x$": 1})
-    found = agent_response.held(check, {"a" * 15_000: 1})
+    found = agent_response.run_check(check, {"a" * 15_000: 1})
     assert (found.result, "takes too long" in found.message) == ("error", True)
 
 

@@ -237,7 +237,7 @@ def test_nothing_is_asked_of_a_model():
     for name in ("network-trace", "webarena-verified"):
         kind = REGISTRY[name]
         assert (kind.asks, kind.prompts, kind.calls(kind.parameters(), subject([OPENED]))) == (False, "", [])
-    assert REGISTRY["network-trace"].expects == "network_checks"
+    assert REGISTRY["network-trace"].requires(None).label == "network checks"
 
 
 @pytest.mark.skipif(find_spec("webarena_verified") is not None, reason="the extra is installed here")

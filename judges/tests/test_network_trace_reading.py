@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from annotation.demo.load import DATA
+from annotation.demo import DATA
 from annotation.formats import har
 from annotation.formats.documents import FormatError
 from annotation.tests.mutated_traces import TRACES
 from annotation.tests.traces import body, entry, form, gzipped, har_of, pairs, redacted_bytes, snapshots, zipped
+from conftest import examples
 from judges.scorers.network_trace import trace as reading
 from judges.scorers.network_trace.bodies import Body
 from judges.scorers.network_trace.trace import EventType, NetworkTrace, has_static_suffix, read_trace
@@ -245,7 +246,7 @@ def test_what_an_import_redacted_still_tells_what_was_done():
     assert found.url == f"http://shop.example/add?sid={har.REDACTED}"
 
 
-@settings(max_examples=10_000, deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10_000), deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck))
 @given(TRACES)
 def test_tampered_traces_are_read_or_refused_and_nothing_else(data):
     try:

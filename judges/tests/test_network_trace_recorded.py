@@ -73,7 +73,7 @@ def recorded(browser: Browser, shop: str, tmp_path: Path) -> NetworkTrace:
 def outcome(trace: NetworkTrace, text: str) -> str:
     (check,) = checks.parse(text).checks
     assert isinstance(check, NetworkCheck)
-    return matching.held(check, trace, {}).result
+    return matching.run_check(check, trace, {}).result
 
 
 def test_a_recorded_trace_has_the_visit_in_its_order(recorded: NetworkTrace, shop: str) -> None:

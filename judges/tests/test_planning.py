@@ -14,9 +14,9 @@ from annotation.records import ActionStatus, AttachmentKind, Click
 from judges import planning, runs
 from judges.llm import ImageRef
 from judges.models import JudgeRun, ModelCall, ModelTerms
-from judges.testing import defined_judge
+from judges.tests.builders import defined_judge
 from judges.tests.tiny import tiny_scorer
-from judges.working.subjects import subject_of
+from judges.working.subjects import load_subject
 
 pytestmark = pytest.mark.django_db
 
@@ -191,7 +191,7 @@ def test_a_subject_has_everything_that_the_rows_say():
     for kind, name in ((AttachmentKind.NETWORK_TRACE, "network.har"), (AttachmentKind.INPUT_IMAGE, "given.png")):
         Attachment.objects.create(trajectory=trajectory, kind=kind, name=name, sha256=name[0] * 64, size=1)
 
-    subject = subject_of(trajectory)
+    subject = load_subject(trajectory)
     record = subject.record
     assert (record.task_id, record.task_text) == ("task_0000", trajectory.task_text)
     assert (record.final_answer, record.reference_length) == ("Laptop added.", 4)

@@ -12,8 +12,8 @@ from annotation.models import Benchmark
 from annotation.tests.mind2web_builders import parquet, row
 from judges import predictions
 from judges.models import Judgment
-from judges.testing import defined_judge, started_run, worked
 from judges.tests import rows
+from judges.tests.builders import defined_judge, started_run, worked
 from judges.tests.selecting import RIGHT, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,7 +25,7 @@ def reference(tmp_path):
     sites = ("shop", "shop", "air")
     made = [row(index, f"task-{n}", website=site) for n, site in enumerate(sites) for index in range(3)]
     path = parquet(tmp_path / "test_task.parquet", made)
-    catalogue.import_task_rows(path, benchmark_slug="rows")
+    catalogue.import_task_path(path, benchmark_slug="rows")
     _, (submission,) = ingest.import_all(path, benchmark=Benchmark.objects.get(slug="rows"), agent_name="Reference")
     return submission, testing.cast(submission)["mira"], defined_judge("actor", scorer="action-selection")
 
@@ -45,7 +45,7 @@ def test_a_run_over_imported_rows_gives_numbers_and_groups(reference, model):
     submission, mira, judge = reference
     run = started_run(mira, submission, judge)
     assert worked(run) is False
-    found = predictions.results(predictions.judgments_of(judge, submission))
+    found = predictions.compute_results(predictions.select_judgments(judge, submission))
 
     assert list(Judgment.objects.order_by("task__external_id").values_list("verdict", flat=True)) == [1, 0, None]
     assert (found.judgments, found.overall.steps, found.overall.counted, found.overall.tasks) == (3, 9, 8, 3)
@@ -77,11 +77,11 @@ def test_the_newest_runs_first_repetition_speaks_and_tests_do_not(reference, mod
     second = started_run(mira, submission, judge, fresh=True, repetitions=2, selection={"limit": 2})
     worked(second)
     worked(started_run(mira, submission, judge, test=True, selection={"limit": 1}))
-    chosen = predictions.judgments_of(judge, submission)
+    chosen = predictions.select_judgments(judge, submission)
 
     assert [(one.item.run_id, one.repetition) for one in chosen] == [(second.pk, 1), (second.pk, 1), (first.pk, 1)]
-    assert predictions.results(predictions.judgments_of(run=first)).judgments == 3
-    assert predictions.results(predictions.judgments_of(judge)).overall.tasks == 3
+    assert predictions.compute_results(predictions.select_judgments(run=first)).judgments == 3
+    assert predictions.compute_results(predictions.select_judgments(judge)).overall.tasks == 3
 
 
 def test_many_judgments_are_read_with_few_queries(reference, model, django_assert_max_num_queries):
@@ -89,7 +89,7 @@ def test_many_judgments_are_read_with_few_queries(reference, model, django_asser
     worked(started_run(mira, submission, judge))
 
     with django_assert_max_num_queries(2):
-        predictions.results(predictions.judgments_of(judge, submission))
+        predictions.compute_results(predictions.select_judgments(judge, submission))
 
 
 def test_what_has_no_predictions_is_counted_by_its_reason(tmp_path):
@@ -98,7 +98,7 @@ def test_what_has_no_predictions_is_counted_by_its_reason(tmp_path):
     first, second = rows.run_row(submission, judge).items.order_by("pk")
     rows.judgment_row(first, None, unscored="The trajectory has no ground truth.", cost=Decimal(0), evidence={})
     rows.judgment_row(second, 1, evidence={"details": {"kind": "rubric", "steps": [1]}})
-    found = predictions.results(predictions.judgments_of(judge))
+    found = predictions.compute_results(predictions.select_judgments(judge))
 
     assert found.without == {"The trajectory has no ground truth.": 1, "It has no predictions.": 1}
     assert (found.overall.steps, found.predictions, found.cut) == (0, (), False)
@@ -108,6 +108,6 @@ def test_no_more_than_a_number_of_steps_is_held(reference, model, monkeypatch):
     submission, mira, judge = reference
     worked(started_run(mira, submission, judge))
     monkeypatch.setattr(predictions, "MOST_STEPS", 4)
-    found = predictions.results(predictions.judgments_of(judge))
+    found = predictions.compute_results(predictions.select_judgments(judge))
 
     assert (len(found.predictions), found.cut) == (4, True)

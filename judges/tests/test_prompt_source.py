@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judges.prompt_source import SourceError, read, texts_of
+from judges.prompt_source import SourceError, find_texts, read
 from judges.prompt_source.files import gather
 from judges.prompts import fill
 
@@ -229,7 +229,7 @@ def test_what_is_no_source_is_refused_with_the_reason(data, reason):
 
 def test_a_wide_source_is_read_in_reasonable_time():
     lines = "\n".join(f"    t{n} = 'text {n}'" for n in range(20_000))
-    found = texts_of("a.py", f"def evaluate():\n{lines}\n".encode())
+    found = find_texts("a.py", f"def evaluate():\n{lines}\n".encode())
     assert len(found) == 20_000
 
 

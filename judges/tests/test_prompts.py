@@ -22,18 +22,18 @@ RELEASED = {
 
 
 def test_released_sets_are_as_they_were():
-    found = {name: prompts.builtin(name).digest for name in RELEASED}
+    found = {name: prompts.load_builtin(name).digest for name in RELEASED}
 
     assert found == RELEASED, "A released prompt set was changed: make the next version instead."
 
 
 def test_every_set_is_in_the_list_of_released_ones():
-    assert sorted(RELEASED) == prompts.names()
+    assert sorted(RELEASED) == prompts.list_names()
 
 
-@pytest.mark.parametrize("name", prompts.names())
+@pytest.mark.parametrize("name", prompts.list_names())
 def test_every_text_has_a_stage_and_a_part_and_says_something(name):
-    for key, text in prompts.builtin(name).texts.items():
+    for key, text in prompts.load_builtin(name).texts.items():
         stage, dot, part = key.partition(".")
         assert (bool(stage), dot, bool(part), "." in part) == (True, ".", True, False), key
         assert text.strip() == text
@@ -41,27 +41,27 @@ def test_every_text_has_a_stage_and_a_part_and_says_something(name):
 
 
 def test_the_digest_is_that_of_canonical_json_as_everywhere():
-    one = prompts.builtin("webjudge/1")
+    one = prompts.load_builtin("webjudge/1")
 
-    assert one.digest == digest(dict(one.texts)) == prompts.digest_of(dict(reversed(one.texts.items())))
-    assert one.digest != prompts.digest_of({**one.texts, "verdict.user": "other"})
+    assert one.digest == digest(dict(one.texts)) == prompts.compute_digest(dict(reversed(one.texts.items())))
+    assert one.digest != prompts.compute_digest({**one.texts, "verdict.user": "other"})
 
 
 @pytest.mark.parametrize("name", ["", "webjudge", "webjudge/99", "../models", "webjudge/1/verdict.user.md", "/etc"])
 def test_an_unknown_set_is_refused_and_the_known_ones_are_named(name):
     with pytest.raises(LookupError, match="webjudge/1"):
-        prompts.builtin(name)
+        prompts.load_builtin(name)
 
 
 @pytest.mark.parametrize("name", ["webjudge", "webjudge-general"])
 @pytest.mark.parametrize("mode", ["default", "upstream"])
 def test_a_judge_is_built_from_its_own_set_in_both_modes(name, mode):
     kind = REGISTRY[name]
-    assert kind.build(parameters_from(kind.parameters, {"mode": mode}), prompts.builtin(kind.prompts))
+    assert kind.build(parameters_from(kind.parameters, {"mode": mode}), prompts.load_builtin(kind.prompts))
 
 
 def test_every_scorer_names_a_set_that_there_is():
-    assert {kind.prompts for kind in REGISTRY.values() if kind.asks} <= set(prompts.names())
+    assert {kind.prompts for kind in REGISTRY.values() if kind.asks} <= set(prompts.list_names())
 
 
 def test_values_are_filled_in_one_pass_and_never_looked_at():
@@ -76,13 +76,13 @@ def test_criteria_stand_in_the_system_text_of_their_stage():
     texts = {"a.system": "Judge.\n{criteria}\n{other}", "a.criteria": "Be {criteria}.", "b.system": "{criteria}."}
     one = Prompts("x", "", texts)
 
-    assert prompts.system_text(one, "a") == "Judge.\nBe {criteria}.\n{other}"
-    assert prompts.system_text(one, "b") == "{criteria}."  # a loaded text that means its braces
+    assert prompts.build_system_text(one, "a") == "Judge.\nBe {criteria}.\n{other}"
+    assert prompts.build_system_text(one, "b") == "{criteria}."  # a loaded text that means its braces
 
 
 @pytest.mark.parametrize("name", ["webjudge/1", "webjudge-general/1"])
 def test_no_placeholder_of_ours_is_misspelt(name):
-    one = prompts.builtin(name)
+    one = prompts.load_builtin(name)
     known = dict.fromkeys(("task", "key_points", "last_actions", "thoughts", "record", "criteria"), "")
     for key, text in one.texts.items():
         assert "{" not in prompts.fill(text, **known), key

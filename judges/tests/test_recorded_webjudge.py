@@ -13,6 +13,8 @@ from annotation.records import Verdict
 from judges.scorers import reading, upstream
 from judges.tests.webjudging import POINTS, V1, VERDICT, judge, judged, sent, subject
 
+pytestmark = pytest.mark.slow
+
 REAL = Path(settings.BASE_DIR).parent / "shared" / "data" / "real_trajectories"
 
 
@@ -35,13 +37,13 @@ def test_the_recorded_data_is_all_there():
 
 
 def test_every_real_final_message_has_the_official_label_in_upstreams_reading():
-    read = [upstream.verdict(row["final_response"]).value for row in FINAL]
+    read = [upstream.read_verdict(row["final_response"]).value for row in FINAL]
 
     assert read == [row["label_by_official_rule"] for row in FINAL]
 
 
 def test_the_default_reading_of_real_final_messages_is_their_last_status():
-    read = [reading.verdict_in(row["final_response"]) for row in FINAL]
+    read = [reading.find_verdict(row["final_response"]) for row in FINAL]
 
     assert read == [Verdict(row["label_by_last_status"]) for row in FINAL]
     differ = [row["task_id"] for row, label in zip(FINAL, read, strict=True) if row["label_by_official_rule"] != label]
@@ -50,7 +52,7 @@ def test_the_default_reading_of_real_final_messages_is_their_last_status():
 
 def recorded_scale(row):
     """The rule that the scores of a recorded run were read with: the 7B runs have the form of the other variant."""
-    return upstream.image_score if "7B" in row["model"] else upstream.general_image_score
+    return upstream.read_image_score if "7B" in row["model"] else upstream.read_general_image_score
 
 
 def test_real_replies_on_images_have_the_recorded_score_in_upstreams_reading():
@@ -58,7 +60,7 @@ def test_real_replies_on_images_have_the_recorded_score_in_upstreams_reading():
 
 
 def test_the_default_reading_of_real_replies_on_images_differs_only_where_upstream_misses_the_form():
-    differ = [row for row in LOOKS if reading.relevance_in(row["response"]) != (row["recorded_score"] or None)]
+    differ = [row for row in LOOKS if reading.find_relevance(row["response"]) != (row["recorded_score"] or None)]
 
     assert [row["form"] for row in differ] == ["other_zero_webjudge_o4_mini"] * 4
     assert all(row["response"].rstrip().endswith("\nScore: 1") for row in differ)  # upstream wants "### Score"

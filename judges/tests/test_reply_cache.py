@@ -13,7 +13,7 @@ import pytest
 from annotation import testing
 from annotation.models import Person, Submission
 from judges.models import Judgment, ModelCall
-from judges.testing import Fake, defined_judge, fake_endpoint, started_run, worked
+from judges.tests.builders import Fake, defined_judge, fake_endpoint, started_run, worked
 from judges.tests.tiny import tiny_scorer
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -52,39 +52,39 @@ def pixel(jpeg):
 @PATIENT
 @given(PLAIN)
 def test_the_simple_form_of_a_simple_form_is_itself(url):
-    form = addresses.simple_form(url)
-    assert addresses.simple_form(form) == form
+    form = addresses.simplify(url)
+    assert addresses.simplify(form) == form
 
 
 @PATIENT
 @given(PLAIN)
 def test_scheme_www_case_fragment_slash_and_tracking_make_no_difference(url):
     url = url.partition("#")[0].partition("?")[0]
-    form = addresses.simple_form(url)
+    form = addresses.simplify(url)
     scheme, _, rest = url.partition("://")
     bare = rest.removeprefix("www.")
     for other in (f"http://{bare}", f"https://www.{bare}", f"{scheme}://{bare.upper()}", f"{url}#part"):
-        assert addresses.simple_form(other) == form
-    assert addresses.simple_form(f"{url}?utm_source=chatgpt.com") == form
-    assert addresses.simple_form(f"{url.removesuffix('/')}/") == form
+        assert addresses.simplify(other) == form
+    assert addresses.simplify(f"{url}?utm_source=chatgpt.com") == form
+    assert addresses.simplify(f"{url.removesuffix('/')}/") == form
 
 
 @PATIENT
 @given(PLAIN)
 def test_removing_tracking_twice_removes_nothing_more(url):
-    once = addresses.without_tracking(f"{url.partition('#')[0]}{'&' if '?' in url else '?'}utm_medium=a")
+    once = addresses.remove_tracking(f"{url.partition('#')[0]}{'&' if '?' in url else '?'}utm_medium=a")
     assert "utm_" not in once
-    assert addresses.without_tracking(once) == once
+    assert addresses.remove_tracking(once) == once
 
 
 @PATIENT
 @given(TEXTS)
 def test_no_text_breaks_the_addresses(text):
     for made in (text, f"https://{text}", f"https://x.example/{text}", f"https://[{text}"):
-        addresses.simple_form(made)
+        addresses.simplify(made)
         addresses.file_stem(made)
-        addresses.from_markdown(made)
-        written = list(addresses.variants(made))
+        addresses.unescape_markdown(made)
+        written = list(addresses.list_variants(made))
         assert len(written) == len(set(written))
         Index({made: "web"}).find(text)
 
@@ -93,7 +93,7 @@ def test_no_text_breaks_the_addresses(text):
 def test_halves_of_characters_break_nothing(url):
     assert Index({url: "web"}).find(url) == url
     assert len(addresses.file_stem(url)) == 32
-    assert list(addresses.variants(url))
+    assert list(addresses.list_variants(url))
 
 
 @PATIENT
@@ -102,7 +102,7 @@ def test_every_stored_address_is_found_however_it_is_written(url):
     index = Index({url: "web"})
     assert index.find(url) == url
     assert index.find(f"  {url}\n") == url
-    for variant in addresses.variants(url):
+    for variant in addresses.list_variants(url):
         assert index.find(variant) == url
     assert index.find("https://another.example") is None
 
@@ -119,7 +119,7 @@ def test_an_exact_address_comes_before_a_similar_one():
 
 def test_variants_find_what_the_simple_form_does_not():
     stored, asked = "https://a.example/All%25", "https://a.example/All%2525"
-    assert addresses.simple_form(asked) not in (stored, addresses.simple_form(stored))
+    assert addresses.simplify(asked) not in (stored, addresses.simplify(stored))
     assert Index({stored: "web"}).find(asked) == stored
 
 
@@ -128,7 +128,7 @@ def test_a_very_long_address_is_compared_as_it_is():
     index = Index({long: "web"})
     assert index.find(long) == long
     assert index.find(long.upper()) is None
-    assert list(addresses.variants(long)) == []
+    assert list(addresses.list_variants(long)) == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_very_long_address_is_compared_as_it_is():
     ],
 )
 def test_backslashes_of_markdown_go_and_others_stay(escaped, plain):
-    assert addresses.from_markdown(escaped) == plain
+    assert addresses.unescape_markdown(escaped) == plain
 
 
 @PATIENT
@@ -265,9 +265,9 @@ def test_pages_of_attachments_are_read_by_their_names():
 
 
 def test_a_screenshot_is_kept_as_jpeg_with_white_behind_what_is_transparent():
-    assert pixel(pictures.kept(picture(colour=(255, 0, 0, 0), mode="RGBA"))) == (255, 255, 255)
-    assert pixel(pictures.kept(picture(colour=(200, 0), mode="LA"))) == (255, 255, 255)
-    red = pixel(pictures.kept(picture(colour=(255, 0, 0, 255), mode="RGBA")))
+    assert pixel(pictures.convert_for_cache(picture(colour=(255, 0, 0, 0), mode="RGBA"))) == (255, 255, 255)
+    assert pixel(pictures.convert_for_cache(picture(colour=(200, 0), mode="LA"))) == (255, 255, 255)
+    red = pixel(pictures.convert_for_cache(picture(colour=(255, 0, 0, 255), mode="RGBA")))
     assert red[0] > 240
     assert red[1] < 20
 
@@ -276,18 +276,18 @@ def test_a_screenshot_is_kept_as_jpeg_with_white_behind_what_is_transparent():
 def test_every_mode_becomes_rgb(mode):
     kind = "JPEG" if mode == "CMYK" else "PNG"
     data = picture(mode=mode, colour=0, kind=kind)
-    assert Image.open(io.BytesIO(pictures.kept(data))).mode == "RGB"
+    assert Image.open(io.BytesIO(pictures.convert_for_cache(data))).mode == "RGB"
 
 
 def test_sixteen_bits_keep_their_grey():
-    grey = pixel(pictures.kept(picture(mode="I;16", colour=0x8000)))
+    grey = pixel(pictures.convert_for_cache(picture(mode="I;16", colour=0x8000)))
     assert all(abs(value - 128) < 4 for value in grey)
 
 
 def test_a_screenshot_may_be_base64_or_a_data_url():
     encoded = base64.b64encode(picture(5, 5)).decode()
     for given_as in (encoded, f"data:image/png;base64,{encoded}", f"{encoded[:10]}\n{encoded[10:]}"):
-        assert size_of(pictures.kept(given_as)) == (5, 5)
+        assert size_of(pictures.convert_for_cache(given_as)) == (5, 5)
 
 
 @pytest.mark.parametrize("broken", [b"", b"<html>", b"\x89PNG\r\n\x1a\n", picture()[:45], "no base64!", "aGVsbG8="])
@@ -303,7 +303,7 @@ def test_what_is_no_picture_is_refused_before_anything_is_written(broken, tmp_pa
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_no_bytes_break_the_decoder(noise, at):
     whole = picture(16, 16)
-    pictures.shown(whole[:at] + noise + whole[at:])
+    pictures.convert_for_model(whole[:at] + noise + whole[at:])
 
 
 @pytest.mark.parametrize(
@@ -316,23 +316,23 @@ def test_no_bytes_break_the_decoder(noise, at):
     ],
 )
 def test_a_model_is_shown_pictures_of_a_bounded_size(before, after):
-    assert size_of(pictures.shown(picture(*before))) == after
+    assert size_of(pictures.convert_for_model(picture(*before))) == after
 
 
 def test_what_cannot_be_decoded_is_shown_as_it_is_and_too_many_pixels_are_an_error():
-    assert pictures.shown(b"\xff\xd8broken") == b"\xff\xd8broken"
+    assert pictures.convert_for_model(b"\xff\xd8broken") == b"\xff\xd8broken"
     for width in (40_001, 100_001):
         with pytest.raises(pictures.TooManyPixels):
-            pictures.shown(picture(width, 1_000, mode="1", colour=0))
+            pictures.convert_for_model(picture(width, 1_000, mode="1", colour=0))
 
 
 # --- texts ---
 
 
 def test_only_texts_that_are_too_long_are_shortened_and_lose_their_white_space():
-    assert shown_pages.shortened("a  b\n") == "a  b\n"
+    assert shown_pages.shorten("a  b\n") == "a  b\n"
     spaced = "word \n " * 80_000
-    assert shown_pages.shortened(spaced) == " ".join(["word"] * 80_000)
-    long = shown_pages.shortened("x" * 400_100)
+    assert shown_pages.shorten(spaced) == " ".join(["word"] * 80_000)
+    long = shown_pages.shorten("x" * 400_100)
     assert "100 characters left out" in long
     assert len(long) < 400_100

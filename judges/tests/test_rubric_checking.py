@@ -15,7 +15,7 @@ from judges.scorers.rubric.cache import CacheFileSys
 from judges.scorers.rubric.engine import Engine
 from judges.scorers.rubric.semaphores import DualSemaphore
 from judges.scorers.rubric.shown_pages import Pages
-from judges.scorers.rubric.verifying import Evidence
+from judges.scorers.rubric.verifying import ClaimEvidence
 from judges.tests.rubric_fakes import A, B, C, Model, Person, begun, picture, stored, verified
 
 
@@ -299,7 +299,7 @@ def test_a_pdf_is_shown_with_text_and_pictures(tmp_path):
     cache = CacheFileSys(tmp_path)
     cache.put_pdf(A, b"%PDF-1.7 something")
     client = Model()
-    with engine.using(read_pdf=lambda data: (f"{len(data)} bytes", [b"\xff\xd8one", b"\xff\xd8two"])):
+    with engine.open_engine(read_pdf=lambda data: (f"{len(data)} bytes", [b"\xff\xd8one", b"\xff\xd8two"])):
         evaluator = begun(client, global_cache=cache)
     assert verified(evaluator, "x", None, A) is True
     assert 'page text: "18 bytes"' in client.calls[0].text
@@ -329,7 +329,7 @@ def test_pages_are_prepared_once_and_beside_the_loop_where_that_is_wanted(pages)
 
     for threads in (False, True):
         counted.clear()
-        with engine.using(threads=threads):
+        with engine.open_engine(threads=threads):
             evaluator = begun(global_cache=Counting(pages.task_dir))
         assert verified(evaluator, "x", None, A) is True
         assert verified(evaluator, "y", None, A) is True
@@ -341,7 +341,7 @@ def test_evidence_that_was_put_together_is_shown_with_its_pictures():
     evaluator = begun(client)
     node = evaluator.add_leaf(id="a", desc="a")
     part = {"type": "image", "image": "by reference"}
-    evidence = Evidence(lines=('step 3 action: "click"',), images=(b"\xff\xd8jpeg", part), steps=(3,))
+    evidence = ClaimEvidence(lines=('step 3 action: "click"',), images=(b"\xff\xd8jpeg", part), steps=(3,))
     assert verified(evaluator, "x", node, evidence) is True
     assert 'step 3 action: "click"' in client.calls[0].text
     assert client.calls[0].images[1] == part

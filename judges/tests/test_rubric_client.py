@@ -12,11 +12,11 @@ import pytest
 from pydantic import BaseModel, Field
 
 from judges.llm import GivenImage, SentImage
-from judges.prompts import builtin
-from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable, prompt_of
-from judges.scorers.rubric.schemas import schema_of
+from judges.prompts import load_builtin
+from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable, build_prompt
+from judges.scorers.rubric.schemas import build_schema
 from judges.scorers.rubric.verifying import ClaimCheck
-from judges.testing import Fake
+from judges.tests.builders import Fake
 from judges.tests.clients import Desk
 
 JPEG = b"\xff\xd8 a picture \xff\xd9"
@@ -35,7 +35,7 @@ def asked(fake: Fake, messages: list[Any], reply: type[BaseModel] | None = None,
     """The last of so many equal questions."""
 
     async def ask(desk: Desk) -> Any:
-        client = AskerClient(desk.client.asker(desk.ledger, 0), builtin("rubric/1").texts, **options)
+        client = AskerClient(desk.client.asker(desk.call_log, 0), load_builtin("rubric/1").texts, **options)
         for _ in range(times):
             found = await client.async_response(model="any", messages=messages, response_format=reply, temperature=2)
         return found
@@ -50,7 +50,7 @@ def test_pictures_of_a_script_are_sent_as_they_are(fake: Fake):
 
 
 def test_a_given_picture_is_known_by_its_bytes():
-    (parts,) = prompt_of([user(picture(URL))]).messages
+    (parts,) = build_prompt([user(picture(URL))]).messages
 
     assert parts == (SentImage(GivenImage(hashlib.sha256(JPEG).hexdigest(), JPEG)),)
     assert repr(JPEG) not in repr(parts)
@@ -83,12 +83,12 @@ def test_a_given_picture_is_known_by_its_bytes():
 )
 def test_what_cannot_be_asked_is_refused(messages):
     with pytest.raises(BadRequest):
-        prompt_of(messages)
+        build_prompt(messages)
 
 
 def test_our_rules_become_the_system_text_and_name_the_stage(fake: Fake):
     fake.says({"match": "A claim", "reply": "fine"}, record=True)
-    rules = builtin("rubric/1").texts["verify_answer.system"]
+    rules = load_builtin("rubric/1").texts["verify_answer.system"]
 
     asked(fake, [{"role": "user", "content": f"{rules}\n\nA claim"}])
 
@@ -142,7 +142,7 @@ def test_a_class_becomes_a_schema_that_strict_endpoints_take():
         "required": ["name", "floors"],
     }
 
-    schema = schema_of(City)
+    schema = build_schema(City)
 
     assert schema["required"] == ["title", "places", "best", "inside", "kind"]
     assert schema["properties"]["title"] == {"type": "string"}  # a property may be called as a keyword is
@@ -166,7 +166,7 @@ def test_a_call_that_is_cancelled_leaves_nothing_behind(fake: Fake):
     fake.says({"match": "A claim", "reply": "late", "latency": 0.2})
 
     async def cancelled(desk: Desk) -> None:
-        client = AskerClient(desk.client.asker(desk.ledger, 0), builtin("rubric/1").texts)
+        client = AskerClient(desk.client.asker(desk.call_log, 0), load_builtin("rubric/1").texts)
         task = asyncio.ensure_future(client.async_response(messages=[{"role": "user", "content": "A claim"}]))
         await asyncio.sleep(0)
         task.cancel()

@@ -11,7 +11,7 @@ import pytest
 from judges.scorers.rubric import engine
 from judges.scorers.rubric.evaluator import Evaluator, NotInitialized
 from judges.scorers.rubric.tree import AggregationStrategy
-from judges.scorers.rubric.verifying import Evidence
+from judges.scorers.rubric.verifying import ClaimEvidence
 from judges.tests.rubric_fakes import A, B, C, Model, Person, begun, stored, verified
 
 
@@ -210,7 +210,7 @@ def test_errors_that_the_engine_lets_through_end_the_evaluation(pages):
 
     # The page that supports the claim answers last: it must not hide that the budget is spent.
     client = Model(rule=rule, extracts={"Person": Spent("the budget")}, turns=lambda url: 5 * (url == C))
-    with engine.using(lets_through=(Spent,)):
+    with engine.open_engine(lets_through=(Spent,)):
         evaluator = begun(client, global_cache=pages)
     node = evaluator.add_leaf(id="a", desc="a")
     for sources in (None, B, [A, B, C]):
@@ -348,19 +348,19 @@ def test_an_engine_brings_its_own_texts_and_knows_its_evaluators():
         f"verify_answer.{part}": text for part, text in (("system", "SYSTEM"), ("user", "{record} Claim: {claim}"))
     }
     client = Model()
-    with engine.using(texts=texts) as opened:
+    with engine.open_engine(texts=texts) as opened:
         evaluator = begun(client)
     assert opened.evaluators == [evaluator]
     verified(evaluator, "{record}")
     assert client.calls[0].text.startswith("SYSTEM\n\n<record>")
     assert client.calls[0].text.endswith('Claim: "{record}"')
     node = evaluator.add_leaf(id="a", desc="a")
-    verified(evaluator, "x", node, Evidence())
+    verified(evaluator, "x", node, ClaimEvidence())
     assert "verify_steps.system" in node.error
 
 
 def test_outside_of_an_engine_the_built_in_texts_hold():
-    with engine.using(texts={}):
+    with engine.open_engine(texts={}):
         pass
     opened = engine.current()
     for stage in engine.STAGES:

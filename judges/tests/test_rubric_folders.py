@@ -16,15 +16,17 @@ import pytest
 
 from annotation.formats import scratch
 from annotation.formats.cached_pages import stem
-from judges.prompts import builtin
+from judges.prompts import load_builtin
 from judges.scorer import Expected
 from judges.scorers.rubric import attached_pages, pdf
-from judges.scorers.rubric.folders import own_folder, remove
-from judges.scorers.rubric.judge import Judge, Parameters
-from judges.scorers.rubric.process import AT_ONCE, running
+from judges.scorers.rubric.folders import open_folder, remove
+from judges.scorers.rubric.judge import RubricParameters, RubricScorer
+from judges.scorers.rubric.process import AT_ONCE, get_script_semaphore
 from judges.scorers.rubric.scripts import Script
 from judges.scorers.rubric.written import parse
 from judges.tests.test_rubric_pdf import document
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_folder_is_removed_whatever_was_left_in_it(tmp_path):
@@ -33,7 +35,7 @@ def test_a_folder_is_removed_whatever_was_left_in_it(tmp_path):
     (outside / "kept.txt").write_text("kept")
 
     async def used() -> Path:
-        async with own_folder() as folder:
+        async with open_folder() as folder:
             (folder / "link").symlink_to(outside)
             (folder / "nothing").symlink_to(folder / "gone")
             os.mkfifo(folder / "pipe")
@@ -68,7 +70,7 @@ def test_own_folder_removes_what_a_killed_worker_left_and_follows_no_link(tmp_pa
     (old / "rubric-1" / "own" / "link").symlink_to(outside)
 
     async def used() -> None:
-        async with own_folder():
+        async with open_folder():
             pass
 
     asyncio.run(used())
@@ -102,7 +104,7 @@ def test_who_is_cancelled_leaves_no_reading_and_no_folder_behind(tmp_path):
             loop.call_soon_threadsafe(begun.set)
             return io.BytesIO(data)
 
-        task = asyncio.ensure_future(attached_pages.copied(subject_of(("a.pdf", opened), ("b.pdf", opened)), home))
+        task = asyncio.ensure_future(attached_pages.copy_pages(subject_of(("a.pdf", opened), ("b.pdf", opened)), home))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -129,8 +131,8 @@ def test_a_written_rubric_that_is_cancelled_waits_for_no_document():
         subject = subject_of(("index.json", lambda: io.BytesIO(index)), (name, document_opened))
         subject.expectations = {"rubric": Expected("rubric", 1, "0", "")}
         rubric = parse('{about: pages, nodes: [{claim: It is so., sources: "https://a.example"}]}')
-        judge = Judge(Parameters(), builtin("rubric/1").texts)
-        task = asyncio.ensure_future(judge._by_claims(rubric, subject, None))  # type: ignore[arg-type]
+        judge = RubricScorer(RubricParameters(), load_builtin("rubric/1").texts)
+        task = asyncio.ensure_future(judge._judge_by_claims(rubric, subject, None))  # type: ignore[arg-type]
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -142,14 +144,14 @@ def test_a_written_rubric_that_is_cancelled_waits_for_no_document():
 
 
 def test_reading_that_nobody_wants_any_more_stops():
-    with pdf.Reading() as reading:
+    with pdf.PdfReader() as reading:
         pass
     with pytest.raises(pdf.Stopped):
         reading.read(document("x"))
 
 
 def test_all_documents_of_an_answer_have_one_time_together():
-    text, pictures = pdf.Reading(0).read(document("x"))
+    text, pictures = pdf.PdfReader(0).read(document("x"))
     assert ("took too long" in text, pictures) == (True, [])
 
 
@@ -160,16 +162,16 @@ def test_only_so_many_scripts_run_at_once():
     def opened() -> Any:
         raise Opened
 
-    judge = Judge(Parameters(), builtin("rubric/1").texts)
+    judge = RubricScorer(RubricParameters(), load_builtin("rubric/1").texts)
     script = Script("t.py", b"", "0")
 
     async def full() -> None:
         for _ in range(AT_ONCE):
-            await running().acquire()
-        waiting = asyncio.ensure_future(judge._by_script(script, subject_of(("a.txt", opened)), None))  # type: ignore[arg-type]
+            await get_script_semaphore().acquire()
+        waiting = asyncio.ensure_future(judge._judge_by_script(script, subject_of(("a.txt", opened)), None))  # type: ignore[arg-type]
         done, _ = await asyncio.wait({waiting}, timeout=0.5)
         assert not done
-        running().release()
+        get_script_semaphore().release()
         with pytest.raises(Opened):
             await waiting
 

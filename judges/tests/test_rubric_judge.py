@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from annotation.formats.cached_pages import stem
-from annotation.records import Finding, SourceFormat, Verdict
+from annotation.records import Finding, Verdict
 from judges.llm import CallFailed
 from judges.scorer import ParameterError, Subject, parameters_from
-from judges.testing import Fake, MemoryLedger
+from judges.tests.builders import Fake, MemoryCallLog
 from judges.tests.rubric_subjects import CITED, KIND, about, expected, file, one, says
 from judges.tests.test_rubric_pdf import document
 from judges.tests.webjudging import judge, judged, picture
@@ -61,24 +61,24 @@ def test_the_score_that_is_needed_is_the_rubrics_or_the_judges(fake: Fake, rubri
 
 def test_votes_are_asked_one_by_one_and_none_is_answered_by_another(fake: Fake):
     fake.says(says("It is so.", True, times=1), says("It is so.", False, times=1), says("It is so.", True), record=True)
-    ledger = MemoryLedger()
+    call_log = MemoryCallLog()
 
-    score = judged(fake, judge("rubric"), about(one()), ledger=ledger)
+    score = judged(fake, judge("rubric"), about(one()), call_log=call_log)
 
     assert [vote["result"] for vote in score.details["tree"]["children"][0]["votes"]] == [True, False, True]
     assert [json.loads(body)["seed"] for body in fake.counts()["bodies"]] == [0, 1, 2]
-    assert len({outcome.call.key for outcome in ledger.outcomes}) == 3
+    assert len({outcome.call.key for outcome in call_log.outcomes}) == 3
     fake.says(says("It is so.", False))
-    again = judged(fake, judge("rubric"), about(one()), ledger=MemoryLedger(ledger.replies))
+    again = judged(fake, judge("rubric"), about(one()), call_log=MemoryCallLog(call_log.replies))
     assert fake.counts()["calls"] == 3  # the same votes again, each out of the cache
     assert again.details["tree"] == score.details["tree"]
 
 
 def test_votes_differ_in_the_cache_where_no_seed_is_sent(fake: Fake):
     fake.says(says("It is so.", True, times=1), says("It is so.", False))
-    ledger = MemoryLedger()
+    call_log = MemoryCallLog()
 
-    score = judged(fake, judge("rubric"), about(one()), ledger=ledger, seed=-1)
+    score = judged(fake, judge("rubric"), about(one()), call_log=call_log, seed=-1)
 
     assert [vote["result"] for vote in score.details["tree"]["children"][0]["votes"]] == [True, False, False]
     assert score.verdict is Verdict.FAILURE
@@ -133,11 +133,11 @@ def test_claims_about_steps_see_actions_and_no_answer(fake: Fake):
 def test_claims_about_screenshots_see_the_chosen_ones_each_once(fake: Fake):
     fake.says(says("It was sorted.", True))
     text = one("It was sorted.", about="screenshots", steps="1-2", key_point="Sorted")
-    ledger = MemoryLedger()
+    call_log = MemoryCallLog()
 
-    score = judged(fake, judge("rubric"), about(text, pictures=(0, 1, 1)), ledger=ledger)
+    score = judged(fake, judge("rubric"), about(text, pictures=(0, 1, 1)), call_log=call_log)
 
-    request = json.dumps(ledger.outcomes[0].call.request)
+    request = json.dumps(call_log.outcomes[0].call.request)
     assert request.count(picture(1).digest) == 1
     assert picture(0).digest not in request
     assert "Screenshot of steps 1, 2:" in request
@@ -286,12 +286,12 @@ def test_calls_are_foreseen(fake: Fake):
     ]
     subject = about(json.dumps({"nodes": nodes}), pages={CITED: "Lamp"})
     fake.says(*(says(name, True) for name in "abcd"))
-    ledger = MemoryLedger()
+    call_log = MemoryCallLog()
     parameters = parameters_from(KIND.parameters, {})
 
-    judged(fake, judge("rubric"), subject, ledger=ledger)
+    judged(fake, judge("rubric"), subject, call_log=call_log)
 
-    asked = [(one.call.stage, json.dumps(one.call.request).count('image_url": ')) for one in ledger.outcomes]
+    asked = [(one.call.stage, json.dumps(one.call.request).count('image_url": ')) for one in call_log.outcomes]
     assert sorted(KIND.calls(parameters, subject)) == sorted(asked)
     assert KIND.calls(parameters, about()) == []
     assert KIND.calls(parameters, about("nodes: 7")) == []
@@ -333,6 +333,6 @@ def test_a_written_rubric_is_shown_a_pdf(fake: Fake):
 def test_answers_without_steps_are_judged(fake: Fake):
     fake.says(says("It is so.", True))
     record = about().record
-    answer = replace(record, steps=(), source_format=SourceFormat.MIND2WEB_2)
+    answer = replace(record, steps=(), source_format="mind2web-2")
 
     assert judged(fake, judge("rubric"), Subject(answer, expectations=expected(one()))).verdict is Verdict.SUCCESS

@@ -16,11 +16,13 @@ from annotation.models import Submission
 from annotation.records import Verdict
 from judges.llm import CallFailed
 from judges.scorer import parameters_from
-from judges.testing import Fake, MemoryLedger
+from judges.tests.builders import Fake, MemoryCallLog
 from judges.tests.rubric_subjects import CITED, KIND, about, file, one, says
 from judges.tests.test_rubric_pdf import document
 from judges.tests.webjudging import judge, judged
-from judges.working.subjects import subject_of
+from judges.working.subjects import load_subject
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = """\
 from mind2web2 import Evaluator
@@ -47,9 +49,9 @@ def installed(tmp_path) -> Path:
 
 def test_an_installed_script_judges(fake: Fake, installed: Path):
     fake.says(says("It is named.", True), says("The page shows it.", False), record=True)
-    ledger, subject = MemoryLedger(), about(one(), pages={CITED: "A lamp"}, scripts=installed)
+    call_log, subject = MemoryCallLog(), about(one(), pages={CITED: "A lamp"}, scripts=installed)
 
-    score = judged(fake, judge("rubric", pass_score="0.5"), subject, ledger=ledger)
+    score = judged(fake, judge("rubric", pass_score="0.5"), subject, call_log=call_log)
 
     assert (score.verdict, score.score) == (Verdict.SUCCESS, 0.5)
     digest = hashlib.sha256((SCRIPT % CITED).encode()).hexdigest()
@@ -60,7 +62,7 @@ def test_an_installed_script_judges(fake: Fake, installed: Path):
         ("page", "failed"),
     ]
     assert score.details["pages"] == [{"url": CITED, "stored": "web"}]
-    assert [one.call.stage for one in ledger.outcomes] == ["verify_answer"] * 2 + ["verify_page"] * 2
+    assert [one.call.stage for one in call_log.outcomes] == ["verify_answer"] * 2 + ["verify_page"] * 2
     assert '"url":"data:image"' in fake.counts()["bodies"][2]
 
 
@@ -116,9 +118,9 @@ def test_the_setting_says_where_scripts_are_installed(submission: Submission, in
     (installed / "t.py").rename(installed / f"{trajectory.task.external_id}.py")
     foreseen = partial(KIND.calls, parameters_from(KIND.parameters, {"source": "script"}))
 
-    assert foreseen(subject_of(trajectory)) == []
+    assert foreseen(load_subject(trajectory)) == []
     settings.RUBRIC_SCRIPTS = str(installed)
-    assert foreseen(subject_of(trajectory))
+    assert foreseen(load_subject(trajectory))
 
 
 def test_the_calls_of_a_script_are_guessed_without_running_it(installed: Path):

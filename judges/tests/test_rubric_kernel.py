@@ -20,7 +20,7 @@ from pathlib import Path
 from judges.scorers.rubric import child
 child.enter("judges.scorers", child.HERE.parent)
 from judges.scorers.rubric import confinement
-confinement.limit(confinement.Limits())
+confinement.limit(confinement.ProcessLimits())
 missing = confinement.confine(Path.cwd(), hook=False)
 print(missing)
 """

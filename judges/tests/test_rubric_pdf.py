@@ -11,9 +11,11 @@ from PIL import Image
 
 from annotation.formats.pdf_text import MOST_PAGES, UNREADABLE, text_of
 from judges.llm import CallFailed
-from judges.scorers.rubric.confinement import MEGABYTE, Limits
+from judges.scorers.rubric.confinement import MEGABYTE, ProcessLimits
 from judges.scorers.rubric.pdf import read_pdf
 from judges.scorers.rubric.pdf_child import PAGES_SHOWN
+
+pytestmark = pytest.mark.slow
 
 
 def document(*texts: str, width: int = 612, height: int = 792) -> bytes:
@@ -113,13 +115,15 @@ def test_a_page_of_a_square_kilometre_is_shown_small():
 def test_one_that_takes_too_long_or_too_much_is_ended():
     many = document(*["page"] * 60)
 
-    assert "took more than 0.1 seconds" in read_pdf(many, Limits(wall=0.1))[0]
-    assert "could not be read" in read_pdf(document("x", width=3000, height=3000), Limits(memory=90 * MEGABYTE))[0]
+    assert "took more than 0.1 seconds" in read_pdf(many, ProcessLimits(wall=0.1))[0]
+    assert (
+        "could not be read" in read_pdf(document("x", width=3000, height=3000), ProcessLimits(memory=90 * MEGABYTE))[0]
+    )
 
 
 def test_a_disk_that_takes_no_more_is_no_fault_of_the_document(tmp_path, monkeypatch):
     with pytest.raises(CallFailed, match="takes no more"):
-        read_pdf(document("x"), Limits(file=100))  # bytes that any one file may have
+        read_pdf(document("x"), ProcessLimits(file=100))  # bytes that any one file may have
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(CallFailed, match="on this machine: No such file"):
         read_pdf(document("x"))

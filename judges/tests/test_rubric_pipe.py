@@ -11,12 +11,14 @@ import pytest
 
 from judges.llm import CallFailed
 from judges.scorers.rubric.cache import CacheFileSys
-from judges.scorers.rubric.confinement import Limits
+from judges.scorers.rubric.confinement import ProcessLimits
 from judges.scorers.rubric.pdf import MOST_PICTURES
 from judges.scorers.rubric.pdf_child import PAGES_SHOWN
-from judges.scorers.rubric.process import Patience, ScriptFailed, run_script
+from judges.scorers.rubric.process import ScriptFailed, ScriptPatience, run_script
 from judges.tests.rubric_fakes import picture
 from judges.tests.test_rubric_sandbox import HEAD, TAIL, children, job, run
+
+pytestmark = pytest.mark.slow
 
 PIPE = """\
 import gc
@@ -53,7 +55,7 @@ def test_a_script_that_floods_its_pipe_is_ended(tmp_path):
 
     flood = f"{PIPE}{MANY}await asyncio.sleep(0)\nwhile True: write(b'x' * 100_000)"
     with pytest.raises(ScriptFailed, match="took more than 3 seconds"):
-        run(tmp_path, flood, never, Limits(cpu=60, wall=3.0))
+        run(tmp_path, flood, never, ProcessLimits(cpu=60, wall=3.0))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_small_marks_that_become_large_objects_are_counted_before_they_are_read(
 
 def test_a_result_and_a_place_in_the_script_are_short(tmp_path):
     with pytest.raises(ScriptFailed, match="result has more than 1,000 bytes"):
-        run(tmp_path, f"{PIPE}pipe.say(kind='result', x='x' * 1_000)", patience=Patience(result=1_000))
+        run(tmp_path, f"{PIPE}pipe.say(kind='result', x='x' * 1_000)", patience=ScriptPatience(result=1_000))
     body = f"{PIPE}pipe.say(kind='error', message='m' * 9_000, trace='t' * 9_000)"
     with pytest.raises(ScriptFailed) as raised:
         run(tmp_path / "other" if (tmp_path / "other").mkdir() is None else tmp_path, body)
@@ -141,7 +143,7 @@ def test_the_largest_pdf_can_be_asked_about(tmp_path):
     body = "    leaf = evaluator.add_leaf(id='a', desc='a', parent=evaluator.root, critical=True)\n"
     body += "    await evaluator.verify(claim='c', node=leaf, sources='https://x.example/a.pdf')\n"
     (folder / "t.py").write_text(HEAD + body + TAIL)
-    assert asyncio.run(run_script(folder, job("t.py"), ask, Limits(), Patience()))["score"] == 1.0
+    assert asyncio.run(run_script(folder, job("t.py"), ask, ProcessLimits(), ScriptPatience()))["score"] == 1.0
     assert seen == [PAGES_SHOWN] * 2
 
 
@@ -169,6 +171,6 @@ def test_the_scripts_that_are_written_as_published_ones_are_run_in_a_process(tmp
             return {"reasoning": "It is so.", "result": True}
         return next(found for field, found in EXTRACTED.items() if field in schema["properties"])
 
-    said = asyncio.run(run_script(folder, job(f"{name}.py"), ask, Limits(), Patience()))
+    said = asyncio.run(run_script(folder, job(f"{name}.py"), ask, ProcessLimits(), ScriptPatience()))
     assert (said["score"], said["faults"]) == (score, [])
     assert children() == []

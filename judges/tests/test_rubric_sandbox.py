@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from judges.llm import CallFailed, NotConfigured
-from judges.prompts import builtin
+from judges.prompts import load_builtin
 from judges.scorers.rubric import outcome, scripts
-from judges.scorers.rubric.confinement import MEGABYTE, Limits
-from judges.scorers.rubric.process import Patience, ScriptFailed, Unanswered, run_script
+from judges.scorers.rubric.confinement import MEGABYTE, ProcessLimits
+from judges.scorers.rubric.process import ScriptFailed, ScriptPatience, ScriptUnanswered, run_script
+
+pytestmark = pytest.mark.slow
 
 HEAD = """\
 import asyncio, os, sys
@@ -35,22 +37,24 @@ LOADED = """\
 from importlib import machinery, util
 loader = machinery.ExtensionFileLoader('other', util.find_spec('_ctypes').origin)
 util.module_from_spec(util.spec_from_loader('other', loader))"""
-SHORT = Limits(cpu=2, wall=60.0, memory=1024 * MEGABYTE)
-WORDS = Patience(silence=20.0, line=4 * MEGABYTE, waiting=8 * MEGABYTE, calls=50)
+SHORT = ProcessLimits(cpu=2, wall=60.0, memory=1024 * MEGABYTE)
+WORDS = ScriptPatience(silence=20.0, line=4 * MEGABYTE, waiting=8 * MEGABYTE, calls=50)
 
 
 async def supported(messages: Any, schema: Any) -> Any:
     return {"reasoning": "It is so.", "result": True}
 
 
-def run(tmp_path: Path, body: str, ask: Any = supported, limits: Limits = SHORT, patience: Patience = WORDS) -> Any:
+def run(
+    tmp_path: Path, body: str, ask: Any = supported, limits: ProcessLimits = SHORT, patience: ScriptPatience = WORDS
+) -> Any:
     """Run a script with these lines in its function, and make sure that its process is gone."""
     source = HEAD + "".join(f"    {line}\n" for line in body.splitlines()) + TAIL
     return run_source(tmp_path, source, ask, limits, patience)
 
 
 def run_source(
-    tmp_path: Path, source: str, ask: Any = supported, limits: Limits = SHORT, patience: Patience = WORDS
+    tmp_path: Path, source: str, ask: Any = supported, limits: ProcessLimits = SHORT, patience: ScriptPatience = WORDS
 ) -> Any:
     folder = tmp_path / "own"
     folder.mkdir()
@@ -64,7 +68,7 @@ def run_source(
 
 
 def job(script: str) -> dict[str, Any]:
-    return {"script": script, "answer": "Paris.", "model": "m", "texts": dict(builtin("rubric/1").texts)}
+    return {"script": script, "answer": "Paris.", "model": "m", "texts": dict(load_builtin("rubric/1").texts)}
 
 
 def children() -> list[str]:
@@ -207,7 +211,7 @@ def test_a_script_cannot_read_the_database_or_the_settings(tmp_path):
 
 def test_a_script_that_waits_for_nothing_is_stopped(tmp_path):
     with pytest.raises(ScriptFailed, match=r"said nothing for 0\.5 seconds"):
-        run(tmp_path, "await asyncio.sleep(1e9)", patience=Patience(silence=0.5))
+        run(tmp_path, "await asyncio.sleep(1e9)", patience=ScriptPatience(silence=0.5))
 
 
 def test_a_script_that_takes_too_long_is_stopped(tmp_path):
@@ -216,13 +220,13 @@ def test_a_script_that_takes_too_long_is_stopped(tmp_path):
 
     leaf = "leaf = evaluator.add_leaf(id='a', desc='a')\nawait evaluator.verify(claim='a', node=leaf)"
     with pytest.raises(ScriptFailed, match="took more than 3 seconds"):
-        run(tmp_path, leaf, never, Limits(cpu=2, wall=3.0))
+        run(tmp_path, leaf, never, ProcessLimits(cpu=2, wall=3.0))
 
 
 def test_a_script_that_hears_nothing_any_more_is_ended(tmp_path):
     """It neither computes nor looks at its pipe, so that only the parent can end it."""
     with pytest.raises(ScriptFailed, match=r"took more than 3 seconds|said nothing"):
-        run(tmp_path, "import time; time.sleep(600)", limits=Limits(cpu=2, wall=3.0))
+        run(tmp_path, "import time; time.sleep(600)", limits=ProcessLimits(cpu=2, wall=3.0))
 
 
 def test_a_script_may_ask_so_much_and_no_more(tmp_path):
@@ -274,7 +278,7 @@ def test_an_error_of_the_endpoint_ends_the_script_and_is_told_as_it_was(tmp_path
 
 def test_a_reply_that_cannot_be_used_is_a_fault_and_no_plain_failure(tmp_path):
     async def refused(messages: Any, schema: Any) -> Any:
-        raise Unanswered("The model refused: no")
+        raise ScriptUnanswered("The model refused: no")
 
     leaf = "leaf = evaluator.add_leaf(id='a', desc='a')\nawait evaluator.verify(claim='a', node=leaf)"
     said = run(tmp_path, leaf, refused)
@@ -324,12 +328,12 @@ def test_only_files_of_the_folder_are_scripts(tmp_path):
     (home / "open.py").write_text("x = 1")
     (home / "open.py").chmod(0o666)
     (home / "large.py").write_bytes(b"#" * 2_000_001)
-    assert scripts.installed("", "inside") is None
+    assert scripts.find_script("", "inside") is None
 
-    found = [scripts.installed(str(home), name) for name in ("inside", "near", "missing")]
+    found = [scripts.find_script(str(home), name) for name in ("inside", "near", "missing")]
     assert [one is not None for one in found] == [True, True, False]
     for name in ("../outside", "..", "", "a/b", "inside.py", "/etc/passwd", "x\x00"):
-        assert scripts.installed(str(home), name) is None
+        assert scripts.find_script(str(home), name) is None
     for name, why in (
         ("far", "leads out"),
         ("gone", "leads out"),
@@ -338,12 +342,12 @@ def test_only_files_of_the_folder_are_scripts(tmp_path):
         ("large", "more"),
     ):
         with pytest.raises(NotConfigured, match=why):
-            scripts.installed(str(home), name)
+            scripts.find_script(str(home), name)
 
 
 def test_what_could_not_be_confined_is_told(tmp_path):
     """The judgment says it; here by the process itself, which is told that its machine is another one."""
-    missing = outcome.of_script(
+    missing = outcome.read_script(
         {
             "score": 1,
             "details": {"tree": NODE, "final_score": 1.0},
@@ -379,14 +383,14 @@ NODE = {"id": "root", "desc": "", "status": "passed", "strategy": "parallel", "s
 )
 def test_an_outcome_that_is_none_is_an_error(said):
     with pytest.raises(ScriptFailed):
-        outcome.of_script(said, scripts.Script("t.py", b"", "0"))
+        outcome.read_script(said, scripts.Script("t.py", b"", "0"))
 
 
 def test_a_score_beside_the_tree_is_taken_only_where_nothing_broke():
     details = {"tree": NODE, "final_score": 1.0}
     script = scripts.Script("t.py", b"", "0")
 
-    whole = outcome.of_script({"score": 0.4, "details": details, "bounds": [[1, 1], [1, 1]]}, script)
-    broken = outcome.of_script({"score": 0.4, "details": details, "bounds": [[0, 1], [0, 1]]}, script)
+    whole = outcome.read_script({"score": 0.4, "details": details, "bounds": [[1, 1], [1, 1]]}, script)
+    broken = outcome.read_script({"score": 0.4, "details": details, "bounds": [[0, 1], [0, 1]]}, script)
 
     assert (whole.between, broken.between) == ((0.4, 0.4), (0.0, 1.0))

@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judges.scorers.rubric import tree
-from judges.scorers.rubric.tree import AggregationStrategy, VerificationNode, blocking, path_to, prerequisites
+from judges.scorers.rubric.tree import (
+    AggregationStrategy,
+    VerificationNode,
+    find_blocking,
+    find_path,
+    find_prerequisites,
+)
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 STRATEGIES = ("parallel", "sequential")
@@ -220,13 +226,13 @@ def family():
 
 def test_a_node_rests_on_critical_siblings_at_every_level_and_on_what_comes_before_it():
     root, named = family()
-    assert {leaf.id for leaf in prerequisites(root, named["target"])} == {"first", "g1", "g2"}
-    assert [leaf.id for leaf in prerequisites(root, named["gate"])] == []
+    assert {leaf.id for leaf in find_prerequisites(root, named["target"])} == {"first", "g1", "g2"}
+    assert [leaf.id for leaf in find_prerequisites(root, named["gate"])] == []
 
 
 def test_extra_prerequisites_count_with_everything_below_them_each_once():
     root, named = family()
-    found = [leaf.id for leaf in prerequisites(root, named["target"], [named["sibling"], named["gate"]])]
+    found = [leaf.id for leaf in find_prerequisites(root, named["target"], [named["sibling"], named["gate"]])]
     assert sorted(found) == ["first", "g1", "g2", "sibling"]
 
 
@@ -234,22 +240,22 @@ def test_only_failed_and_skipped_block():
     root, named = family()
     g1, g2 = named["gate"].children
     g1.settle(True)
-    assert blocking(root, named["target"]) == []
+    assert find_blocking(root, named["target"]) == []
     g2.skip()
-    assert [leaf.id for leaf in blocking(root, named["target"])] == ["g2"]
+    assert [leaf.id for leaf in find_blocking(root, named["target"])] == ["g2"]
 
 
 @pytest.mark.parametrize("extra", ["target", "second", "row"])
 def test_a_node_that_would_rest_on_itself_is_an_error(extra):
     root, named = family()
     with pytest.raises(ValueError, match="prerequisite of itself"):
-        prerequisites(root, named["target"], [named[extra]])
+        find_prerequisites(root, named["target"], [named[extra]])
 
 
 def test_a_node_of_another_tree_rests_on_nothing():
     root, _ = family()
-    assert path_to(root, node("stranger")) == []
-    assert prerequisites(root, node("stranger")) == []
+    assert find_path(root, node("stranger")) == []
+    assert find_prerequisites(root, node("stranger")) == []
 
 
 @PATIENT
@@ -259,14 +265,14 @@ def test_prerequisites_are_those_of_the_definition(told, pick):
     everybody = list(root.walk())
     target = everybody[pick % len(everybody)]
     expected = set()
-    path = path_to(root, target)
+    path = find_path(root, target)
     for parent, child in pairwise(path):
         position = parent.children.index(child)
         for at, sibling in enumerate(parent.children):
             earlier = parent.strategy == "sequential" and at < position
             if at != position and (sibling.critical or earlier):
                 expected |= {leaf.id for leaf in everybody if not leaf.children and is_below(leaf, sibling)}
-    assert {leaf.id for leaf in prerequisites(root, target)} == expected
+    assert {leaf.id for leaf in find_prerequisites(root, target)} == expected
 
 
 def is_below(leaf, above):
@@ -285,7 +291,7 @@ def test_statistics_count_every_node(told):
         return 1 + max(map(depth, one.children)) if one.children else 0
 
     everybody = list(root.walk())
-    assert tree.statistics(root) == {
+    assert tree.compute_statistics(root) == {
         "depth": depth(root),
         "total_nodes": len(everybody),
         "leaf_nodes": sum(not one.children for one in everybody),

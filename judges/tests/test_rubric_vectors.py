@@ -101,9 +101,9 @@ def test_every_address_is_normalised_as_published():
     for case in found:
         url = case["url"]
         forms = {
-            "simple": addresses.simple_form(url),
-            "no_utm": addresses.without_tracking(url),
-            "markdown": addresses.from_markdown(url),
+            "simple": addresses.simplify(url),
+            "no_utm": addresses.remove_tracking(url),
+            "markdown": addresses.unescape_markdown(url),
             "stored_as": addresses.stored_as(url),
             "md5": addresses.file_stem(url),
         }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from annotation.formats.documents import FormatError
 from judges.scorers.rubric import written
-from judges.scorers.rubric.written import from_key_points, parse
+from judges.scorers.rubric.written import parse, write_from_key_points
 
 LAMP = """\
 pass_score: 0.5
@@ -177,7 +177,7 @@ def test_a_rubric_has_an_end():
 def test_a_draft_has_a_critical_claim_for_each_key_point():
     points = ["Sorted by: lowest price", "Under $50\n# not a comment"]
 
-    rubric = parse(from_key_points("Buy the cheapest lamp.", points))
+    rubric = parse(write_from_key_points("Buy the cheapest lamp.", points))
 
     assert [(node.key_point, node.critical, node.about) for node in rubric.nodes] == [
         (point, True, "screenshots") for point in points
@@ -187,18 +187,18 @@ def test_a_draft_has_a_critical_claim_for_each_key_point():
 def test_a_text_of_a_draft_stands_on_one_line_so_that_it_can_be_edited():
     point = "Sorted by: lowest price, " + "and so on " * 20 + "at last"
 
-    assert f'  key_point: "{point}"' in from_key_points("Buy the cheapest lamp.", [point]).splitlines()
+    assert f'  key_point: "{point}"' in write_from_key_points("Buy the cheapest lamp.", [point]).splitlines()
 
 
 def test_a_draft_without_key_points_asks_for_the_task():
-    (node,) = parse(from_key_points("Buy the cheapest lamp.", [])).nodes
+    (node,) = parse(write_from_key_points("Buy the cheapest lamp.", [])).nodes
 
     assert node.text.endswith("Buy the cheapest lamp.")
 
 
 @given(st.text(max_size=3000), st.lists(st.text(max_size=1200), max_size=210))
 def test_a_draft_can_always_be_read(task, points):
-    parse(from_key_points(task, points))
+    parse(write_from_key_points(task, points))
 
 
 def test_the_example_of_the_documentation_can_be_read():

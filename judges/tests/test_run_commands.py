@@ -15,8 +15,8 @@ from annotation import testing, workflow
 from annotation.models import Person, Submission
 from judges import defining
 from judges.models import JudgeRun, Judgment, ModelCall
-from judges.testing import Fake, defined_judge
 from judges.tests import rows
+from judges.tests.builders import Fake, defined_judge
 
 People = dict[str, Person]
 

@@ -17,8 +17,8 @@ from annotation import testing
 from annotation.models import Person, Submission
 from judges import defining, run_table, runs
 from judges.models import Judge, JudgeRun, Judgment, RunItem
-from judges.testing import Fake, defined_judge, started_run, worked
 from judges.tests import rows
+from judges.tests.builders import Fake, defined_judge, started_run, worked
 
 People = dict[str, Person]
 ACTS = ("pause-judge-run", "resume-judge-run", "cancel-judge-run", "retry-judge-run")
@@ -284,7 +284,7 @@ def test_errors_are_grouped_with_what_to_do(mira: Client, submission: Submission
     ],
 )
 def test_every_error_comes_with_an_advice(error: str, advice: str) -> None:
-    assert advice in run_table.advice(error)
+    assert advice in run_table.find_advice(error)
 
 
 # --- its judgments ---------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_an_unscored_repetition_is_no_flip(submission: Submission) -> None:
     run = rows.run_row(submission, repetitions=2)
     for item in run.items.all():
         rows.judgment_row(item, 1 if item.repetition == 1 else None)
-    assert run_table.flips(run) == 0
+    assert run_table.count_flips(run) == 0
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from annotation.models.events import digest, first_broken
 from annotation.workflow import Conflict, integrity
 from judges import jobs, runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
-from judges.testing import defined_judge, started_run
+from judges.tests.builders import defined_judge, started_run
 from judges.tests.tiny import tiny_scorer
-from judges.working import holding, ledger
-from judges.working.outcome import outcome_facts
+from judges.working import call_log, leases
+from judges.working.outcome import collect_outcomes
 
 pytestmark = pytest.mark.django_db
 
@@ -142,7 +142,7 @@ def test_a_judge_of_imported_judgments_cannot_run(here):
 def test_a_submission_for_practice_can_be_judged(here):
     _, people, judge = here
     practice = testing.bare_submission(1, agent="Practice Agent")
-    workflow.found(practice, people["mira"])
+    workflow.join_as_maintainer(practice, people["mira"])
     workflow.configure(people["mira"], practice, practice=True)
     assert started_run(people["mira"], practice, judge).items.count() == 1
 
@@ -259,9 +259,9 @@ def test_the_end_is_written_once_and_only_when_nothing_is_open(here, run):
     items = list(run.items.all())
     judged(items[0], verdict=0)
     judged(items[1], verdict=None)
-    assert holding.end(run.pk) is False
+    assert leases.finish_run(run.pk) is False
     RunItem.objects.filter(pk=items[2].pk).update(failed_at=timezone.now(), error="No reply.")
-    assert [holding.end(run.pk), holding.end(run.pk)] == [True, False]
+    assert [leases.finish_run(run.pk), leases.finish_run(run.pk)] == [True, False]
     run.refresh_from_db()
     assert run.state == "finished"
     ended = submission.events.filter(kind="judge_run_finished").get().payload
@@ -273,22 +273,22 @@ def test_the_end_tells_what_was_judged_while_it_waited_for_the_lock(here, run, m
     items = list(run.items.all())
     judged(items[0], verdict=0)
     RunItem.objects.filter(pk__in=[item.pk for item in items[1:]]).update(failed_at=timezone.now(), error="No reply.")
-    lock = holding.lock_submission
+    lock = leases.lock_submission
 
     def late(pk):
         """Before the first one has it, somebody tries the failed ones again, and one of them is judged."""
-        monkeypatch.setattr(holding, "lock_submission", lock)
+        monkeypatch.setattr(leases, "lock_submission", lock)
         runs.retry_failed(people["mira"], run)
         judged(items[1], verdict=1)
         RunItem.objects.filter(pk=items[2].pk).update(failed_at=timezone.now(), error="No reply.")
         return lock(pk)
 
-    monkeypatch.setattr(holding, "lock_submission", late)
-    assert holding.end(run.pk) is True
+    monkeypatch.setattr(leases, "lock_submission", late)
+    assert leases.finish_run(run.pk) is True
     ended = submission.events.filter(kind="judge_run_finished").get().payload
     assert (ended["verdicts"], ended["failed"], ended["waiting"]) == ({"0": 1, "1": 1}, 1, 0)
-    assert ended["judgments"] == digest(outcome_facts(run.pk))
-    assert ended == {**holding.facts(run), **holding.counts(run.pk), "judgments": ended["judgments"]}
+    assert ended["judgments"] == digest(collect_outcomes(run.pk))
+    assert ended == {**leases.build_payload(run), **leases.count_outcomes(run.pk), "judgments": ended["judgments"]}
 
 
 def test_nothing_is_read_for_the_digest_while_the_submission_is_locked(here, run):
@@ -296,7 +296,7 @@ def test_nothing_is_read_for_the_digest_while_the_submission_is_locked(here, run
     for item in items:
         judged(item, verdict=1)
     with CaptureQueriesContext(connection) as queries:
-        assert holding.end(run.pk) is True
+        assert leases.finish_run(run.pk) is True
     asked = [query["sql"] for query in queries]
     [read] = [number for number, sql in enumerate(asked) if "judged_at" in sql or '"judges_judgment"."made_at"' in sql]
     assert read < next(number for number, sql in enumerate(asked) if "SAVEPOINT" in sql or "BEGIN" in sql)
@@ -304,8 +304,8 @@ def test_nothing_is_read_for_the_digest_while_the_submission_is_locked(here, run
 
 def test_a_run_stops_once_with_the_first_reason(here, run):
     submission, _, _ = here
-    holding.stop(run.pk, "The budget of 1 US dollar is spent.", "The budget is spent.")
-    holding.stop(run.pk, "Something else.", "Else.")
+    leases.stop_run(run.pk, "The budget of 1 US dollar is spent.", "The budget is spent.")
+    leases.stop_run(run.pk, "Something else.", "Else.")
     run.refresh_from_db()
     assert (run.state, run.stopped) == ("stopped", "The budget of 1 US dollar is spent.")
     assert submission.events.get(kind="judge_run_stopped").payload["reason"] == "The budget is spent."
@@ -314,30 +314,30 @@ def test_a_run_stops_once_with_the_first_reason(here, run):
 def test_nothing_is_taken_of_a_run_that_is_not_at_work(here, run):
     _, people, _ = here
     runs.pause(people["mira"], run)
-    assert holding.take(run.pk, "w", ()) == []
+    assert leases.claim(run.pk, "w", ()) == []
     runs.resume(people["mira"], run)
-    (held,) = holding.take(run.pk, "w", ())
+    (held,) = leases.claim(run.pk, "w", ())
     assert (held.attempt, held.repetition) == (1, 1)
     run.refresh_from_db()
     assert run.state == "running"
 
 
 def test_what_was_taken_in_a_commit_in_doubt_is_handed_over_with_the_next(here, run):
-    first = holding.take(run.pk, "w", ())
-    both = holding.take(run.pk, "w", ())
+    first = leases.claim(run.pk, "w", ())
+    both = leases.claim(run.pk, "w", ())
     assert [item.pk for item in both] == [first[0].pk, first[0].pk + 1]
-    assert len(holding.take(run.pk, "w", [item.pk for item in both])) == 1
-    assert holding.take(run.pk, "w", [item.pk for item in run.items.all()]) == []
+    assert len(leases.claim(run.pk, "w", [item.pk for item in both])) == 1
+    assert leases.claim(run.pk, "w", [item.pk for item in run.items.all()]) == []
 
 
 def test_a_worker_does_not_take_from_itself_what_it_still_works_on(here, run):
-    (held,) = holding.take(run.pk, "w", ())
+    (held,) = leases.claim(run.pk, "w", ())
     # The database was away for longer than a silence, so that nobody could report.
     run.items.filter(pk=held.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
-    (second,) = holding.take(run.pk, "w", [held.pk])
+    (second,) = leases.claim(run.pk, "w", [held.pk])
     assert second.pk == held.pk + 1
-    assert holding.beat("w", [held.pk, second.pk]) == {held.pk, second.pk}
-    assert holding.fail(held, "w", "No reply."), "it is held for the same attempt"
+    assert leases.renew("w", [held.pk, second.pk]) == {held.pk, second.pk}
+    assert leases.fail(held, "w", "No reply."), "it is held for the same attempt"
 
 
 # --- workers are called ----------------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ def test_a_worker_does_not_take_from_itself_what_it_still_works_on(here, run):
 
 @pytest.mark.parametrize(("items", "workers"), [(1, 1), (25, 1), (26, 2), (300, 12), (100_000, 16)])
 def test_more_items_call_more_workers(items, workers):
-    assert holding.workers_for(items) == workers
+    assert leases.count_workers_for(items) == workers
 
 
 def test_a_start_sends_its_messages_after_the_commit(here, monkeypatch, django_capture_on_commit_callbacks):
@@ -371,24 +371,24 @@ def test_a_start_without_a_broker_stands_and_asks_it_once_only(here, monkeypatch
         run = started_run(people["mira"], submission, judge, repetitions=17)
     assert (asked, run.items.count()) == ([run.pk], 51)
     JudgeRun.objects.update(called_at=timezone.now() - timedelta(hours=1))
-    assert holding.unfinished() == [run.pk]
+    assert leases.claim_idle_runs() == [run.pk]
 
 
 def test_a_run_whose_message_was_lost_is_called_again_and_no_more_often_than_needed(here, run, settings):
     settings.JUDGE_SILENCE_SECONDS = 60
-    assert holding.unfinished() == [], "it was called a moment ago"
+    assert leases.claim_idle_runs() == [], "it was called a moment ago"
     JudgeRun.objects.update(called_at=timezone.now() - timedelta(seconds=61))
-    assert holding.unfinished() == [run.pk]
-    assert holding.unfinished() == []
+    assert leases.claim_idle_runs() == [run.pk]
+    assert leases.claim_idle_runs() == []
 
 
 def test_a_run_is_called_for_while_a_dead_worker_holds_it_and_not_while_a_living_one_does(here, run):
     now = timezone.now()
     JudgeRun.objects.update(called_at=None)
     run.items.update(worker="w", taken_at=now, heartbeat_at=now)
-    assert holding.unfinished() == []
+    assert leases.claim_idle_runs() == []
     run.items.update(heartbeat_at=now - timedelta(hours=1))
-    assert holding.unfinished() == [run.pk]
+    assert leases.claim_idle_runs() == [run.pk]
 
 
 def test_few_messages_wait_for_workers_that_never_come(here, run, settings, monkeypatch):
@@ -410,7 +410,7 @@ def called_for_in(time, monkeypatch):
     began, called = timezone.now(), 0
     for seconds in range(0, int(time.total_seconds()), 15):
         monkeypatch.setattr(clock, "now", lambda after=seconds: began + timedelta(seconds=after))
-        called += len(holding.unfinished())
+        called += len(leases.claim_idle_runs())
     return called
 
 
@@ -418,17 +418,17 @@ def called_for_in(time, monkeypatch):
 def test_nobody_is_called_for_a_run_that_waits_or_has_ended(here, run, state):
     times = {name: timezone.now() if value == 1 else value for name, value in STATES[state].items()}
     JudgeRun.objects.update(called_at=None, **times)
-    assert holding.unfinished() == []
+    assert leases.claim_idle_runs() == []
 
 
 def test_a_run_whose_last_worker_died_before_the_end_was_written_is_called_for_and_ended(here, run):
     for item in run.items.all():
         judged(item)
     JudgeRun.objects.update(called_at=None)
-    assert holding.unfinished() == [run.pk]
-    holding.end(run.pk)
+    assert leases.claim_idle_runs() == [run.pk]
+    leases.finish_run(run.pk)
     JudgeRun.objects.update(called_at=None)
-    assert holding.unfinished() == []
+    assert leases.claim_idle_runs() == []
 
 
 # --- standing --------------------------------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ def test_a_standing_counts_what_was_done_and_paid(here, run):
         call(item, hit=True, cost="0")
     RunItem.objects.filter(pk=items[2].pk).update(heartbeat_at=timezone.now(), taken_at=timezone.now())
     JudgeRun.objects.update(started_at=timezone.now() - timedelta(minutes=1))
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (now.state, now.total, now.done, now.unscored, now.failed, now.running) == ("running", 3, 2, 1, 0, 1)
     assert (now.calls, now.cache_hits, now.tokens, now.cost) == (2, 2, 220, Decimal("0.02"))
     assert now.rate == pytest.approx(4, rel=0.1)  # two in the half minute since the first was taken
@@ -457,9 +457,9 @@ def test_a_standing_counts_what_was_done_and_paid(here, run):
 
 
 def test_a_cost_is_unknown_where_no_price_is_and_nothing_where_nothing_was_asked(here, run):
-    assert (runs.standing(run).cost, runs.standing(run).rate) == (0, None)
+    assert (runs.load_progress(run).cost, runs.load_progress(run).rate) == (0, None)
     call(run.items.first(), cost=None)
-    assert runs.standing(run).cost is None
+    assert runs.load_progress(run).cost is None
 
 
 @pytest.mark.parametrize("repetitions", [1, 40])
@@ -468,15 +468,15 @@ def test_a_standing_takes_five_queries_whatever_the_size(here, repetitions, djan
     run = started_run(people["mira"], submission, judge, repetitions=repetitions)
     run.items.update(failed_at=timezone.now(), error="No reply.")
     with django_assert_num_queries(5):
-        assert runs.standing(run).errors == (("No reply.", 3 * repetitions),)
+        assert runs.load_progress(run).errors == (("No reply.", 3 * repetitions),)
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by size, and these tables are small")
 def test_what_a_run_has_paid_is_summed_up_without_reading_requests_and_replies(here, run):
     call(run.items.first())
     with CaptureQueriesContext(connection) as queries:
-        assert ledger.paid(run.pk) == Decimal("0.01")
-        runs.standing(run)
+        assert call_log.sum_cost(run.pk) == Decimal("0.01")
+        runs.load_progress(run)
     sums = [query["sql"] for query in queries if "SUM(" in query["sql"]]
     assert len(sums) == 2
     for sql in sums:

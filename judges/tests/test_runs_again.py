@@ -14,10 +14,10 @@ from annotation.models import Event, Person, Submission
 from judges import runs
 from judges.llm import client as llm_client
 from judges.models import JudgeRun
-from judges.testing import Fake, defined_judge, started_run, worked
+from judges.tests.builders import Fake, defined_judge, started_run, worked
 from judges.tests.clients import Desk
 from judges.tests.tiny import tiny_scorer
-from judges.working import holding, shift
+from judges.working import leases, worker
 from judges.working.database import DatabaseThread
 from judges.working.limits import SharedGate
 
@@ -69,7 +69,7 @@ def test_items_that_failed_by_a_limit_are_retried_once_at_the_end(here: Any, fak
     fake.says({"match": "shop 1 ", "status": 429, "times": 2}, {"reply": "All done: success"})
     run = here()
     assert worked(run) is False
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (run.state, now.done, now.failed) == ("finished", 3, 0)
     assert run.retried_at is not None
     kinds = list(Event.objects.filter(kind__startswith="judge_run").values_list("kind", flat=True))
@@ -80,7 +80,7 @@ def test_item_that_fails_again_stays_failed(here: Any, fake: Fake) -> None:
     fake.says({"match": "shop 1 ", "status": 503, "name": "down"}, {"reply": "All done: success"})
     run = here()
     assert worked(run) is False
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (run.state, now.done, now.failed) == ("finished", 2, 1)
     assert fake.counts()["by_rule"]["down"] in (4, 5, 6, 7, 8)  # two attempts, twice, at one call or both of them
 
@@ -90,7 +90,7 @@ class LateAnswers(DatabaseThread):
 
     async def run(self, function: Any, *arguments: Any) -> Any:
         answer = await super().run(function, *arguments)
-        if function is holding.take:
+        if function is leases.claim:
             judging = [task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_judge"]  # type: ignore[union-attr]
             if judging:
                 await asyncio.wait(judging)
@@ -100,11 +100,11 @@ class LateAnswers(DatabaseThread):
 def test_worker_tries_failed_item_again_when_it_learns_late_that_nothing_was_free(
     here: Any, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shift, "DatabaseThread", LateAnswers)
+    monkeypatch.setattr(worker, "DatabaseThread", LateAnswers)
     fake.says({"match": "shop 1 ", "status": 503}, {"reply": "All done: success"})
     run = here()
     assert worked(run) is False
-    assert (run.state, runs.standing(run).failed) == ("finished", 1)
+    assert (run.state, runs.load_progress(run).failed) == ("finished", 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
@@ -112,17 +112,17 @@ def test_item_with_a_permanent_error_is_not_retried(here: Any, fake: Fake, statu
     fake.says({"match": "shop 1 ", "status": status, "name": "never"}, {"reply": "All done: success"})
     run = here()
     worked(run)
-    assert (run.state, runs.standing(run).failed, run.retried_at) == ("finished", 1, None)
+    assert (run.state, runs.load_progress(run).failed, run.retried_at) == ("finished", 1, None)
     assert fake.counts()["by_rule"]["never"] <= 2
 
 
 def test_items_of_a_paused_run_are_not_tried_again_by_themselves(here: Any) -> None:
     run = here()
     for number in range(3):
-        [item] = holding.take(run.pk, "a worker", ())
+        [item] = leases.claim(run.pk, "a worker", ())
         if number == 2:
             runs.pause(Person.objects.get(username="mira"), run)
-        assert holding.fail(item, "a worker", "The endpoint answered 503.", passing=True)
-    assert holding.end(run.pk)
+        assert leases.fail(item, "a worker", "The endpoint answered 503.", passing=True)
+    assert leases.finish_run(run.pk)
     assert JudgeRun.objects.get(pk=run.pk).state == "finished"
     assert Submission.objects.get().events.last().kind == "judge_run_finished"

@@ -12,9 +12,9 @@ from annotation.models import Person, Submission
 from judges import jobs, run_table, runs
 from judges.models import JudgeRun
 from judges.scorer import Score
-from judges.testing import defined_judge, started_run
-from judges.working import holding
-from judges.working.ledger import Worth
+from judges.tests.builders import defined_judge, started_run
+from judges.working import leases
+from judges.working.call_log import CallTotals
 
 pytestmark = pytest.mark.django_db
 
@@ -26,8 +26,8 @@ def run(submission: Submission, people: dict[str, Person], settings: Any) -> Jud
 
 
 def settle(run: JudgeRun, worker: str = "a worker") -> None:
-    [item] = holding.take(run.pk, worker, ())
-    assert holding.settle(item, worker, Score(None, unscored="Nothing."), Worth(), run.judge.fingerprint)
+    [item] = leases.claim(run.pk, worker, ())
+    assert leases.settle(item, worker, Score(None, unscored="Nothing."), CallTotals(), run.judge.fingerprint)
 
 
 def test_an_item_of_a_cancelled_run_is_not_shown_as_waiting(run: JudgeRun, people: dict[str, Person]) -> None:
@@ -38,26 +38,26 @@ def test_an_item_of_a_cancelled_run_is_not_shown_as_waiting(run: JudgeRun, peopl
     page = client.get(reverse("judge-run", args=[run.pk])).content.decode()
     rows = page[page.index("<tbody>") : page.index("</tbody>")]
     assert ("not judged" in rows, "waiting" in rows) == (True, False)
-    assert run_table.narrowed(run, show="waiting").count() == 0
-    assert run_table.narrowed(run, show="not judged").count() == 1
+    assert run_table.filter_trajectories(run, show="waiting").count() == 0
+    assert run_table.filter_trajectories(run, show="not judged").count() == 1
 
 
 def test_an_item_of_a_run_at_work_is_shown_as_waiting(run: JudgeRun) -> None:
-    assert run_table.narrowed(run, show="waiting").count() == 2
-    assert run_table.narrowed(run, show="not judged").count() == 0
+    assert run_table.filter_trajectories(run, show="waiting").count() == 2
+    assert run_table.filter_trajectories(run, show="not judged").count() == 0
 
 
 @pytest.mark.parametrize("verb", ["pause", "stop"])
 def test_a_run_whose_last_worker_died_before_it_could_end_it_ends_all_the_same(
     run: JudgeRun, people: dict[str, Person], verb: str
 ) -> None:
-    first, last = holding.take(run.pk, "one", ()), holding.take(run.pk, "two", ())
+    first, last = leases.claim(run.pk, "one", ()), leases.claim(run.pk, "two", ())
     if verb == "pause":
         runs.pause(people["mira"], run)
     else:
-        holding.stop(run.pk, "The budget is spent.", "The budget is spent, or cannot be kept.")
+        leases.stop_run(run.pk, "The budget is spent.", "The budget is spent, or cannot be kept.")
     for worker, [item] in (("one", first), ("two", last)):
-        assert holding.settle(item, worker, Score(None, unscored="None."), Worth(), run.judge.fingerprint)
+        assert leases.settle(item, worker, Score(None, unscored="None."), CallTotals(), run.judge.fingerprint)
     jobs.resume_runs()
     run.refresh_from_db()
     assert run.state == "finished"

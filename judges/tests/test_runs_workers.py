@@ -15,11 +15,11 @@ from annotation.models.events import digest
 from judges import runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms
 from judges.scorer import Score
-from judges.testing import defined_judge, started_run, worked
+from judges.tests.builders import defined_judge, started_run, worked
 from judges.tests.tiny import tiny_scorer
-from judges.working import holding, shift
-from judges.working.ledger import Worth
-from judges.working.outcome import outcome_facts
+from judges.working import leases, worker
+from judges.working.call_log import CallTotals
+from judges.working.outcome import collect_outcomes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,7 +30,7 @@ HELD = {"name": "held", "match": "Judge.", "hold": True, "reply": "At last: succ
 @pytest.fixture
 def here(settings, fake, tmp_path, monkeypatch):
     """Twelve trajectories with a picture each; a run is looked at ten times a second."""
-    monkeypatch.setattr(shift, "LOOK", 0.1)
+    monkeypatch.setattr(worker, "LOOK", 0.1)
     settings.JUDGE_ENDPOINTS = {"default": fake.url}
     fake.says(SUCCESS)
     with tiny_scorer():
@@ -79,23 +79,23 @@ def test_many_who_take_at_once_take_different_items(here):
 
     def take_two(number):
         gate.wait()
-        return [holding.take(run.pk, f"w{number}", ()) for _ in range(2)][-1]
+        return [leases.claim(run.pk, f"w{number}", ()) for _ in range(2)][-1]
 
     with ThreadPoolExecutor(6) as pool:
         taken = [item.pk for held in pool.map(lambda n: in_a_thread(take_two, n), range(6)) for item in held]
     assert len(taken) == len(set(taken)) == 12
-    assert holding.take(run.pk, "late", ()) == []
+    assert leases.claim(run.pk, "late", ()) == []
 
 
 def test_of_two_who_settle_the_same_item_one_succeeds(here):
     submission, mira, judge = here
     run = started_run(mira, submission, judge, selection={"limit": 1})
-    (item,) = holding.take(run.pk, "w", ())
+    (item,) = leases.claim(run.pk, "w", ())
     gate = threading.Barrier(4)
 
     def settle():
         gate.wait()
-        return holding.settle(item, "w", Score(None, unscored="x"), Worth(), "f")
+        return leases.settle(item, "w", Score(None, unscored="x"), CallTotals(), "f")
 
     with ThreadPoolExecutor(4) as pool:
         settled = [future.result() for future in [pool.submit(in_a_thread, settle) for _ in range(4)]]
@@ -114,7 +114,7 @@ def test_a_pause_lets_what_was_begun_end_and_takes_nothing_more(here, fake):
         assert worker.result(60) is False
     run.refresh_from_db()
     assert run.state == "paused"
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (now.done, now.running, now.failed) == (2, 0, 0)
     assert run.items.filter(taken_at__isnull=True).count() == 10
     fake.says(SUCCESS)
@@ -144,17 +144,17 @@ def test_a_cancelled_run_is_dropped_and_what_was_on_its_way_is_kept(here, fake):
 def test_the_event_of_a_cancellation_has_the_digest_and_nothing_is_settled_behind_it(here):
     submission, mira, judge = here
     run = started_run(mira, submission, judge)
-    first, second = holding.take(run.pk, "w", ()) + holding.take(run.pk, "v", ())
-    said = Score(None, unscored="No status."), Worth(), "f"
-    assert holding.settle(first, "w", *said)
+    first, second = leases.claim(run.pk, "w", ()) + leases.claim(run.pk, "v", ())
+    said = Score(None, unscored="No status."), CallTotals(), "f"
+    assert leases.settle(first, "w", *said)
     runs.cancel(mira, run)
     event = submission.events.get(kind="judge_run_cancelled").payload
     assert (event["verdicts"], event["unscored"], event["failed"], event["waiting"]) == ({}, 1, 0, 11)
-    assert not holding.settle(second, "v", *said)
+    assert not leases.settle(second, "v", *said)
     run.items.filter(pk=second.pk).update(worker="v")  # taken at the very moment
-    assert not holding.settle(second, "v", *said)
-    assert not holding.fail(second, "v", "The endpoint did not answer.")
-    assert event["judgments"] == digest(outcome_facts(run.pk))
+    assert not leases.settle(second, "v", *said)
+    assert not leases.fail(second, "v", "The endpoint did not answer.")
+    assert event["judgments"] == digest(collect_outcomes(run.pk))
 
 
 def wait_for_verdicts(fake, number):
@@ -233,9 +233,9 @@ def test_a_worker_reports_that_it_lives_and_is_not_taken_for_dead(here, fake, se
         wait_for_verdicts(fake, 1)
         began = run.items.get().heartbeat_at
         assert eventually(lambda: run.items.get().heartbeat_at > began + timedelta(seconds=1))
-        assert holding.take(run.pk, "another", ()) == []
+        assert leases.claim(run.pk, "another", ()) == []
         JudgeRun.objects.update(called_at=None)
-        assert holding.unfinished() == []
+        assert leases.claim_idle_runs() == []
         fake.release()
         worker.result(60)
     assert run.items.get().attempt == 1
@@ -270,7 +270,7 @@ def test_an_item_that_ends_every_worker_fails_at_last_and_the_run_ends(here, fak
     first, second = run.items.all()
     long_ago = timezone.now() - timedelta(hours=1)
     for attempt in range(1, 11):
-        (held, *_) = holding.take(run.pk, f"w{attempt}", ())
+        (held, *_) = leases.claim(run.pk, f"w{attempt}", ())
         assert (held.pk, held.attempt) == (first.pk, attempt)
         run.items.filter(pk=first.pk).update(heartbeat_at=long_ago)  # it was killed
     worked(run)
@@ -289,5 +289,5 @@ def test_a_run_whose_last_item_is_lost_for_good_is_ended_by_who_finds_it(here, f
     long_ago = timezone.now() - timedelta(hours=1)
     run.items.update(worker="w", attempt=10, taken_at=long_ago, heartbeat_at=long_ago)
     assert worked(run) is False
-    assert (run.state, runs.standing(run).failed) == ("finished", 1)
+    assert (run.state, runs.load_progress(run).failed) == ("finished", 1)
     assert submission.events.filter(kind="judge_run_finished").count() == 1

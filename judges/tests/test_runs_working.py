@@ -12,7 +12,7 @@ from annotation.models.events import first_broken
 from annotation.workflow import integrity
 from judges import runs
 from judges.models import Judgment, ModelCall, ModelTerms, RunItem
-from judges.testing import defined_judge, started_run, worked
+from judges.tests.builders import defined_judge, started_run, worked
 from judges.tests.tiny import tiny_scorer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -80,7 +80,7 @@ def test_a_second_run_of_the_same_judge_pays_nothing_and_is_worth_the_same(here,
     hits = ModelCall.objects.filter(item__run=again)
     assert {(hit.hit, hit.cost, hit.request, hit.reply) for hit in hits} == {(True, 0, None, None)}
     assert all(hit.hit_of.reply for hit in hits)
-    now = runs.standing(again)
+    now = runs.load_progress(again)
     assert (now.calls, now.cache_hits, now.cost, now.tokens) == (0, 9, Decimal(0), 0)
 
 
@@ -123,7 +123,7 @@ def test_no_usable_reply_is_unscored_and_no_reply_is_a_failed_item_that_can_be_t
     assert by_task[1].failed_at is not None
     assert "You cannot ask that." in by_task[1].error
     assert not Judgment.objects.filter(item=by_task[1]).exists()
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (now.done, now.unscored, now.failed) == (2, 1, 1)
     assert now.errors == ((by_task[1].error, 1),)
 
@@ -133,7 +133,7 @@ def test_no_usable_reply_is_unscored_and_no_reply_is_a_failed_item_that_can_be_t
     assert run.state == "running"
     worked(run)
     assert fake.counts()["calls"] == before + 1  # the two looks were kept
-    assert runs.standing(run).failed == 0
+    assert runs.load_progress(run).failed == 0
     assert events(submission)[-3:] == ["judge_run_finished", "judge_run_retried", "judge_run_finished"]
 
 
@@ -142,7 +142,7 @@ def test_a_scorer_that_makes_a_mistake_of_its_own_fails_one_item_and_is_logged(h
     judge = defined_judge("clumsy", scorer="tiny", parameters={"mistake": "task_0001"})
     run = started_run(mira, submission, judge)
     worked(run)
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (now.state, now.done, now.failed) == ("finished", 2, 1)
     assert "ZeroDivisionError: a scorer's own mistake" in now.errors[0][0]
     assert "Traceback" in caplog.text
@@ -158,7 +158,7 @@ def test_a_spent_budget_stops_the_run_and_a_higher_one_ends_it(here, fake):
     assert "budget of 0.01 US dollars is spent" in run.stopped
     paid = fake.counts()["calls"]
     assert paid in (4, 5)  # the one that spends it, and one that was on its way
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (now.done, now.failed, now.running, now.cost) == (1, 0, 0, paid * Decimal("0.003"))
     assert not run.items.filter(taken_at__isnull=False, done_at__isnull=True).exists()
     with pytest.raises(runs.RunRefused, match="higher"):
@@ -214,17 +214,17 @@ def test_a_worker_that_comes_back_from_the_dead_changes_nothing(here, fake, sett
     submission, mira, judge = here
     run = started_run(mira, submission, judge, selection={"limit": 1})
     from judges.scorer import Score
-    from judges.working import holding
-    from judges.working.ledger import Worth
+    from judges.working import leases
+    from judges.working.call_log import CallTotals
 
-    (zombie,) = holding.take(run.pk, "zombie", ())
+    (zombie,) = leases.claim(run.pk, "zombie", ())
     run.items.update(heartbeat_at=timezone.now() - timedelta(hours=1))
     worked(run)
     said = run.items.get().judgment
-    assert holding.settle(zombie, "zombie", Score(None, unscored="late"), Worth(), "x") is False
-    assert holding.fail(zombie, "zombie", "late") is False
-    holding.give_back(zombie, "zombie")
-    assert holding.beat("zombie", [zombie.pk]) == set()
+    assert leases.settle(zombie, "zombie", Score(None, unscored="late"), CallTotals(), "x") is False
+    assert leases.fail(zombie, "zombie", "late") is False
+    leases.release(zombie, "zombie")
+    assert leases.renew("zombie", [zombie.pk]) == set()
     item = run.items.get()
     assert (item.judgment, item.failed_at, item.worker) == (said, None, "the worker")
     assert Judgment.objects.count() == 1
@@ -264,7 +264,7 @@ def test_a_picture_that_the_store_has_lost_fails_the_item_with_its_reason(here, 
         default_storage.delete(name)
     run = started_run(mira, submission, judge)
     worked(run)
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (now.done, now.failed) == (2, 1)
     assert lost[:12] in now.errors[0][0]
 
@@ -283,7 +283,7 @@ def test_damaged_picture_fails_the_item_with_its_reason(here, fake):
     path.write_bytes(data)
     run = started_run(mira, submission, judge)
     worked(run)
-    now = runs.standing(run)
+    now = runs.load_progress(run)
     assert (now.done, now.failed) == (2, 1)
     assert damaged[:12] in now.errors[0][0]
     assert "damaged" in now.errors[0][0]

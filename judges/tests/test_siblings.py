@@ -9,7 +9,7 @@ import pytest
 
 from annotation.records import StepRecord, Verdict
 from judges.llm import CallFailed
-from judges.prompts import builtin
+from judges.prompts import load_builtin
 from judges.scorer import REGISTRY, ParameterError, Prompts, parameters_from
 from judges.tests.siblings import (
     PUBLISHED,
@@ -24,6 +24,8 @@ from judges.tests.siblings import (
     system_of,
     user_texts,
 )
+
+pytestmark = pytest.mark.slow
 
 GARBAGE = "Lorem ipsum dolor sit amet."
 
@@ -390,7 +392,7 @@ def test_an_unknown_mode_is_refused(name):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_our_own_prompts_have_the_texts_of_both_modes(name):
-    texts = builtin(REGISTRY[name].prompts).texts
+    texts = load_builtin(REGISTRY[name].prompts).texts
 
     assert {"verdict.system", "verdict.user", "verdict.framed_system", "verdict.framed_user"} <= texts.keys()
 

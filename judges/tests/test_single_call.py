@@ -7,8 +7,8 @@ import json
 import pytest
 
 from annotation.records import Finding, StepRecord, Verdict
-from judges.prompts import builtin
-from judges.scorer import REGISTRY, ParameterError, Prompts, defaults, parameters_from
+from judges.prompts import load_builtin
+from judges.scorer import REGISTRY, ParameterError, Prompts, collect_defaults, parameters_from
 from judges.tests.siblings import asked, foreseen, judge, picture, pictures_in, requests, subject, system_of, user_texts
 
 KIND = REGISTRY["single-call"]
@@ -187,12 +187,12 @@ def test_a_parameter_that_makes_no_sense_is_refused_by_its_name(given, wrong):
 
 
 def test_every_parameter_has_a_default_and_a_help_text():
-    assert parameters_from(KIND.parameters, defaults(KIND.parameters)) == KIND.parameters()
+    assert parameters_from(KIND.parameters, collect_defaults(KIND.parameters)) == KIND.parameters()
     assert all(one.metadata["help"] for one in KIND.parameters.__dataclass_fields__.values())
 
 
 def test_a_loaded_set_without_a_place_for_the_record_is_refused():
-    texts = dict(builtin("single-call/1").texts) | {"verdict.framed_user": "Judge."}
+    texts = dict(load_builtin("single-call/1").texts) | {"verdict.framed_user": "Judge."}
 
     with pytest.raises(LookupError, match="record"):
         KIND.build(KIND.parameters(), Prompts("loaded/mine", "0", texts))

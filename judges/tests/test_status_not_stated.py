@@ -17,7 +17,7 @@ from annotation.models import Person, Submission
 from judges import runs
 from judges.imports import import_judgments
 from judges.models import JudgeRun, Judgment
-from judges.testing import Fake, defined_judge, started_run, worked
+from judges.tests.builders import Fake, defined_judge, started_run, worked
 from judges.tests.siblings import asked, judge, subject
 
 PLAIN = "All went well, I think."
@@ -97,7 +97,7 @@ def test_the_judgment_and_its_run_are_marked_on_pages(run: JudgeRun, mira: Clien
 
 
 def test_a_run_counts_its_marked_judgments_in_the_api_and_the_command(run: JudgeRun, mira: Client) -> None:
-    assert runs.standing(run).status_not_stated == 1
+    assert runs.load_progress(run).status_not_stated == 1
     answer = mira.get(f"/api/v1/judge-runs/{run.pk}").json()
     assert answer["standing"]["status_not_stated"] == 1
     out = StringIO()

@@ -28,7 +28,7 @@ SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
     ],
 )
 def test_the_verdict_is_read_as_upstream_reads_it(text, expected):
-    assert upstream.verdict(text) is expected
+    assert upstream.read_verdict(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_verdict_is_read_as_upstream_reads_it(text, expected):
     ],
 )
 def test_the_score_of_an_image_is_read_as_upstream_reads_it(text, expected):
-    assert upstream.image_score(text) == expected
+    assert upstream.read_image_score(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_score_of_an_image_is_read_as_upstream_reads_it(text, expected):
     ],
 )
 def test_the_reason_of_an_image_is_read_as_upstream_reads_it(text, expected):
-    assert upstream.image_reason(text) == expected
+    assert upstream.read_image_reason(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_the_reason_of_an_image_is_read_as_upstream_reads_it(text, expected):
     ],
 )
 def test_the_general_variant_reads_the_form_with_headings_only(text, score, reason):
-    assert upstream.general_image_score(text) == score
-    assert upstream.general_image_reason(text) == reason
+    assert upstream.read_general_image_score(text) == score
+    assert upstream.read_general_image_reason(text) == reason
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_general_variant_reads_the_form_with_headings_only(text, score, reas
     ],
 )
 def test_the_key_points_are_read_as_upstream_reads_them(text, expected):
-    assert upstream.key_points(text) == expected
+    assert upstream.read_key_points(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_the_key_points_are_read_as_upstream_reads_them(text, expected):
     ],
 )
 def test_webvoyager_finds_failure_in_upper_case_only(text, expected):
-    assert upstream.voyager_verdict(text) is expected
+    assert upstream.read_voyager_verdict(text) is expected

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotation.formats.archive import open_package
-from annotation.formats.online_mind2web import read_trajectories
+from annotation.formats.packages import read_trajectories
 from judges.scorers import framing
 from judges.tests.test_recorded_webjudge import REAL
 from judges.tests.webjudging import trajectory
@@ -25,7 +25,7 @@ def test_a_long_text_keeps_its_beginning_and_its_end_and_says_how_much_is_left_o
 
 @given(st.text(), st.integers(min_value=1, max_value=60))
 def test_a_quoted_text_is_one_line_of_json_and_reads_back(text, limit):
-    quoted = framing.quoted(text, limit)
+    quoted = framing.quote(text, limit)
 
     assert json.loads(quoted) == framing.cut(text, limit)
     assert len(quoted.splitlines()) == 1
@@ -34,7 +34,7 @@ def test_a_quoted_text_is_one_line_of_json_and_reads_back(text, limit):
 
 @given(st.lists(st.text(alphabet=st.sampled_from('<>/ recordRECORD\n\t"\\\u2028'))))
 def test_no_text_can_open_or_close_the_record(texts):
-    block = framing.record(framing.field("thought", text, 100) for text in texts)
+    block = framing.format_record(framing.format_field("thought", text, 100) for text in texts)
 
     assert block.count("<record>") == block.count("</record>") == 1
     assert block.lower().replace(" ", "").count("</record") == 1
@@ -43,18 +43,18 @@ def test_no_text_can_open_or_close_the_record(texts):
 
 @pytest.mark.parametrize("char", ["\u202e", "\u200b", "\x00", "\x1b", "\u2028", "\ud800", "\U000e0041", "\x85"])
 def test_what_nobody_sees_is_written_out(char):
-    assert char not in framing.quoted(f"a{char}b", 10)
-    assert json.loads(framing.quoted(f"a{char}b", 10)) == f"a{char}b"
+    assert char not in framing.quote(f"a{char}b", 10)
+    assert json.loads(framing.quote(f"a{char}b", 10)) == f"a{char}b"
 
 
 def test_letters_of_all_scripts_stay_readable():
-    assert framing.quoted("Größe 大きさ é €", 100) == '"Größe 大きさ é €"'
+    assert framing.quote("Größe 大きさ é €", 100) == '"Größe 大きさ é €"'
 
 
 def test_a_record_that_is_too_long_loses_lines_in_its_middle():
     lines = [f"{number:03}" for number in range(100)]
 
-    block = framing.record(lines, 150).splitlines()
+    block = framing.format_record(lines, 150).splitlines()
 
     (said,) = [line for line in block if "left out" in line]
     kept = [line for line in block[1:-1] if line != said]
@@ -66,7 +66,7 @@ def test_a_record_that_is_too_long_loses_lines_in_its_middle():
 def test_a_record_at_its_limits_ends_in_a_moment():
     lines = ["x" * 1000] * 20_000
 
-    block = framing.record(lines)
+    block = framing.format_record(lines)
 
     assert len(block) < framing.RECORD + 2_000
     assert "lines left out" in block
@@ -99,7 +99,7 @@ def test_other_actions_are_none(action):
 def test_the_history_counts_steps_from_zero_and_leaves_out_missing_thoughts():
     record = trajectory(["a", "", "b"], thoughts=["first", "second", None])
 
-    assert framing.history(framing.acting(record, "auto"), thoughts=True) == [
+    assert framing.format_history(framing.select_acting(record, "auto"), thoughts=True) == [
         'step 0 thought: "first"',
         'step 0 action: "a"',
         'step 2 action: "b"',
@@ -114,11 +114,11 @@ def test_no_real_trajectory_shows_its_final_answer_and_all_else_is_shown():
     for agent in sorted((REAL / "submissions").iterdir()):
         with open_package(agent) as package:
             for task_id, record, _, _ in read_trajectories(package):
-                shown = framing.acting(record, "auto")
+                shown = framing.select_acting(record, "auto")
                 left_out = [step.action for step in record.steps if step.action and step not in shown]
                 assert all(framing.gives_answer(action) for action in left_out), task_id
                 answer = (record.final_answer or "").strip()
                 answered += bool(answer)
-                lines = "\n".join(framing.history(shown, thoughts=True))
-                assert not answer or framing.quoted(answer, 10_000)[1:-1] not in lines, task_id
+                lines = "\n".join(framing.format_history(shown, thoughts=True))
+                assert not answer or framing.quote(answer, 10_000)[1:-1] not in lines, task_id
     assert answered >= 10

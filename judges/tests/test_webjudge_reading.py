@@ -68,7 +68,7 @@ SUCCESS, FAILURE, UNCLEAR = Verdict.SUCCESS, Verdict.FAILURE, None
     ],
 )
 def test_a_verdict_has_to_be_stated_in_whole_words(text, expected):
-    assert reading.verdict_in(text) is expected
+    assert reading.find_verdict(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_verdict_has_to_be_stated_in_whole_words(text, expected):
     ],
 )
 def test_a_relevance_is_a_whole_number_after_the_word_score(text, expected):
-    assert reading.relevance_in(text) == expected
+    assert reading.find_relevance(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,48 +102,48 @@ def test_a_relevance_is_a_whole_number_after_the_word_score(text, expected):
     [({"score": 3}, 3), ({"score": 0}, None), ({"score": 6}, None), ({"score": True}, None), ({"score": "3"}, None)],
 )
 def test_a_structured_relevance_out_of_range_is_none(data, expected):
-    assert reading.relevance_of(Reply("Score: 4", data)) == expected
+    assert reading.read_relevance(Reply("Score: 4", data)) == expected
 
 
 @pytest.mark.parametrize("said", ["unclear", "Success", None, 1, ["success"]])
 def test_a_structured_verdict_is_one_of_two_words(said):
-    assert reading.verdict_of(Reply("Status: success", {"verdict": said})) is None
+    assert reading.read_verdict(Reply("Status: success", {"verdict": said})) is None
 
 
 def test_points_come_from_a_list_or_else_from_the_lines():
-    assert reading.points_in("Key points:\n1. a\n 2) **b**\n- c\n\ndone") == ("a", "b", "c")
-    assert reading.points_in("**Key Points**:\nunder $5\nred") == ("under $5", "red")
-    assert reading.points_in("16 GB of memory\n2.5 inches") == ("16 GB of memory", "2.5 inches")
-    assert reading.points_in("\n \n") == ()
+    assert reading.find_points("Key points:\n1. a\n 2) **b**\n- c\n\ndone") == ("a", "b", "c")
+    assert reading.find_points("**Key Points**:\nunder $5\nred") == ("under $5", "red")
+    assert reading.find_points("16 GB of memory\n2.5 inches") == ("16 GB of memory", "2.5 inches")
+    assert reading.find_points("\n \n") == ()
 
 
 def test_cited_steps_that_do_not_exist_are_told_apart():
-    assert reading.cited([2, 9, 2, True, "1", -1, 0], range(3)) == ((2, 0), (9, -1))
-    assert reading.cited(None, range(3)) == ((), ())
+    assert reading.find_cited_steps([2, 9, 2, True, "1", -1, 0], range(3)) == ((2, 0), (9, -1))
+    assert reading.find_cited_steps(None, range(3)) == ((), ())
 
 
 def test_a_finding_is_one_of_three_words():
-    assert reading.finding_of("met") is Finding.MET
-    assert [reading.finding_of(said) for said in ("Met", None, 1, ["met"])] == [None] * 4
+    assert reading.read_finding("met") is Finding.MET
+    assert [reading.read_finding(said) for said in ("Met", None, 1, ["met"])] == [None] * 4
 
 
 def test_the_explanation_is_what_stands_before_the_verdict():
-    assert reading.explanation_of(Reply("**Thoughts**: It was\nsorted.\n\n**Status**: success")) == "It was\nsorted."
-    assert reading.explanation_of(Reply("{}", {"reason": " sorted "})) == "sorted"
-    assert reading.reason_of(Reply("**Reasoning**: The list.\n\n**Score**: 3")) == "The list."
+    assert reading.read_explanation(Reply("**Thoughts**: It was\nsorted.\n\n**Status**: success")) == "It was\nsorted."
+    assert reading.read_explanation(Reply("{}", {"reason": " sorted "})) == "sorted"
+    assert reading.read_reason(Reply("**Reasoning**: The list.\n\n**Score**: 3")) == "The list."
 
 
 @given(st.text())
 def test_no_text_breaks_the_reading(text):
     reply = Reply(text)
-    reading.verdict_of(reply), reading.relevance_of(reply), reading.points_of(reply), reading.reason_of(reply)
-    assert reading.explanation_of(reply) == reading.explanation_of(reply).strip()
+    reading.read_verdict(reply), reading.read_relevance(reply), reading.read_points(reply), reading.read_reason(reply)
+    assert reading.read_explanation(reply) == reading.read_explanation(reply).strip()
 
 
 @pytest.mark.parametrize("part", ["status: ", "score ", "not ", "*", "1. ", "Reasoning: ", " ", "\n", "\t\n", "- "])
 def test_a_reply_of_a_hundred_thousand_repetitions_is_read_in_a_moment(part):
     began = time.monotonic()
     text = part * 100_000
-    reading.verdict_in(text), reading.relevance_in(text), reading.points_in(text)
-    reading.reason_of(Reply(text)), reading.explanation_of(Reply(text))
+    reading.find_verdict(text), reading.find_relevance(text), reading.find_points(text)
+    reading.read_reason(Reply(text)), reading.read_explanation(Reply(text))
     assert time.monotonic() - began < 10

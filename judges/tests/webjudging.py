@@ -7,14 +7,14 @@ import base64
 import json
 from typing import Any
 
-from annotation.records import SourceFormat, StepRecord, TrajectoryRecord
+from annotation.records import StepRecord, TrajectoryRecord
 from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Client, Generation, ImageRef, Patience
-from judges.prompts import builtin
+from judges.prompts import load_builtin
 from judges.scorer import REGISTRY, Prompts, Score, Subject, parameters_from
-from judges.testing import Fake, FolderImages, MemoryLedger, OpenGate
+from judges.tests.builders import Fake, FolderImages, MemoryCallLog, OpenGate
 
-V1, V2 = SourceFormat.ONLINE_MIND2WEB_V1, SourceFormat.ONLINE_MIND2WEB_V2
+V1, V2 = "online-mind2web-v1", "online-mind2web-v2"
 ANSWER = "The lamp with the order number 4711-x is bought."
 # Sentences that only one stage of our prompts has.
 POINTS, LOOK, VERDICT = "take out its requirements", "You look at one screenshot", "You decide whether a web agent"
@@ -34,7 +34,7 @@ def sent(number: int) -> str:
     return base64.b64encode(picture_bytes(number)).decode()
 
 
-def trajectory(actions: list[str], source: SourceFormat = V2, **fields: Any) -> TrajectoryRecord:
+def trajectory(actions: list[str], source: str = V2, **fields: Any) -> TrajectoryRecord:
     """Steps with these actions, each with a thought."""
     thoughts = fields.pop("thoughts", [f"I think of {number}." for number in range(len(actions))])
     steps = tuple(StepRecord(n, action, thoughts[n]) for n, action in enumerate(actions))
@@ -56,7 +56,7 @@ def subject(pictures: list[int | None] | None = None, actions: list[str] | None 
 
 def judge(name: str = "webjudge", prompts: Prompts | None = None, **parameters: Any) -> Any:
     kind = REGISTRY[name]
-    return kind.build(parameters_from(kind.parameters, parameters), prompts or builtin(kind.prompts))
+    return kind.build(parameters_from(kind.parameters, parameters), prompts or load_builtin(kind.prompts))
 
 
 def foreseen(about: Subject, name: str = "webjudge", **parameters: Any) -> list[tuple[str, int]]:
@@ -65,7 +65,12 @@ def foreseen(about: Subject, name: str = "webjudge", **parameters: Any) -> list[
 
 
 def judged(
-    fake: Fake, scorer: Any, about: Subject, ledger: MemoryLedger | None = None, concurrency: int = 8, **generation: Any
+    fake: Fake,
+    scorer: Any,
+    about: Subject,
+    call_log: MemoryCallLog | None = None,
+    concurrency: int = 8,
+    **generation: Any,
 ) -> Score:
     """What the judge says when it asks the fake endpoint; raises what `Scorer.score` raises."""
 
@@ -73,17 +78,17 @@ def judged(
         patience = Patience(attempts=1, concurrency=concurrency)
         client = Client(fake.endpoint, "some-model", Generation(**generation), patience, OpenGate(), IMAGES)
         try:
-            return await scorer.score(about, client.asker(ledger or MemoryLedger(), 0))
+            return await scorer.score(about, client.asker(call_log or MemoryCallLog(), 0))
         finally:
             await client.close()
 
     return asyncio.run(ask())
 
 
-def requests(ledger: MemoryLedger, stage: str = "") -> list[Any]:
+def requests(call_log: MemoryCallLog, stage: str = "") -> list[Any]:
     """What was asked, in the order of stage and step, with pictures by digest."""
     order = ["key_points", "screenshot", "verdict"]
-    calls = sorted((one.call for one in ledger.outcomes), key=lambda call: (order.index(call.stage), call.step or 0))
+    calls = sorted((one.call for one in call_log.outcomes), key=lambda call: (order.index(call.stage), call.step or 0))
     return [call.request for call in calls if not stage or call.stage == stage]
 
 

@@ -15,7 +15,7 @@ Fact = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
+class CheckDescription:
     """``summary`` is what must have happened, ``facts`` are a title and a text each."""
 
     name: str
@@ -25,12 +25,14 @@ class Worded:
     facts: list[Fact]
 
 
-def in_words(found: Checks) -> list[Worded]:
-    return [_answer(check) if isinstance(check, AnswerCheck) else _network(check) for check in found.checks]
+def describe_checks(found: Checks) -> list[CheckDescription]:
+    return [
+        _describe_answer(check) if isinstance(check, AnswerCheck) else _describe_network(check)
+        for check in found.checks
+    ]
 
 
-def sites_of(found: Checks) -> list[tuple[str, str]]:
-    """The placeholders with the addresses that they stand for."""
+def list_sites(found: Checks) -> list[tuple[str, str]]:
     return [
         (f"__{name.upper()}__", " or ".join(urls) or "whatever the judge says") for name, urls in found.sites.items()
     ]
@@ -39,7 +41,7 @@ def sites_of(found: Checks) -> list[tuple[str, str]]:
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
-def _network(check: NetworkCheck) -> Worded:
+def _describe_network(check: NetworkCheck) -> CheckDescription:
     what = {"navigation": "page opened", "mutation": "request that changes something", "other": "request"}
     kind = what.get(check.about, "request")
     method = f" by {check.http_method}" if check.http_method else ""
@@ -50,38 +52,45 @@ def _network(check: NetworkCheck) -> Worded:
         summary = f"The last {kind}{method} must be {urls}"
     else:
         summary = f"There must be a {kind}{method}: {urls}"
-    return Worded(
-        check.name, str(check.key_point), check.should_not_exist, _cut(summary), [_fact(*one) for one in _facts(check)]
+    return CheckDescription(
+        check.name,
+        str(check.key_point),
+        check.should_not_exist,
+        _cut(summary),
+        [_build_fact(*one) for one in _list_facts(check)],
     )
 
 
-def _facts(check: NetworkCheck) -> Iterator[Fact]:
+def _list_facts(check: NetworkCheck) -> Iterator[Fact]:
     if check.response_statuses:
         yield "Status", " or ".join("no response" if one == -1 else str(one) for one in check.response_statuses)
     for name, values in check.query_params.items():
-        yield f"Parameter {name}", ", ".join(map(_value, values)) + _as(check.query_params_schema.get(name))
+        yield (
+            f"Parameter {name}",
+            ", ".join(map(_format_value, values)) + _describe_schema(check.query_params_schema.get(name)),
+        )
     ignored = [*check.ignored_query_params, *(f"those like {one}" for one in check.ignored_query_params_patterns)]
     if ignored:
         yield "Parameters that do not matter", ", ".join(ignored)
     if check.decode_base64_query:
         yield "Parameters", "are decoded from base64 first"
     for name, value in check.post_data.items():
-        yield f"Sent {name}", _value(value) + _as(check.post_data_schema.get(name))
+        yield f"Sent {name}", _format_value(value) + _describe_schema(check.post_data_schema.get(name))
     if check.ignored_post_data_params_patterns:
         yield "Sent fields that do not matter", ", ".join(check.ignored_post_data_params_patterns)
-    yield from _named("Header", check.headers)
-    yield from _named("Answer", check.response_content)
-    yield from _named("Cookie", check.response_cookies)
+    yield from _name_check("Header", check.headers)
+    yield from _name_check("Answer", check.response_content)
+    yield from _name_check("Cookie", check.response_cookies)
 
 
-def _named(title: str, values: Mapping[str, Any]) -> Iterator[Fact]:
-    yield from ((f"{title} {name}", _value(value)) for name, value in values.items())
+def _name_check(title: str, values: Mapping[str, Any]) -> Iterator[Fact]:
+    yield from ((f"{title} {name}", _format_value(value)) for name, value in values.items())
 
 
 # --- the agent's answer ----------------------------------------------------------------------------------------------
 
 
-def _answer(check: AnswerCheck) -> Worded:
+def _describe_answer(check: AnswerCheck) -> CheckDescription:
     order = "in this order" if check.ordered else "in any order"
     facts: list[Fact] = []
     if check.task_type:
@@ -91,29 +100,33 @@ def _answer(check: AnswerCheck) -> Worded:
     if check.retrieved_data is not NOT_GIVEN:
         several = isinstance(check.retrieved_data, list) and len(check.retrieved_data) > 1
         facts.append(
-            ("Data", _value(check.retrieved_data) + _as(check.results_schema) + (f", {order}" if several else ""))
+            (
+                "Data",
+                _format_value(check.retrieved_data)
+                + _describe_schema(check.results_schema)
+                + (f", {order}" if several else ""),
+            )
         )
-    facts += [(f"Field {name}", _value(value)) for name, value in check.fields.items()]
+    facts += [(f"Field {name}", _format_value(value)) for name, value in check.fields.items()]
     summary = "The agent's structured answer must say this"
-    return Worded(check.name, str(check.key_point), False, summary, [_fact(*one) for one in facts])
+    return CheckDescription(check.name, str(check.key_point), False, summary, [_build_fact(*one) for one in facts])
 
 
-def _as(schema: Schema | None) -> str:
-    """How a value is compared, where it is not simply as a text."""
+def _describe_schema(schema: Schema | None) -> str:
     while schema is not None and schema.kind == "array" and schema.items is not None:
         schema = schema.items
     return f" (compared as {schema.kind})" if schema is not None and schema.kind not in ("", "string") else ""
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return f"the pattern {value}" if value.startswith("^") else value or '""'
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
-        return ", ".join(map(_value, value))
+        return ", ".join(map(_format_value, value))
     return json.dumps(value, ensure_ascii=False)
 
 
-def _fact(title: str, text: str) -> Fact:
+def _build_fact(title: str, text: str) -> Fact:
     return _cut(title), _cut(text)
 
 

@@ -47,7 +47,7 @@ class JudgedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
+class SuspiciousPassage:
     """A passage of the trajectory that speaks to the judge. ``followed``: the verdict is the one it asks for."""
 
     step: int | None
@@ -58,10 +58,10 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class JudgmentEvidence:
     points: list[Point]
     steps: list[JudgedStep]
-    suspects: list[Suspect]
+    suspects: list[SuspiciousPassage]
     notes: list[tuple[str, str]]
 
     @property
@@ -69,82 +69,87 @@ class Evidence:
         return [step for step in self.steps if step.seen]
 
 
-def evidence_of(judgment: Judgment) -> Evidence:
+def read_evidence(judgment: Judgment) -> JudgmentEvidence:
     """The evidence of a judgment, of whatever came with it; what has another shape is left to the download."""
     stored = judgment.evidence if isinstance(judgment.evidence, dict) else {}
-    points = [_point(number, given) for number, given in enumerate(_dicts(stored.get("key_points")), start=1)]
+    points = [_read_point(number, given) for number, given in enumerate(_read_dicts(stored.get("key_points")), start=1)]
     citing: dict[int, list[int]] = {}
     for point in points:
         for step in point.steps:
             citing.setdefault(step, []).append(point.number)
-    steps = {one.step: one for given in _dicts(stored.get("steps")) if (one := _step(given, citing)) is not None}
+    steps = {
+        one.step: one for given in _read_dicts(stored.get("steps")) if (one := _read_step(given, citing)) is not None
+    }
     for step in citing.keys() - steps.keys():
         steps[step] = JudgedStep(step, None, "", False, "", None, tuple(citing[step]))
     found = stored.get("notes")
     notes: Mapping[str, Any] = found if isinstance(found, dict) else {}
-    suspects = [_suspect(given) for given in _dicts(notes.get("injection"))]
-    return Evidence(points, [steps[n] for n in sorted(steps)], suspects, list(_notes(notes)))
+    suspects = [_read_suspect(given) for given in _read_dicts(notes.get("injection"))]
+    return JudgmentEvidence(points, [steps[n] for n in sorted(steps)], suspects, list(_read_notes(notes)))
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
+def _read_dicts(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _point(number: int, given: Mapping[str, Any]) -> Point:
+def _read_point(number: int, given: Mapping[str, Any]) -> Point:
     steps = tuple(step for step in given.get("steps") or () if isinstance(step, int))
-    return Point(number, _text(given.get("text")), _text(given.get("finding")), steps, _text(given.get("reason")))
+    return Point(
+        number, _read_text(given.get("text")), _read_text(given.get("finding")), steps, _read_text(given.get("reason"))
+    )
 
 
-def _step(given: Mapping[str, Any], citing: Mapping[int, list[int]]) -> JudgedStep | None:
+def _read_step(given: Mapping[str, Any], citing: Mapping[int, list[int]]) -> JudgedStep | None:
     index, same_as, relevance = given.get("step"), given.get("same_as"), given.get("relevance")
     if not isinstance(index, int):
         return None
     return JudgedStep(
         step=index,
         relevance=relevance if isinstance(relevance, int) else None,
-        reason=_text(given.get("reason")),
+        reason=_read_text(given.get("reason")),
         kept=bool(given.get("kept")),
-        response=_text(given.get("response")),
+        response=_read_text(given.get("response")),
         same_as=same_as if isinstance(same_as, int) else None,
         points=tuple(citing.get(index, ())),
     )
 
 
-def _suspect(given: Mapping[str, Any]) -> Suspect:
+def _read_suspect(given: Mapping[str, Any]) -> SuspiciousPassage:
     step = given.get("step")
-    return Suspect(
+    return SuspiciousPassage(
         step=step if isinstance(step, int) else None,
-        field=_text(given.get("field")),
-        kind=_text(given.get("kind")),
-        text=_text(given.get("text")),
+        field=_read_text(given.get("field")),
+        kind=_read_text(given.get("kind")),
+        text=_read_text(given.get("text")),
         followed=bool(given.get("followed")),
     )
 
 
-def _notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _read_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in sorted(notes.items()):  # a database may keep an order of its own
         if name != "injection" and value not in (None, "", [], {}):
-            yield str(name).replace("_", " "), _said(value)
+            yield str(name).replace("_", " "), _format_note(value)
 
 
-def _said(value: Any) -> str:
+def _format_note(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
         return ", ".join(map(str, value))
     if isinstance(value, dict) and all(isinstance(one, str | int | float) for one in value.values()):
-        return _text(", ".join(f"{str(name).replace('_', ' ')} {_said(one)}" for name, one in sorted(value.items())))
-    return _text(value)
+        return _read_text(
+            ", ".join(f"{str(name).replace('_', ' ')} {_format_note(one)}" for name, one in sorted(value.items()))
+        )
+    return _read_text(value)
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     if value is None:
         return ""
     return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:LONGEST]
 
 
-def verdict_text(verdict: int | None) -> str:
-    """The name of a verdict as people read it; "Unscored" for none."""
+def format_verdict(verdict: int | None) -> str:
     return "Unscored" if verdict is None else VERDICT_NAMES[Verdict(verdict)]
 
 
@@ -172,40 +177,40 @@ class ShownCall:
     reply: str
 
 
-def shown_call(call: ModelCall, steps: Mapping[str, int]) -> ShownCall:
+def build_call(call: ModelCall, steps: Mapping[str, int]) -> ShownCall:
     """A call for the page; ``steps`` maps the digest of a screenshot to its first step."""
-    request, reply = trace.texts_of(call)
+    request, reply = trace.read_texts(call)
     body = request if isinstance(request, dict) else {}
     messages = [
-        (_text(one.get("role")), list(_parts(one.get("content"), steps))) for one in _dicts(body.get("messages"))
+        (_read_text(one.get("role")), list(_read_parts(one.get("content"), steps)))
+        for one in _read_dicts(body.get("messages"))
     ]
     rest = {name: value for name, value in body.items() if name != "messages"}
     settings = json.dumps(rest, indent=1, ensure_ascii=False) if rest else ""
-    return ShownCall(call, trace.is_pruned(call), messages, settings, _written(reply), (reply or "")[:LONGEST])
+    return ShownCall(call, trace.is_pruned(call), messages, settings, _read_reply(reply), (reply or "")[:LONGEST])
 
 
-def steps_by_digest(trajectory: Trajectory) -> dict[str, int]:
-    """The first step that shows each screenshot, by the SHA-256 of the screenshot."""
+def map_steps(trajectory: Trajectory) -> dict[str, int]:
     pairs = trajectory.steps.filter(screenshot__isnull=False).order_by("-index")
     return dict(pairs.values_list("screenshot__sha256", "index"))
 
 
-def _parts(content: Any, steps: Mapping[str, int]) -> Iterator[Part]:
+def _read_parts(content: Any, steps: Mapping[str, int]) -> Iterator[Part]:
     if isinstance(content, str):
         yield Part(text=content[:LONGEST])
-    for part in _dicts(content):
+    for part in _read_dicts(content):
         if isinstance(part.get("text"), str):
             yield Part(text=part["text"][:LONGEST])
             continue
         picture = part.get("image_url")
-        digest = _text(picture.get("screenshot")) if isinstance(picture, dict) else ""
-        yield Part(text="" if digest else _text(part), digest=digest, step=steps.get(digest))
+        digest = _read_text(picture.get("screenshot")) if isinstance(picture, dict) else ""
+        yield Part(text="" if digest else _read_text(part), digest=digest, step=steps.get(digest))
 
 
-def _written(reply: str | None) -> str:
+def _read_reply(reply: str | None) -> str:
     """What the model wrote in the raw body of a reply; "" where it wrote nothing, or the body is none."""
     try:
         body = replies.parse(reply or "")
-    except replies.Garbage:
+    except replies.UnreadableReply:
         return ""
-    return _text(body.text or body.arguments or body.refusal)
+    return _read_text(body.text or body.arguments or body.refusal)

@@ -19,9 +19,9 @@ from judges import access, expectations
 from judges.expectations import Kind
 from judges.forms.expectations import ExpectationForm, ExpectationsFileForm
 from judges.models import Expectation
-from judges.views.editors import NAMES, editor, kind_of
+from judges.views.editors import NAMES, find_kind, render_editor
 
-SIZES = {Kind.NETWORK_CHECKS: "size_of_checks", Kind.RUBRIC: "size_of_rubric"}  # the columns of `with_sizes`
+SIZES = {Kind.NETWORK_CHECKS: "size_of_checks", Kind.RUBRIC: "size_of_rubric"}  # the columns of `annotate_sizes`
 CONTEXT = 4  # lines around a change
 
 # --- the tasks of a benchmark ----------------------------------------------------------------------------------------
@@ -30,31 +30,30 @@ CONTEXT = 4  # lines around a change
 @page
 def listed(request: Request, slug: str) -> HttpResponse:
     """The newest version of every task with what it is held against, those that lack something first; ?missing=KIND."""
-    return _listed(request, access.judged_benchmark_for(request.user, slug), ExpectationsFileForm())
+    return _render_list(request, access.find_benchmark(request.user, slug), ExpectationsFileForm())
 
 
 @act_from("expectations")
 def import_expectations(request: Request, slug: str) -> HttpResponse:
-    """Load a file, all or nothing; answers with the whole report."""
-    found = access.judged_benchmark_for(request.user, slug)
+    found = access.find_benchmark(request.user, slug)
     form = ExpectationsFileForm(request.POST, request.FILES)
     if not form.is_valid():
-        return _listed(request, found, form, status=400)
+        return _render_list(request, found, form, status=400)
     given = form.cleaned_data
     report = expectations.import_file(
         request.user, found, given["kind"], given["file"].read(), given["file"].name, dry_run=given["dry_run"]
     )
-    return _listed(request, found, form, report, 400 if report.rejected else 200)
+    return _render_list(request, found, form, report, 400 if report.rejected else 200)
 
 
-def _listed(
+def _render_list(
     request: Request,
     found: Benchmark,
     form: ExpectationsFileForm,
     report: ImportReport | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    tasks = with_sizes(found)
+    tasks = annotate_sizes(found)
     has = {f"with_{kind.value}": Count("pk", filter=Q(**{f"{SIZES[kind]}__gt": 0})) for kind in Kind}
     sums = tasks.aggregate(tasks=Count("pk"), **has)
     missing = request.GET.get("missing", "")
@@ -63,7 +62,7 @@ def _listed(
     context = {
         "benchmark": found,
         "page": shown,
-        "rows": _rows(list(shown)),
+        "rows": _build_rows(list(shown)),
         "sums": sums,
         "kinds": [(kind.value, NAMES[kind], sums[f"with_{kind.value}"]) for kind in Kind],
         "missing": missing if missing in lacking else "",
@@ -74,24 +73,24 @@ def _listed(
     return render(request, "judges/expectations.html", context, status=status)
 
 
-def with_sizes(found: Benchmark) -> QuerySet[Task]:
+def annotate_sizes(found: Benchmark) -> QuerySet[Task]:
     """The newest version of every task, with the number of characters of its checks and its rubric (`SIZES`)."""
     newest = Task.objects.filter(benchmark=found, external_id=OuterRef("external_id")).order_by("-version")
     nothing = Q(**dict.fromkeys(SIZES.values(), 0))
     something_missing = Q(*((name, 0) for name in SIZES.values()), _connector=Q.OR)
     return (
         Task.objects.filter(benchmark=found, pk=Subquery(newest.values("pk")[:1]))
-        .annotate(**{name: _size(kind) for kind, name in SIZES.items()})
+        .annotate(**{name: _make_size(kind) for kind, name in SIZES.items()})
         .order_by(Case(When(nothing, then=0), When(something_missing, then=1), default=2), "pk")
     )
 
 
-def _size(kind: Kind) -> Coalesce:
+def _make_size(kind: Kind) -> Coalesce:
     newest = Expectation.objects.filter(task=OuterRef("pk"), kind=kind).order_by("-version")
     return Coalesce(Subquery(newest.annotate(size=Length("text")).values("size")[:1]), Value(0))
 
 
-def _rows(tasks: list[Task]) -> list[tuple[Task, list[tuple[str, str, Expectation | None]]]]:
+def _build_rows(tasks: list[Task]) -> list[tuple[Task, list[tuple[str, str, Expectation | None]]]]:
     """Each task with its newest version of each kind; what was withdrawn says so by its empty text."""
     versions = Expectation.objects.filter(task__in=tasks).select_related("written_by").order_by("version")
     newest = {(row.task_id, row.kind): row for row in versions.annotate(size=Length("text")).defer("text")}
@@ -104,21 +103,24 @@ def _rows(tasks: list[Task]) -> list[tuple[Task, list[tuple[str, str, Expectatio
 @page
 def expectation(request: Request, pk: int, expected: str) -> HttpResponse:
     """The editor; ?start=key-points fills it with a first rubric, ?version= with an older version."""
-    found, kind = access.expected_task_for(request.user, pk), kind_of(expected)
-    now = expectations.newest(found, kind)
-    text, said = _start(request, found, kind, now)
+    found, kind = access.find_task(request.user, pk), find_kind(expected)
+    now = expectations.find_newest(found, kind)
+    text, said = _choose_start(request, found, kind, now)
     form = ExpectationForm(initial={"text": text, "after": now.version if now else 0})
-    return editor(request, found, kind, form, text, started=said)
+    return render_editor(request, found, kind, form, text, started=said)
 
 
-def _start(request: Request, task: Task, kind: Kind, now: Expectation | None) -> tuple[str, str]:
+def _choose_start(request: Request, task: Task, kind: Kind, now: Expectation | None) -> tuple[str, str]:
     """What the editor begins with, and what to say of it where that is not what holds."""
     if request.GET.get("start") == "key-points":
         return expectations.start_from_key_points(
             task, kind
         ), "A first draft from the key points. Nothing is saved yet."
     wanted = number(request.GET.get("version"))
-    if wanted is not None and (old := expectations.history(task, kind).filter(version=wanted).first()) is not None:
+    if (
+        wanted is not None
+        and (old := expectations.select_history(task, kind).filter(version=wanted).first()) is not None
+    ):
         return old.text, f"The text of version {old.version}. Nothing is saved yet."
     return (now.text if now else ""), ""
 
@@ -127,31 +129,30 @@ def _start(request: Request, task: Task, kind: Kind, now: Expectation | None) ->
 def write(request: Request, pk: int, expected: str) -> HttpResponse:
     """Keep a version. What is refused is shown with what was typed; an empty text is refused, since withdrawing is
     a button of its own."""
-    found, kind = access.expected_task_for(request.user, pk), kind_of(expected)
+    found, kind = access.find_task(request.user, pk), find_kind(expected)
     form = ExpectationForm(request.POST)
     text = request.POST.get("text", "")
     if not form.is_valid():
-        problems = [Problem("malformed", said) for said in _said(form)]
-        return editor(request, found, kind, form, text, problems=problems, status=400)
+        problems = [Problem("malformed", said) for said in _list_errors(form)]
+        return render_editor(request, found, kind, form, text, problems=problems, status=400)
     given = form.cleaned_data
     withdraws = request.POST.get("act") == "withdraw"
     if not withdraws and not text.strip():
         problems = [Problem("empty", "There is no text. To expect nothing any more, withdraw it.")]
-        return editor(request, found, kind, form, text, problems=problems, status=400)
+        return render_editor(request, found, kind, form, text, problems=problems, status=400)
     try:
         made = expectations.write(
             request.user, found, kind, "" if withdraws else given["text"], given["why"], after=given["after"]
         )
     except Incomplete as refused:
-        return editor(request, found, kind, form, text, problems=refused.problems, status=400)
+        return render_editor(request, found, kind, form, text, problems=refused.problems, status=400)
     except Conflict as refused:
-        return editor(request, found, kind, form, text, refusal=str(refused), status=409)
-    messages.success(request, _kept(made, kind, given["after"]))
+        return render_editor(request, found, kind, form, text, refusal=str(refused), status=409)
+    messages.success(request, _describe_saved(made, kind, given["after"]))
     return redirect("expectation", pk, expected)
 
 
-def _said(form: ExpectationForm) -> list[str]:
-    """What is wrong with a form, with the label of each field that people see."""
+def _list_errors(form: ExpectationForm) -> list[str]:
     return [
         str(said) if form[name].is_hidden else f"{form[name].label}: {said}"
         for name, all_of in form.errors.items()
@@ -159,7 +160,7 @@ def _said(form: ExpectationForm) -> list[str]:
     ]
 
 
-def _kept(made: Expectation, kind: Kind, after: int | None) -> str:
+def _describe_saved(made: Expectation, kind: Kind, after: int | None) -> str:
     if made.version == after:
         return f"Nothing has changed: version {made.version} stays."
     return f"{NAMES[kind]}, version {made.version}: {'kept' if made.text else 'withdrawn'}."
@@ -168,12 +169,12 @@ def _kept(made: Expectation, kind: Kind, after: int | None) -> str:
 @page
 def versions(request: Request, pk: int, expected: str) -> HttpResponse:
     """What changed from ?before= to ?after= (0 is nothing); without them, what the newest version changed."""
-    found, kind = access.expected_task_for(request.user, pk), kind_of(expected)
-    all_of = {each.version: each for each in expectations.history(found, kind)}
+    found, kind = access.find_task(request.user, pk), find_kind(expected)
+    all_of = {each.version: each for each in expectations.select_history(found, kind)}
     if not all_of:
         raise Http404("Nothing was ever written of this task.")
-    after = _version(request.GET.get("after"), all_of, max(all_of))
-    before = _version(request.GET.get("before"), all_of, after - 1)
+    after = _find_version(request.GET.get("after"), all_of, max(all_of))
+    before = _find_version(request.GET.get("before"), all_of, after - 1)
     context = {
         "task": found,
         "benchmark": found.benchmark,
@@ -182,17 +183,17 @@ def versions(request: Request, pk: int, expected: str) -> HttpResponse:
         "versions": list(all_of.values()),
         "before": before,
         "after": after,
-        "lines": _difference(all_of[before].text if before else "", all_of[after].text if after else ""),
+        "lines": _compare(all_of[before].text if before else "", all_of[after].text if after else ""),
     }
     return render(request, "judges/expectation_versions.html", context)
 
 
-def _version(given: str | None, known: dict[int, Expectation], default: int) -> int:
+def _find_version(given: str | None, known: dict[int, Expectation], default: int) -> int:
     wanted = number(given)
     return wanted if wanted is not None and (wanted == 0 or wanted in known) else default
 
 
-def _difference(before: str, after: str) -> list[tuple[str, str]]:
+def _compare(before: str, after: str) -> list[tuple[str, str]]:
     """The lines of a unified difference, each with what it is: added, removed, place or same."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
     told = difflib.unified_diff(before.splitlines(), after.splitlines(), n=CONTEXT, lineterm="")

@@ -11,20 +11,20 @@ from annotation.views.answers import Request, act_from, page
 from judges import access, imports
 from judges.forms.importing import JudgmentsForm
 from judges.models import Judge
+from judges.scorer import IMPORTED
 
 
 @page
 def imported_judgments(request: Request, slug: str) -> HttpResponse:
-    return _page(request, access.judged_benchmark_for(request.user, slug), JudgmentsForm())
+    return _render_page(request, access.find_benchmark(request.user, slug), JudgmentsForm())
 
 
 @act_from("imported-judgments")
 def import_judgments(request: Request, slug: str) -> HttpResponse:
-    """Load a file, all or nothing; answers with the whole report."""
-    found = access.judged_benchmark_for(request.user, slug)
+    found = access.find_benchmark(request.user, slug)
     form = JudgmentsForm(request.POST, request.FILES)
     if not form.is_valid():
-        return _page(request, found, form, status=400)
+        return _render_page(request, found, form, status=400)
     given = form.cleaned_data
     outcome = imports.import_judgments(
         given["file"].read(),
@@ -35,14 +35,14 @@ def import_judgments(request: Request, slug: str) -> HttpResponse:
         person=request.user,
     )
     refused = bool(outcome.report.rejected)
-    return _page(request, found, form if refused else JudgmentsForm(), outcome, 400 if refused else 200)
+    return _render_page(request, found, form if refused else JudgmentsForm(), outcome, 400 if refused else 200)
 
 
-def _page(
+def _render_page(
     request: Request,
     found: Benchmark,
     form: JudgmentsForm,
-    outcome: imports.Imported | None = None,
+    outcome: imports.ImportOutcome | None = None,
     status: int = 200,
 ) -> HttpResponse:
     here = Q(judgments__task__benchmark=found, judgments__item__isnull=True)
@@ -56,6 +56,6 @@ def _page(
         "form": form,
         "outcome": outcome,
         "report": outcome.report.as_json() if outcome else None,
-        "rows": judges.filter(scorer=imports.IMPORTED, made__gt=0).order_by("name"),
+        "rows": judges.filter(scorer=IMPORTED, made__gt=0).order_by("name"),
     }
     return render(request, "judges/imported_judgments.html", context, status=status)

@@ -16,30 +16,31 @@ from annotation.workflow import Incomplete
 from judges import access, defining, endpoints, prompt_sets, runs
 from judges.forms.defining import JudgeForm, TestForm
 from judges.llm import Generation, NotConfigured, is_reasoning
-from judges.models import Expectation, Judge, JudgeRun, Judgment, ModelTerms
+from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.ready_judges import find_endpoint, prepare
 from judges.runs import RunRefused
-from judges.scorer import REGISTRY, Kind, parameters_from
-from judges.views.terms import prices_of
+from judges.scorer import REGISTRY, Kind, Requirement, parameters_from
+from judges.views.terms import format_prices
 
 
 @page
 def judges(request: Request) -> HttpResponse:
     """The newest version of every judge, with the older ones folded; counts are those that the person may see."""
     versions: dict[str, list[Judge]] = {}
-    for judge in access.judges_for(request.user).order_by("name", "-version"):
+    for judge in access.find_judges(request.user).order_by("name", "-version"):
         versions.setdefault(judge.name, []).append(judge)
     shown = paged(request, list(versions.values()), 50)
-    facts = _facts(request.user, [judge for group in shown for judge in group])
+    facts = _add_facts(request.user, [judge for group in shown for judge in group])
     context = {
         "page": shown,
         "rows": [[(judge, *facts(judge)) for judge in group] for group in shown],
-        "configured": endpoints.configured(),
+        "configured": endpoints.load_addresses(),
         "may_define": access.may_define_judges(request.user),
     }
     return render(request, "judges/judges.html", context)
 
 
-def _facts(person: Any, shown: list[Judge]) -> Any:
+def _add_facts(person: Any, shown: list[Judge]) -> Any:
     """For a judge, the number of its judgments and when it ran last, in what the person maintains."""
     own = people_access.submissions_maintained_by(person).values("pk")
     elsewhere = Q(item__isnull=True) & (Q(trajectory__submission__in=own) | Q(trajectory__isnull=True))
@@ -56,64 +57,64 @@ def _facts(person: Any, shown: list[Judge]) -> Any:
 @page
 def judge(request: Request, pk: int) -> HttpResponse:
     """?task= is the task id that the form for a test begins with."""
-    form = TestForm(None, _own(request))
+    form = TestForm(None, _find_own(request))
     form.initial = {"task_id": request.GET.get("task", "")[:200]}
-    return _judge(request, access.judge_for(request.user, pk), form)
+    return _render_judge(request, access.find_judge(request.user, pk), form)
 
 
 @act
 def test_judge(request: Request, pk: int) -> HttpResponse:
     """Try a judge on one trajectory that the person maintains; the run counts nowhere."""
-    found = access.judge_for(request.user, pk)
-    form = TestForm(request.POST, _own(request))
+    found = access.find_judge(request.user, pk)
+    form = TestForm(request.POST, _find_own(request))
     if not form.is_valid():
-        return _judge(request, found, form, 400)
+        return _render_judge(request, found, form, 400)
     submission, selection = form.cleaned_data["submission"], {"task_ids": [form.cleaned_data["task_id"]]}
     try:
         started = runs.start(request.user, found, submission, selection, test=True)
     except RunRefused as refused:
         form.add_error(None, str(refused))
-        return _judge(request, found, form, 409)
+        return _render_judge(request, found, form, 409)
     return redirect("judge-run", started.pk)
 
 
 @act
 def delete(request: Request, pk: int) -> HttpResponse:
-    found = access.judge_for(request.user, pk)
+    found = access.find_judge(request.user, pk)
     defining.delete(request.user, found)
     messages.success(request, f"{found} is deleted.")
     return redirect("judges")
 
 
-def _own(request: Request) -> QuerySet[Any]:
+def _find_own(request: Request) -> QuerySet[Any]:
     return people_access.submissions_maintained_by(request.user).filter(practice=False)
 
 
-def _judge(request: Request, found: Judge, form: TestForm, status: int = 200) -> HttpResponse:
+def _render_judge(request: Request, found: Judge, form: TestForm, status: int = 200) -> HttpResponse:
     own = people_access.submissions_maintained_by(request.user).values("pk")
     started = found.runs.filter(submission__in=own).select_related("submission__agent", "submission__benchmark")
-    kind = REGISTRY.get(found.scorer)
-    texts, problem = _prompts(found)
-    terms = ModelTerms.objects.filter(endpoint=found.endpoint, model=found.model).first()
+    kind = found.kind
+    texts, requirement, problem = _load_prompts(found)
+    terms = ModelTerms.of(found)
     context = {
         "judge": found,
         "kind": kind,
-        "expects": Expectation.Kind(kind.expects).label if kind and kind.expects else "",
-        "parameters": _explained(kind.parameters if kind else None, found.parameters),
-        "generation": _explained(defining.Generation, _generation(found)),
+        "requirement": requirement,
+        "parameters": _explain(kind.parameters if kind else None, found.parameters),
+        "generation": _explain(defining.Generation, _read_generation(found)),
         "texts": texts,
         "problem": problem,
-        "unasked": unasked(found),
+        "unasked": find_endpoint_problem(found),
         "versions": Judge.own.filter(name=found.name).order_by("-version"),
         "page": paged(request, started, 20),
-        "prices": prices_of(terms) if terms else {},
+        "prices": format_prices(terms) if terms else {},
         "may_define": access.may_define_judges(request.user),
         "form": form,
     }
     return render(request, "judges/judge.html", context, status=status)
 
 
-def _generation(found: Judge) -> dict[str, Any]:
+def _read_generation(found: Judge) -> dict[str, Any]:
     """Return the generation settings of a judge, with the result of ``auto`` for its model name."""
     if not found.generation or found.generation.get("reasoning", "auto") != "auto":
         return found.generation
@@ -121,8 +122,7 @@ def _generation(found: Judge) -> dict[str, Any]:
     return {**found.generation, "reasoning": f"auto: {'yes, by its name' if known else 'as its replies show'}"}
 
 
-def _explained(kind: type | None, values: Any) -> list[tuple[str, Any, str]]:
-    """Name, value and help text of each parameter."""
+def _explain(kind: type | None, values: Any) -> list[tuple[str, Any, str]]:
     known = getattr(kind, "__dataclass_fields__", {})
     words = {True: "yes", False: "no"}
     return [
@@ -135,22 +135,19 @@ def _explained(kind: type | None, values: Any) -> list[tuple[str, Any, str]]:
     ]
 
 
-def _prompts(found: Judge) -> tuple[list[tuple[str, str]], str]:
-    """The texts of a judge, and why it cannot judge (any more), "" when it can."""
+def _load_prompts(found: Judge) -> tuple[list[tuple[str, str]], Requirement | None, str]:
+    """The texts of a judge, what it requires, and why it cannot judge (any more), "" when it can."""
     try:
-        texts = sorted(defining.prompts_of(found).texts.items())
-        defining.built(found)
+        ready = prepare(found)
     except (LookupError, ValueError) as error:
-        return [], str(error.args[0]) if error.args else "It cannot be built."
-    return texts, ""
+        return [], None, str(error.args[0]) if error.args else "It cannot be built."
+    return sorted(ready.prompts.texts.items()), ready.kind.requires(ready.parameters), ""
 
 
-def unasked(found: Judge) -> str:
+def find_endpoint_problem(found: Judge) -> str:
     """Why nothing can be asked at the judge's endpoint, "" when it can, or need not be."""
-    if not defining.asks(found):
-        return ""
     try:
-        endpoints.endpoint_for(found.endpoint)
+        find_endpoint(found)
     except NotConfigured as error:
         return str(error)
     return ""
@@ -164,29 +161,29 @@ def define(request: Request) -> HttpResponse:
     """?scorer= gives the form for a judge of that scorer, ?of= starts from a judge; neither: choose a scorer."""
     _require_definer(request)
     if request.GET.get("of", "").isdecimal():
-        found = access.judge_for(request.user, int(request.GET["of"][:18]))
-        kind = _kind(found.scorer)
-        return _form(request, kind, _empty(kind, values_of(found) | {"name": found.name}), of=found)
+        found = access.find_judge(request.user, int(request.GET["of"][:18]))
+        kind = _find_kind(found.scorer)
+        return _render_form(request, kind, _build_empty_form(kind, read_values(found) | {"name": found.name}), of=found)
     if "scorer" not in request.GET:
-        kinds = [(kind, defining.missing(kind)) for kind in REGISTRY.values()]
-        context = {"kinds": kinds, "configured": endpoints.configured()}
+        kinds = [(kind, defining.find_obstacle(kind)) for kind in REGISTRY.values()]
+        context = {"kinds": kinds, "configured": endpoints.load_addresses()}
         return render(request, "judges/scorers.html", context)
-    kind = _kind(request.GET["scorer"])
-    return _form(request, kind, _empty(kind, {}))
+    kind = _find_kind(request.GET["scorer"])
+    return _render_form(request, kind, _build_empty_form(kind, {}))
 
 
 @act
 def create(request: Request) -> HttpResponse:
     _require_definer(request)
-    kind = _kind(request.POST.get("scorer", ""))
-    form = _filled(request, kind, None)
+    kind = _find_kind(request.POST.get("scorer", ""))
+    form = _build_filled_form(request, kind, None)
     if not form.is_valid():
-        return _form(request, kind, form, status=400)
+        return _render_form(request, kind, form, status=400)
     try:
         made = defining.define(request.user, scorer=kind.name, **form.given())
     except Incomplete as refused:
         form.refuse(refused.problems)
-        return _form(request, kind, form, status=400)
+        return _render_form(request, kind, form, status=400)
     messages.success(request, f"{made} is defined.")
     return redirect("judge", made.pk)
 
@@ -194,32 +191,33 @@ def create(request: Request) -> HttpResponse:
 @page
 def edit(request: Request, pk: int) -> HttpResponse:
     _require_definer(request)
-    found = access.judge_for(request.user, pk)
+    found = access.find_judge(request.user, pk)
     if found.frozen_at is not None or found.scorer not in REGISTRY:
         return redirect("judge", pk)
-    kind = _kind(found.scorer)
-    return _form(request, kind, _empty(kind, values_of(found) | {"version": found.version}), judge=found)
+    kind = _find_kind(found.scorer)
+    return _render_form(
+        request, kind, _build_empty_form(kind, read_values(found) | {"version": found.version}), judge=found
+    )
 
 
 @act
 def change(request: Request, pk: int) -> HttpResponse:
     _require_definer(request)
-    found = access.judge_for(request.user, pk)
-    kind = _kind(found.scorer)
-    form = _filled(request, kind, values_of(found) | {"version": found.version})
+    found = access.find_judge(request.user, pk)
+    kind = _find_kind(found.scorer)
+    form = _build_filled_form(request, kind, read_values(found) | {"version": found.version})
     if not form.is_valid():
-        return _form(request, kind, form, judge=found, status=400)
+        return _render_form(request, kind, form, judge=found, status=400)
     try:
         defining.change(request.user, found, **form.given())
     except Incomplete as refused:
         form.refuse(refused.problems)
-        return _form(request, kind, form, judge=found, status=400)
+        return _render_form(request, kind, form, judge=found, status=400)
     messages.success(request, f"{found} is changed.")
     return redirect("judge", pk)
 
 
-def values_of(found: Judge) -> dict[str, Any]:
-    """What the form shows of a judge."""
+def read_values(found: Judge) -> dict[str, Any]:
     names = ("description", "model", "endpoint", "prompts", "parameters", "generation", *defining.BOUNDS)
     return {name: getattr(found, name) for name in names}
 
@@ -229,21 +227,23 @@ def _require_definer(request: Request) -> None:
         raise PermissionDenied("Only maintainers of the instance may define judges.")
 
 
-def _kind(name: str) -> Kind:
+def _find_kind(name: str) -> Kind:
     if name not in REGISTRY:
         raise Http404("No such scorer.")
     return REGISTRY[name]
 
 
-def _empty(kind: Kind, now: dict[str, Any]) -> JudgeForm:
-    return JudgeForm(None, kind, endpoints=endpoints.configured(), prompts=prompt_sets.known_names(), now=now)
+def _build_empty_form(kind: Kind, now: dict[str, Any]) -> JudgeForm:
+    return JudgeForm(None, kind, endpoints=endpoints.load_addresses(), prompts=prompt_sets.list_names(), now=now)
 
 
-def _filled(request: Request, kind: Kind, now: dict[str, Any] | None) -> JudgeForm:
-    return JudgeForm(request.POST, kind, endpoints=endpoints.configured(), prompts=prompt_sets.known_names(), now=now)
+def _build_filled_form(request: Request, kind: Kind, now: dict[str, Any] | None) -> JudgeForm:
+    return JudgeForm(
+        request.POST, kind, endpoints=endpoints.load_addresses(), prompts=prompt_sets.list_names(), now=now
+    )
 
 
-def _form(
+def _render_form(
     request: Request,
     kind: Kind,
     form: JudgeForm,
@@ -259,7 +259,7 @@ def _form(
         "judge": judge,
         "of": of,
         "models": sorted(models - {""})[:100],
-        "configured": endpoints.configured(),
-        "missing": defining.missing(kind),
+        "configured": endpoints.load_addresses(),
+        "missing": defining.find_obstacle(kind),
     }
     return render(request, "judges/define.html", context, status=status)

@@ -20,7 +20,7 @@ from annotation.views.viewer import viewer
 from judges import access, trace
 from judges.models import Judgment
 from judges.views.details import details_of
-from judges.views.evidence import LONGEST, evidence_of, shown_call, steps_by_digest, verdict_text
+from judges.views.evidence import LONGEST, build_call, format_verdict, map_steps, read_evidence
 
 MOST_LISTED = 200  # judgments of one trajectory on a page
 
@@ -28,7 +28,7 @@ MOST_LISTED = 200  # judgments of one trajectory on a page
 @page
 def judgment(request: Request, pk: int) -> HttpResponse:
     """What one judge said of a trajectory, step by step; asked for by the viewer's script, the step alone."""
-    found = access.judgment_for(request.user, pk)
+    found = access.find_judgment(request.user, pk)
     assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
     if request.htmx:
         return desk.step_partial(request, found.trajectory)
@@ -36,31 +36,30 @@ def judgment(request: Request, pk: int) -> HttpResponse:
         "trajectory": found.trajectory,
         "submission": found.trajectory.submission,
         "judgment": found,
-        "verdict": verdict_text(found.verdict),
+        "verdict": format_verdict(found.verdict),
         "imported": json.dumps(found.imported, indent=1, ensure_ascii=False)[:LONGEST] if found.imported else "",
-        "evidence": evidence_of(found),
+        "evidence": read_evidence(found),
         "details": details_of(found),
         "viewer": viewer(request, found.trajectory),
-        "calls": _counted(found),
-        "decided": _decided(request.user, found.trajectory),
-        "others": access.judgments_for(request.user, found.trajectory).exclude(pk=pk)[:MOST_LISTED],
+        "calls": _count_calls(found),
+        "decided": _find_final_verdict(request.user, found.trajectory),
+        "others": access.find_trajectory_judgments(request.user, found.trajectory).exclude(pk=pk)[:MOST_LISTED],
     }
-    context |= _ways(request.user, found) | desk.rules(found.trajectory.task.text)
+    context |= _find_neighbours(request.user, found) | desk.rules(found.trajectory.task.text)
     return render(request, "judges/judgment.html", context)
 
 
 @page
 def judgment_trace(request: Request, pk: int) -> HttpResponse:
-    """Every call of a judgment, folded; asked for by htmx, the list alone."""
-    found = access.judgment_for(request.user, pk)
+    found = access.find_judgment(request.user, pk)
     assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
-    steps = steps_by_digest(found.trajectory)
-    shown = paged(request, trace.calls_of(found), 50)
+    steps = map_steps(found.trajectory)
+    shown = paged(request, trace.select_calls(found), 50)
     context = {
         "judgment": found,
         "trajectory": found.trajectory,
         "page": shown,
-        "calls": [shown_call(call, steps) for call in shown],
+        "calls": [build_call(call, steps) for call in shown],
         "address": reverse("judgment", args=[pk]) + "?",
     }
     return render(request, "judges/_trace.html" if request.htmx else "judges/trace.html", context)
@@ -68,9 +67,8 @@ def judgment_trace(request: Request, pk: int) -> HttpResponse:
 
 @page
 def trace_file(request: Request, pk: int) -> HttpResponse:
-    """The whole trace as a file; see `trace.trace_of`."""
-    found = access.judgment_for(request.user, pk)
-    answer = JsonResponse(trace.trace_of(found), json_dumps_params={"indent": 2, "ensure_ascii": False})
+    found = access.find_judgment(request.user, pk)
+    answer = JsonResponse(trace.build_trace(found), json_dumps_params={"indent": 2, "ensure_ascii": False})
     answer["Content-Disposition"] = f'attachment; filename="judgment-{found.pk}.trace.json"'
     return answer
 
@@ -79,7 +77,7 @@ def trace_file(request: Request, pk: int) -> HttpResponse:
 def trajectory_judgments(request: Request, pk: int) -> HttpResponse:
     """The judgments of a trajectory that the person may see; followed as a link, on a page of its own."""
     trajectory = people_access.trajectory_for(request.user, pk, Role.ADJUDICATOR, Role.MAINTAINER)
-    found = access.judgments_for(request.user, trajectory)[:MOST_LISTED]
+    found = access.find_trajectory_judgments(request.user, trajectory)[:MOST_LISTED]
     context = {
         "trajectory": trajectory,
         "submission": trajectory.submission,
@@ -89,10 +87,10 @@ def trajectory_judgments(request: Request, pk: int) -> HttpResponse:
     return render(request, "judges/_judgments.html" if request.htmx else "judges/judgments.html", context)
 
 
-def _counted(found: Judgment) -> dict[str, Any]:
+def _count_calls(found: Judgment) -> dict[str, Any]:
     """How many calls there were, how many came from the cache, failed or are pruned, and their tokens."""
     gone = Q(pruned_at__isnull=False) | Q(hit=True, hit_of__isnull=True) | Q(hit_of__pruned_at__isnull=False)
-    counts = trace.calls_of(found).aggregate(
+    counts = trace.select_calls(found).aggregate(
         made=Count("pk"),
         hits=Count("pk", filter=Q(hit=True)),
         failed=Count("pk", filter=~Q(error="")),
@@ -104,15 +102,14 @@ def _counted(found: Judgment) -> dict[str, Any]:
     return dict(counts)
 
 
-def _decided(person: Any, trajectory: Trajectory) -> str:
-    """The final verdict of the people, for whoever may see all labels; "" before."""
+def _find_final_verdict(person: Any, trajectory: Trajectory) -> str:
     if not people_access.may_see_labels(person, trajectory):
         return ""
     final = final_verdict(with_state(Trajectory.objects.filter(pk=trajectory.pk)).get())
-    return "" if final is None else verdict_text(final)
+    return "" if final is None else format_verdict(final)
 
 
-def _ways(person: Any, found: Judgment) -> dict[str, Any]:
+def _find_neighbours(person: Any, found: Judgment) -> dict[str, Any]:
     """Where the page leads to: back, and for a maintainer to the judgments before and behind it in its run.
 
     What was imported has no run: its neighbours are what its judge said of the same submission.
@@ -122,7 +119,7 @@ def _ways(person: Any, found: Judgment) -> dict[str, Any]:
         return {"back": reverse("adjudication", args=[found.trajectory_id])}
     if found.item is None:
         back = {"maintains": True, "back": reverse("submission-trajectory", args=[found.trajectory_id])}
-        return back | _beside_imported(found, found.trajectory)
+        return back | _find_imported_neighbours(found, found.trajectory)
     beside = Judgment.objects.filter(item__run=found.item.run_id)
     return {
         "maintains": True,
@@ -132,7 +129,7 @@ def _ways(person: Any, found: Judgment) -> dict[str, Any]:
     }
 
 
-def _beside_imported(found: Judgment, trajectory: Trajectory) -> dict[str, Any]:
+def _find_imported_neighbours(found: Judgment, trajectory: Trajectory) -> dict[str, Any]:
     beside = Judgment.objects.filter(
         judge=found.judge_id, item__isnull=True, trajectory__submission=trajectory.submission_id
     )

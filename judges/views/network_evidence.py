@@ -10,9 +10,9 @@ from django.urls import reverse
 
 from annotation.views.answers import Request, act_from, page
 from judges import network_evidence, trying
-from judges.network_evidence import Evidence
-from judges.views.details import drawn
-from judges.views.evidence import verdict_text
+from judges.network_evidence import NetworkEvidence
+from judges.views.details import read_details
+from judges.views.evidence import format_verdict
 
 NONE = "The task has no checks, or they need a network trace and the trajectory has none."
 
@@ -23,31 +23,34 @@ def evidence(request: Request, pk: int) -> HttpResponse:
 
     What the checks found is in neither before the person has opened it (`look`).
     """
-    found = network_evidence.evidence_for(request.user, pk)
+    found = network_evidence.load_evidence(request.user, pk)
     if found is None and request.htmx:
         return HttpResponse()
     if found is None:
         raise Http404(NONE)
-    return _shown(request, found, found.seen)
+    return _render_evidence(request, found, found.seen)
 
 
 @act_from("network-evidence")
 def look(request: Request, pk: int) -> HttpResponse:
-    """Open it: that is recorded, once, and then it is shown."""
-    found = network_evidence.evidence_for(request.user, pk)
+    found = network_evidence.load_evidence(request.user, pk)
     if found is None:
         raise Http404(NONE)
     network_evidence.look(request.user, found)
-    return _shown(request, found, True) if request.htmx else redirect("network-evidence", pk)
+    return _render_evidence(request, found, True) if request.htmx else redirect("network-evidence", pk)
 
 
-def _shown(request: Request, found: Evidence, opened: bool) -> HttpResponse:
+def _render_evidence(request: Request, found: NetworkEvidence, opened: bool) -> HttpResponse:
     trajectory = found.trajectory
     context: dict[str, Any] = {"trajectory": trajectory, "submission": trajectory.submission, "opened": opened}
     context["traced"] = bool(found.trace)
     context["viewer"] = {"address": reverse("adjudication", args=[trajectory.pk]) + "?"}
     if opened:
-        score = trying.checked(found.subject)
-        context |= {"score": score, "verdict": verdict_text(score.verdict), "details": drawn(dict(score.details))}
+        score = trying.run_checks(found.subject)
+        context |= {
+            "score": score,
+            "verdict": format_verdict(score.verdict),
+            "details": read_details(dict(score.details)),
+        }
     template = "judges/_network_evidence.html" if request.htmx else "judges/network_evidence.html"
     return render(request, template, context)

@@ -19,7 +19,7 @@ from judges import access, prediction_tables, predictions
 from judges.forms.predictions import PredictionsFilter
 from judges.models import Judge, Judgment
 from judges.predictions import Prediction, Results
-from judges.views.details import action_selection
+from judges.scorers.action_selection.details import PredictedStep, read_details
 
 SHOWN = 50  # predictions on a page
 
@@ -28,21 +28,21 @@ SHOWN = 50  # predictions on a page
 def predicted(request: Request, pk: int) -> HttpResponse:
     """The judge that ?judge= names (its key) over a submission; ?csv= is one of its tables as a file."""
     submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
-    judges = access.predicting(request.user, submission)
-    judge = _judge(request, judges)
+    judges = access.find_prediction_judges(request.user, submission)
+    judge = _find_judge(request, judges)
     context: dict[str, Any] = {"submission": submission, "judges": judges, "judge": judge}
     if judge is None:
         return render(request, "judges/predictions.html", context)
-    found = predictions.results(predictions.judgments_of(judge, submission))
+    found = predictions.compute_results(predictions.select_judgments(judge, submission))
     form = PredictionsFilter(request.GET, found)
     if wanted := request.GET.get("csv"):
-        return _file(wanted, found, submission, judge, form.applied())
+        return _build_file(wanted, found, submission, judge, form.applied())
     shown = paged(request, form.applied(), SHOWN)
-    context |= _numbers(found) | {"form": form, "page": shown, "all": len(found.predictions)}
+    context |= _render_numbers(found) | {"form": form, "page": shown, "all": len(found.predictions)}
     return render(request, "judges/predictions.html", context)
 
 
-def _judge(request: Request, judges: QuerySet[Judge]) -> Judge | None:
+def _find_judge(request: Request, judges: QuerySet[Judge]) -> Judge | None:
     """The judge asked for, or the newest; Http404 for one that has predicted nothing here."""
     asked = request.GET.get("judge", "")
     if not asked:
@@ -53,25 +53,25 @@ def _judge(request: Request, judges: QuerySet[Judge]) -> Judge | None:
     return found
 
 
-def _numbers(found: Results) -> dict[str, Any]:
+def _render_numbers(found: Results) -> dict[str, Any]:
     return {
         "results": found,
-        "figures": prediction_tables.figures(found.overall),
-        "recall": prediction_tables.recall(found.overall),
-        "graded": prediction_tables.graded(found),
-        "tables": [table for table in prediction_tables.tables(found) if table.rows],
+        "figures": prediction_tables.build_figures(found.overall),
+        "recall": prediction_tables.format_recall(found.overall),
+        "graded": prediction_tables.describe_grading(found),
+        "tables": [table for table in prediction_tables.build_tables(found) if table.rows],
         "columns": prediction_tables.COLUMNS,
         "said": ", ".join(f"{name} {count}" for name, count in found.overall.said.items()),
     }
 
 
-def _file(
+def _build_file(
     wanted: str, found: Results, submission: Submission, judge: Judge, chosen: Iterable[Prediction]
 ) -> HttpResponse:
     if wanted == "predictions":
-        text = prediction_tables.predictions_csv(list(chosen))
+        text = prediction_tables.write_predictions_csv(list(chosen))
     elif wanted in prediction_tables.GROUPS:
-        text = prediction_tables.groups_csv(prediction_tables.tables(found, wanted)[0])
+        text = prediction_tables.write_groups_csv(prediction_tables.build_tables(found, wanted)[0])
     else:
         raise Http404("This page has no such table.")
     name = file_name(submission.benchmark.slug, str(submission), str(judge), wanted)
@@ -83,8 +83,8 @@ def _file(
 @page
 def prediction(request: Request, pk: int, step: int) -> HttpResponse:
     """One prediction: the page summary and the picture that it was made from, what was right, and the reply."""
-    found = access.judgment_for(request.user, pk)
-    steps = _steps(found)
+    found = access.find_judgment(request.user, pk)
+    steps = _read_steps(found)
     place = next((number for number, one in enumerate(steps) if one.step == step), None)
     if place is None:
         raise Http404("This judgment has no prediction of that step.")
@@ -102,8 +102,8 @@ def prediction(request: Request, pk: int, step: int) -> HttpResponse:
     return render(request, "judges/prediction.html", context)
 
 
-def _steps(found: Judgment) -> list[action_selection.Predicted]:
+def _read_steps(found: Judgment) -> list[PredictedStep]:
     details = found.evidence.get("details") if isinstance(found.evidence, dict) else None
     if not isinstance(details, dict) or details.get("kind") != predictions.KIND:
         return []
-    return action_selection.read(details).steps
+    return read_details(details).steps

@@ -25,14 +25,13 @@ from judges.prompt_source.files import gather
 @page
 def prompts(request: Request) -> HttpResponse:
     people_access.require_maintainer(request.user)
-    return _prompts(request, PromptsForm(label_suffix=""))
+    return _render_prompts(request, PromptsForm(label_suffix=""))
 
 
 @page
 def prompt_set(request: Request, digest: str) -> HttpResponse:
-    """The texts of a set, by its digest; sets with the same texts are one."""
     people_access.require_maintainer(request.user)
-    found = [known for known in prompt_sets.known() if known.digest == digest]
+    found = [known for known in prompt_sets.list_sets() if known.digest == digest]
     if not found:
         raise Http404("No such prompt set.")
     context = {
@@ -50,21 +49,21 @@ def load(request: Request) -> HttpResponse:
         raise PermissionDenied("Only maintainers of the instance may load prompts.")
     form = PromptsForm(request.POST, request.FILES, label_suffix="")
     if not form.is_valid():
-        return _prompts(request, form, 400)
+        return _render_prompts(request, form, 400)
     given = form.cleaned_data
     try:
-        texts = source.read(_uploaded(given["texts"]), given["mapping"].split())
+        texts = source.read(_read_uploads(given["texts"]), given["mapping"].split())
         names = ", ".join(file.name for file in given["texts"])
         made, new = prompt_sets.load(request.user, given["name"], texts, f"uploaded: {names}")
     except (source.SourceError, Incomplete) as refused:
         form.refuse(refused.problems)
-        return _prompts(request, form, 400)
+        return _render_prompts(request, form, 400)
     said = f"Loaded: {counted(len(texts), 'text')}." if new else "These texts exist already. Nothing was changed."
     messages.success(request, said)
     return redirect("prompt-set", made.digest)
 
 
-def _uploaded(files: list[Any]) -> dict[str, bytes]:
+def _read_uploads(files: list[Any]) -> dict[str, bytes]:
     """The files by name, with those of a zip in its place; SourceError names what cannot be read."""
     gathered: dict[str, bytes] = {}
     with scratch.folder("prompts") as folder:
@@ -79,10 +78,10 @@ def _uploaded(files: list[Any]) -> dict[str, bytes]:
     return gathered
 
 
-def _prompts(request: Request, form: PromptsForm, status: int = 200) -> HttpResponse:
+def _render_prompts(request: Request, form: PromptsForm, status: int = 200) -> HttpResponse:
     used = set(Judge.own.values_list("prompts_digest", flat=True))
     context = {
-        "rows": [(known, known.digest in used) for known in prompt_sets.known()],
+        "rows": [(known, known.digest in used) for known in prompt_sets.list_sets()],
         "form": form,
         "may_define": access.may_define_judges(request.user),
     }

@@ -17,11 +17,12 @@ from annotation.access import Role
 from annotation.formats.printable import counted
 from annotation.models import Submission
 from annotation.views.answers import Request, act, act_from, page, paged
-from judges import access, defining, endpoints, imports, planning, run_table, runs
+from judges import access, endpoints, run_table, runs
 from judges.forms.running import BudgetForm, JudgmentsFilter, RunForm
 from judges.models import Judge, JudgeRun, Judgment
 from judges.runs import Plan, RunRefused
-from judges.views.judges import unasked
+from judges.scorer import IMPORTED
+from judges.views.judges import find_endpoint_problem
 
 # --- the runs of a submission, and a new one -------------------------------------------------------------------------
 
@@ -30,50 +31,48 @@ from judges.views.judges import unasked
 def judge_runs(request: Request, pk: int) -> HttpResponse:
     """The runs over a submission, newest first, with a form for the next one; ?judge=... fills it in."""
     found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
-    form = _form(request, found, None)
+    form = _build_form(request, found, None)
     form.initial = {**{name: form[name].initial for name in form.fields}, **request.GET.dict()}
-    return _runs(request, found, form)
+    return _render_runs(request, found, form)
 
 
 @act_from("judge-runs")
 def plan(request: Request, pk: int) -> HttpResponse:
     """What the run would cost, before anything starts. Posted, since a list of tasks is too long for an address."""
     found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
-    form = _form(request, found, request.POST)
+    form = _build_form(request, found, request.POST)
     if not form.is_valid():
-        return _runs(request, found, form, status=400)
+        return _render_runs(request, found, form, status=400)
     given = form.cleaned_data
     try:
         foreseen = runs.plan(given["judge"], found, form.selection(), given["repetitions"])
     except RunRefused as refused:
         form.add_error(None, str(refused))
-        return _runs(request, found, form, status=409)
+        return _render_runs(request, found, form, status=409)
     context = {
         "submission": found,
         "plan": foreseen,
         "form": form,
         "judge": given["judge"],
-        "unasked": unasked(given["judge"]),
-        "asks": defining.asks(given["judge"]),
-        "expects": planning.expected(given["judge"], found, form.selection()),
-        "time": duration(foreseen.seconds),
+        "unasked": find_endpoint_problem(given["judge"]),
+        "asks": given["judge"].asks_model,
+        "time": format_duration(foreseen.seconds),
         "tokens": (
-            span(foreseen.prompt_tokens, foreseen.prompt_tokens_high),
-            span(foreseen.completion_tokens, foreseen.completion_tokens_high),
+            format_span(foreseen.prompt_tokens, foreseen.prompt_tokens_high),
+            format_span(foreseen.completion_tokens, foreseen.completion_tokens_high),
         ),
-        "calls": span(foreseen.calls, foreseen.calls_high),
+        "calls": format_span(foreseen.calls, foreseen.calls_high),
         "given": [(name, value) for name, value in request.POST.items() if name in form.fields],
     }
-    context |= _against(foreseen, given["max_cost"])
+    context |= _compare_with_budget(foreseen, given["max_cost"])
     return render(request, "judges/plan.html", context)
 
 
-def span(low: int, high: int) -> str:
+def format_span(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _against(foreseen: Plan, budget: Decimal | None) -> dict[str, bool]:
-    """How the estimate and a budget go together."""
+def _compare_with_budget(foreseen: Plan, budget: Decimal | None) -> dict[str, bool]:
     if budget is None:
         return {}
     over = foreseen.cost is not None and foreseen.cost > budget
@@ -84,39 +83,39 @@ def _against(foreseen: Plan, budget: Decimal | None) -> dict[str, bool]:
 @act_from("judge-runs")
 def start(request: Request, pk: int) -> HttpResponse:
     found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
-    form = _form(request, found, request.POST)
+    form = _build_form(request, found, request.POST)
     if not form.is_valid():
-        return _runs(request, found, form, status=400)
+        return _render_runs(request, found, form, status=400)
     try:
         made = runs.start(request.user, form.cleaned_data["judge"], found, form.selection(), **form.terms())
     except RunRefused as refused:
         form.add_error(None, str(refused))
-        return _runs(request, found, form, status=409)
+        return _render_runs(request, found, form, status=409)
     messages.success(request, "The run has started.")
     return redirect("judge-run", made.pk)
 
 
-def _form(request: Request, found: Submission, data: Any) -> RunForm:
-    judges = access.judges_for(request.user).exclude(scorer="imported").order_by("name", "-version")
+def _build_form(request: Request, found: Submission, data: Any) -> RunForm:
+    judges = access.find_judges(request.user).exclude(scorer=IMPORTED).order_by("name", "-version")
     return RunForm(data, judges, found)
 
 
-def _runs(request: Request, found: Submission, form: RunForm, status: int = 200) -> HttpResponse:
-    shown = paged(request, access.runs_of(request.user, found).filter(test=False), 20)
+def _render_runs(request: Request, found: Submission, form: RunForm, status: int = 200) -> HttpResponse:
+    shown = paged(request, access.find_runs(request.user, found).filter(test=False), 20)
     context = {
         "submission": found,
         "form": form,
         "page": shown,
-        "rows": run_table.summaries(shown),
-        "elsewhere": _imported_judges(found),
-        "predicting": access.predicting(request.user, found),
-        "configured": endpoints.configured(),
+        "rows": run_table.summarize(shown),
+        "elsewhere": _find_imported_judges(found),
+        "predicting": access.find_prediction_judges(request.user, found),
+        "configured": endpoints.load_addresses(),
         "may_define": access.may_define_judges(request.user),
     }
     return render(request, "judges/runs.html", context, status=status)
 
 
-def _imported_judges(found: Submission) -> QuerySet[Judge]:
+def _find_imported_judges(found: Submission) -> QuerySet[Judge]:
     """Judges whose judgments of the submission were made elsewhere, each with their number and the first of them."""
     here = Q(judgments__trajectory__submission=found, judgments__item__isnull=True)
     ordered = Judgment.objects.filter(judge=OuterRef("pk"), item__isnull=True, trajectory__submission=found)
@@ -125,7 +124,7 @@ def _imported_judges(found: Submission) -> QuerySet[Judge]:
         unscored=Count("judgments", filter=here & Q(judgments__verdict__isnull=True)),
         first=Subquery(ordered.order_by("trajectory__position").values("pk")[:1]),
     )
-    return judges.filter(scorer=imports.IMPORTED, made__gt=0).order_by("name")
+    return judges.filter(scorer=IMPORTED, made__gt=0).order_by("name")
 
 
 # --- one run ---------------------------------------------------------------------------------------------------------
@@ -134,21 +133,21 @@ def _imported_judges(found: Submission) -> QuerySet[Judge]:
 @page
 def judge_run(request: Request, pk: int) -> HttpResponse:
     """How a run stands, what can be done with it, and the judgments that it has made."""
-    found = access.run_for(request.user, pk)
+    found = access.find_run(request.user, pk)
     form = JudgmentsFilter(request.GET, repeated=found.repetitions > 1)
     chosen = form.chosen()
-    groups = run_table.narrowed(found, **chosen)
+    groups = run_table.filter_trajectories(found, **chosen)
     shown = paged(request, groups, 50)
-    context = _standing(found) | {
+    context = _render_progress(found) | {
         "submission": found.submission,
         "filters": form,
         "chosen": chosen,
         "page": shown,
-        "rows": run_table.rows(found, [group["trajectory"] for group in shown]),
+        "rows": run_table.build_rows(found, [group["trajectory"] for group in shown]),
         "repetitions": range(1, found.repetitions + 1),
-        "flips": run_table.flips(found) if found.repetitions > 1 else 0,
+        "flips": run_table.count_flips(found) if found.repetitions > 1 else 0,
         "budget": BudgetForm(),
-        "withheld": access.tells(request.user, found.judge, found.submission),
+        "withheld": access.must_hide(request.user, found.judge, found.submission),
     }
     return render(request, "judges/run.html", context)
 
@@ -159,18 +158,17 @@ def standing(request: Request, pk: int) -> HttpResponse:
 
     Followed as a link, the page itself.
     """
-    found = access.run_for(request.user, pk)
+    found = access.find_run(request.user, pk)
     if not request.htmx:
         return redirect("judge-run", pk)
-    context = _standing(found) | {"submission": found.submission, "budget": BudgetForm()}
+    context = _render_progress(found) | {"submission": found.submission, "budget": BudgetForm()}
     context["changed"] = request.GET.get("acts") != context["acts"]
     response = render(request, "judges/_standing.html", context)
     patch_vary_headers(response, ["HX-Request", "Cookie"])
     return trigger_client_event(response, "run-moved") if context["changed"] else response
 
 
-def duration(seconds: float | None) -> str:
-    """As people say it: 45 s, 12 min, 3.5 h; nothing for what is not known."""
+def format_duration(seconds: float | None) -> str:
     if seconds is None:
         return ""
     if seconds < 90:
@@ -178,23 +176,23 @@ def duration(seconds: float | None) -> str:
     return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
-def _standing(found: JudgeRun) -> dict[str, Any]:
-    now = runs.standing(found)
+def _render_progress(found: JudgeRun) -> dict[str, Any]:
+    now = runs.load_progress(found)
     ended, waits = now.state in ("finished", "cancelled"), now.state in ("paused", "stopped")
     may_retry = now.failed > 0 and now.state != "cancelled"
     return {
         "run": found,
         "standing": now,
         "acts": ("ended" if ended else "waits" if waits else "goes") + ("-failed" if may_retry else ""),
-        "advised": [(text, count, run_table.advice(text)) for text, count in now.errors],
+        "advised": [(text, count, run_table.find_advice(text)) for text, count in now.errors],
         "ended": ended,
         "waits": waits,
         "settled": now.done + now.failed,
         "todo": now.total - now.done - now.failed,
-        "left": duration(now.seconds_left),
+        "left": format_duration(now.seconds_left),
         "tokens": f"{now.tokens:,}",
         "every": None if ended and not now.running else 10 if waits and not now.running else 2,
-        "abandoned": not ended and not waits and run_table.abandoned(found),
+        "abandoned": not ended and not waits and run_table.is_abandoned(found),
         "may_retry": may_retry,
     }
 
@@ -204,7 +202,7 @@ def _standing(found: JudgeRun) -> dict[str, Any]:
 
 @act
 def pause(request: Request, pk: int) -> HttpResponse:
-    found = access.run_for(request.user, pk)
+    found = access.find_run(request.user, pk)
     runs.pause(request.user, found)
     messages.success(request, "The run is paused. What is being asked ends first.")
     return redirect("judge-run", pk)
@@ -212,7 +210,7 @@ def pause(request: Request, pk: int) -> HttpResponse:
 
 @act
 def resume(request: Request, pk: int) -> HttpResponse:
-    found = access.run_for(request.user, pk)
+    found = access.find_run(request.user, pk)
     form = BudgetForm(request.POST)
     if not form.is_valid():
         messages.error(request, f"The budget was not understood: {' '.join(map(str, form.errors['max_cost']))}")
@@ -224,7 +222,7 @@ def resume(request: Request, pk: int) -> HttpResponse:
 
 @act
 def cancel(request: Request, pk: int) -> HttpResponse:
-    found = access.run_for(request.user, pk)
+    found = access.find_run(request.user, pk)
     runs.cancel(request.user, found)
     messages.success(request, "The run is cancelled. The judgments that were made stay.")
     return redirect("judge-run", pk)
@@ -232,7 +230,7 @@ def cancel(request: Request, pk: int) -> HttpResponse:
 
 @act
 def retry(request: Request, pk: int) -> HttpResponse:
-    found = access.run_for(request.user, pk)
+    found = access.find_run(request.user, pk)
     count = runs.retry_failed(request.user, found)
     messages.success(request, f"{counted(count, 'failed item')} will be tried again.")
     return redirect("judge-run", pk)

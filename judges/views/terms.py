@@ -12,6 +12,7 @@ from annotation.workflow import Incomplete
 from judges import access, defining, endpoints
 from judges.forms.defining import TermsForm
 from judges.models import Judge, ModelTerms
+from judges.scorer import IMPORTED
 
 
 @page
@@ -21,9 +22,9 @@ def terms(request: Request) -> HttpResponse:
     wanted = request.GET.get("edit", "")
     opened = ModelTerms.objects.filter(pk=int(wanted[:18])).first() if wanted.isdecimal() else None
     initial = {name: request.GET.get(name, "") for name in ("endpoint", "model")}
-    initial["endpoint"] = initial["endpoint"] or next(iter(endpoints.configured()), "default")
-    return _terms(
-        request, TermsForm(instance=opened, initial=prices_of(opened) if opened else initial, label_suffix="")
+    initial["endpoint"] = initial["endpoint"] or next(iter(endpoints.load_addresses()), "default")
+    return _render_terms(
+        request, TermsForm(instance=opened, initial=format_prices(opened) if opened else initial, label_suffix="")
     )
 
 
@@ -32,12 +33,12 @@ def save(request: Request) -> HttpResponse:
     people_access.require_maintainer(request.user)
     form = TermsForm(request.POST, label_suffix="")
     if not form.is_valid():
-        return _terms(request, form, 400)
+        return _render_terms(request, form, 400)
     try:
         kept = defining.set_terms(request.user, **form.cleaned_data)
     except Incomplete as refused:
         form.refuse(refused.problems)
-        return _terms(request, form, 400)
+        return _render_terms(request, form, 400)
     messages.success(request, f"The terms of {kept} are saved. Calls that were made keep their cost.")
     return redirect("model-terms")
 
@@ -53,21 +54,20 @@ def remove(request: Request, pk: int) -> HttpResponse:
     return redirect("model-terms")
 
 
-def _terms(request: Request, form: TermsForm, status: int = 200) -> HttpResponse:
-    rows = [(row, prices_of(row)) for row in ModelTerms.objects.select_related("changed_by")]
+def _render_terms(request: Request, form: TermsForm, status: int = 200) -> HttpResponse:
+    rows = [(row, format_prices(row)) for row in ModelTerms.objects.select_related("changed_by")]
     known = {(row.endpoint, row.model) for row, _ in rows}
-    used = Judge.own.exclude(model="").exclude(scorer="imported").values_list("endpoint", "model").distinct()
+    used = Judge.own.exclude(model="").exclude(scorer=IMPORTED).values_list("endpoint", "model").distinct()
     context = {
         "rows": rows,
         "unknown": sorted(pair for pair in used.order_by() if pair not in known),
         "form": form,
-        "configured": endpoints.configured(),
+        "configured": endpoints.load_addresses(),
         "may_define": access.may_define_judges(request.user),
     }
     return render(request, "judges/terms.html", context, status=status)
 
 
-def prices_of(row: ModelTerms) -> dict[str, str]:
-    """The prices by column, without zeros at their ends; those that are unknown are left out."""
+def format_prices(row: ModelTerms) -> dict[str, str]:
     prices = {name: getattr(row, name) for name in ("input_price", "cached_price", "output_price")}
     return {name: f"{price.normalize():f}" for name, price in prices.items() if price is not None}

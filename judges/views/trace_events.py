@@ -15,7 +15,7 @@ from judges.scorers.network_trace import checks, judge
 from judges.scorers.network_trace.patterns import is_pattern
 from judges.scorers.network_trace.trace import NetworkEvent
 from judges.scorers.network_trace.values import is_redacted
-from judges.working.subjects import subject_of
+from judges.working.subjects import load_subject
 
 BARE = ("name", "url", "http_method", "last_event_only")
 OK = 200  # an answer as usual, which seldom is what a task is about
@@ -25,7 +25,7 @@ LONGEST_VALUE = 200  # characters; a longer one is seldom what matters
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventList:
     """Navigations and mutations, each with its check as YAML; ``problem`` says why there are none."""
 
     events: list[tuple[NetworkEvent, str]] = field(default_factory=list)
@@ -37,36 +37,35 @@ class Told:
         return self.total > len(self.events)
 
 
-def events_of(trajectory: Trajectory) -> Told:
-    """The navigations and mutations of a trajectory's network trace, in order."""
+def list_events(trajectory: Trajectory) -> EventList:
     try:
-        trace, _ = judge.trace_of(subject_of(trajectory))
+        trace, _ = judge.load_trace(load_subject(trajectory))
     except (FormatError, CallFailed, *screenshots.STORE_ERRORS) as error:
-        return Told(problem=f"The trace cannot be read: {' '.join(str(error).split())[:500]}")
+        return EventList(problem=f"The trace cannot be read: {' '.join(str(error).split())[:500]}")
     acts = [event for event in (trace.events if trace else ()) if event.is_navigation or event.is_mutation]
-    lasts = {_kind_of(event): event.index for event in acts}  # the later one stays
-    told = [(event, snippet(event, last=lasts[_kind_of(event)] == event.index)) for event in acts[:MOST_EVENTS]]
-    return Told(told, len(acts))
+    lasts = {_find_kind(event): event.index for event in acts}  # the later one stays
+    told = [(event, build_snippet(event, last=lasts[_find_kind(event)] == event.index)) for event in acts[:MOST_EVENTS]]
+    return EventList(told, len(acts))
 
 
-def _kind_of(event: NetworkEvent) -> tuple[str, ...]:
+def _find_kind(event: NetworkEvent) -> tuple[str, ...]:
     """What the last one of is meant by a check that says nothing else: navigations, or a method at an address."""
     if event.is_navigation:
         return ("navigation",)
-    return (event.method, _address(event))
+    return (event.method, _format_address(event))
 
 
-def _address(event: NetworkEvent) -> str:
+def _format_address(event: NetworkEvent) -> str:
     parts = urlsplit(event.url)
     return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
 
 
-def snippet(event: NetworkEvent, *, last: bool = False) -> str:
+def build_snippet(event: NetworkEvent, *, last: bool = False) -> str:
     """A check that this request meets, as an item of a YAML list; of its address alone where the rest is no check.
 
     What is so where nothing is written is left out; ``last`` says that this is the request that is meant then.
     """
-    whole = _check(event) | ({} if last else {"last_event_only": False})
+    whole = _build_check(event) | ({} if last else {"last_event_only": False})
     for check in (whole, {name: value for name, value in whole.items() if name in BARE}):
         text = written([check])
         try:
@@ -77,11 +76,11 @@ def snippet(event: NetworkEvent, *, last: bool = False) -> str:
     return ""
 
 
-def _check(event: NetworkEvent) -> dict[str, Any]:
+def _build_check(event: NetworkEvent) -> dict[str, Any]:
     parts = urlsplit(event.url)
     check: dict[str, Any] = {
         "name": f"{event.index}: {event.method} {parts.path[:150] or '/'}",
-        "url": _address(event),
+        "url": _format_address(event),
     }
     if not event.is_navigation:
         check["http_method"] = event.method
@@ -89,18 +88,20 @@ def _check(event: NetworkEvent) -> dict[str, Any]:
     for name, value in parse_qsl(parts.query, keep_blank_values=True)[:MOST_VALUES]:
         query.setdefault(name, []).append(value)
     if query:
-        usable = {name: values for name, values in query.items() if any(values) and all(map(_usable, values))}
+        usable = {name: values for name, values in query.items() if any(values) and all(map(_is_usable, values))}
         check["query_params"] = {name: one[0] if len(one) == 1 else one for name, one in usable.items()}
         check["ignored_query_params"] = [name for name in query if name not in usable]
     if event.status > 0 and event.status != OK:
         check["response_status"] = event.status
     if event.is_mutation and event.post_data is not None:
         sent = list(event.post_data.fields().items())[:MOST_VALUES]
-        check["post_data"] = {name: value for name, value in sent if _usable(value) and not name.startswith(("$", "^"))}
+        check["post_data"] = {
+            name: value for name, value in sent if _is_usable(value) and not name.startswith(("$", "^"))
+        }
     return {name: value for name, value in check.items() if value not in ({}, [])}
 
 
-def _usable(value: Any) -> bool:
+def _is_usable(value: Any) -> bool:
     """Whether a value can be expected as it is: no secret that was taken out, no pattern, nothing long."""
     if isinstance(value, bool | int | float):
         return True

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
+class _Request:
     """What one caller waits for: ``argument`` as one of those that ``function`` takes together."""
 
     function: Callable[[list[Any]], list[Any]]
@@ -48,7 +48,7 @@ class DatabaseThread:
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
-        self._orders: SimpleQueue[_Order | None] = SimpleQueue()
+        self._orders: SimpleQueue[_Request | None] = SimpleQueue()
         self._ended = threading.Event()
         self._given_up = False
         self._thread = threading.Thread(target=self._serve, name="judge-database", daemon=True)
@@ -63,7 +63,6 @@ class DatabaseThread:
         self._thread.join()
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What ``function`` returns, or raises."""
         bound = partial(function, *arguments)
         made: T = await self.together(lambda _: [bound()], None)
         return made
@@ -75,18 +74,18 @@ class DatabaseThread:
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        self._orders.put(_Order(function, argument, loop, answer))
+        self._orders.put(_Request(function, argument, loop, answer))
         return await answer
 
     def _serve(self) -> None:
         try:
             while (first := self._orders.get()) is not None:
-                for orders in _grouped([first, *self._waiting()]):
+                for orders in _group([first, *self._collect_waiting()]):
                     self._fill(orders)
         finally:
             connections.close_all()
 
-    def _waiting(self) -> Iterable[_Order]:
+    def _collect_waiting(self) -> Iterable[_Request]:
         while True:
             try:
                 order = self._orders.get_nowait()
@@ -97,9 +96,9 @@ class DatabaseThread:
                 return
             yield order
 
-    def _fill(self, orders: list[_Order]) -> None:
+    def _fill(self, orders: list[_Request]) -> None:
         try:
-            results = self._patiently(orders)
+            results = self._run_with_retries(orders)
         except Exception as error:
             if len(orders) > 1 and not isinstance(error, AWAY):
                 for order in orders:  # one of them is at fault, and the others are not
@@ -109,7 +108,7 @@ class DatabaseThread:
         else:
             _deliver([(order, result, None) for order, result in zip(orders, results, strict=True)])
 
-    def _patiently(self, orders: list[_Order]) -> list[Any]:
+    def _run_with_retries(self, orders: list[_Request]) -> list[Any]:
         # Once it has stayed away for that long, the others that wait are told at once.
         until, wait = time.monotonic() + (0.0 if self._given_up else self.patience), 0.1
         while True:
@@ -128,15 +127,14 @@ class DatabaseThread:
             wait = min(wait * 2, LONGEST_WAIT)
 
 
-def _grouped(orders: list[_Order]) -> list[list[_Order]]:
-    """Orders with the same function in one list, in the order of the first of each."""
-    groups: dict[Callable[[list[Any]], list[Any]], list[_Order]] = {}
+def _group(orders: list[_Request]) -> list[list[_Request]]:
+    groups: dict[Callable[[list[Any]], list[Any]], list[_Request]] = {}
     for order in orders:
         groups.setdefault(order.function, []).append(order)
     return list(groups.values())
 
 
-def _deliver(answers: list[tuple[_Order, Any, Exception | None]]) -> None:
+def _deliver(answers: list[tuple[_Request, Any, Exception | None]]) -> None:
     """Wake the callers; those of a loop that has ended need nothing any more."""
     try:
         answers[0][0].loop.call_soon_threadsafe(_settle, answers)
@@ -144,7 +142,7 @@ def _deliver(answers: list[tuple[_Order, Any, Exception | None]]) -> None:
         logger.debug("A loop ended before its answer came.")
 
 
-def _settle(answers: list[tuple[_Order, Any, Exception | None]]) -> None:
+def _settle(answers: list[tuple[_Request, Any, Exception | None]]) -> None:
     for order, result, error in answers:
         if order.answer.done():  # its caller was cancelled
             continue

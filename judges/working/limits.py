@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RateLimits:
     """Requests and tokens a minute; 0 is no limit."""
 
     requests: int = 0
@@ -62,9 +62,7 @@ class Store(Protocol):
 
     async def hold(self, seconds: float) -> None: ...
 
-    async def held(self) -> float:
-        """How long everybody still has to wait."""
-        ...
+    async def held(self) -> float: ...
 
     async def close(self) -> None: ...
 
@@ -94,21 +92,20 @@ class Budget:
         self._own += cost or Decimal(0)
 
     async def check(self) -> None:
-        """Raises BudgetSpent."""
-        if self._stale():
+        if self._is_stale():
             async with self._turn:
-                if self._stale():
-                    await self._look()
+                if self._is_stale():
+                    await self._refresh()
         if self._known + self._own + self._owed >= self.limit:
             async with self._turn:
-                await self._look()
+                await self._refresh()
             if self._known + self._own + self._owed >= self.limit:
                 raise BudgetSpent(f"The budget of {self.limit.normalize():f} US dollars is spent.")
 
-    def _stale(self) -> bool:
+    def _is_stale(self) -> bool:
         return self._looked is None or self._clock() - self._looked >= REFRESH
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         # What is paid while the database sums up may count twice until the next look, and never not at all.
         before = self._own
         self._known = await self._paid()
@@ -133,7 +130,7 @@ class SharedGate:
     ) -> None:
         requests = terms.requests_per_minute if terms else None
         tokens = terms.tokens_per_minute if terms else None
-        self._limits = Limits(requests or 0, tokens or 0)
+        self._limits = RateLimits(requests or 0, tokens or 0)
         self._budget, self._sleep, self._clock = budget, sleep, clock or time.time
         self._store: Store = RedisStore(name, clock) if settings.REDIS_URL else DatabaseStore(name, self._clock)
         self._turn = asyncio.Lock()
@@ -145,7 +142,7 @@ class SharedGate:
             async with self._turn:
                 await self._wait(lambda: self._store.take(wanted))
         else:
-            await self._wait(self._held)
+            await self._wait(self._remaining_hold)
 
     async def settle(self, estimated: int, used: int | None) -> None:
         if used is None or used == estimated or not self._limits.tokens:
@@ -169,17 +166,17 @@ class SharedGate:
     async def _wait(self, first: Callable[[], Awaitable[float]]) -> None:
         """Wait as the store says, and go on for as long as a hold came meanwhile."""
         await self._check_budget()
-        seconds = await self._reached(first)
+        seconds = await self._ask_store(first)
         while seconds > 0:
             await self._sleep(seconds)
             await self._check_budget()  # others paid meanwhile
-            seconds = max(await self._reached(self._store.held), self._held_until - self._clock())
+            seconds = max(await self._ask_store(self._store.held), self._held_until - self._clock())
 
     async def _check_budget(self) -> None:
         if self._budget is not None:
             await self._budget.check()
 
-    async def _reached(self, ask: Callable[[], Awaitable[float]]) -> float:
+    async def _ask_store(self, ask: Callable[[], Awaitable[float]]) -> float:
         """The store's answer, however long it is away: without it calls would go over the limit."""
         delay = 0.1
         while True:
@@ -197,7 +194,7 @@ class SharedGate:
                     log.warning("The limits are within reach again.")
                 return answer
 
-    async def _held(self) -> float:
+    async def _remaining_hold(self) -> float:
         """What is left of a hold: of our own at once, of another worker's within a second."""
         now = self._clock()
         if now < self._looked or now - self._looked >= LOOK:
@@ -283,40 +280,40 @@ class DatabaseStore:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="limits")
 
     async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
-        return await self._run(lambda: self._taken(wanted))
+        return await self._run(lambda: self._take_all(wanted))
 
     async def hold(self, seconds: float) -> None:
         await self._run(lambda: self._hold(seconds))
 
     async def held(self) -> float:
-        return await self._run(self._still_held)
+        return await self._run(self._read_hold)
 
     async def close(self) -> None:
         await self._run(connections.close_all)
         self._thread.shutdown()
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, _with_a_living_connection, work)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _run_reconnected, work)
 
-    def _taken(self, wanted: dict[str, tuple[int, float]]) -> float:
+    def _take_all(self, wanted: dict[str, tuple[int, float]]) -> float:
         with transaction.atomic():
             now = self._clock()
-            rows = self._locked({name: limit for name, (limit, _) in wanted.items()}, now)
-            waits = [_take(rows[name], limit, amount, now) for name, (limit, amount) in wanted.items()]
+            rows = self._lock_rows({name: limit for name, (limit, _) in wanted.items()}, now)
+            waits = [_take_from_row(rows[name], limit, amount, now) for name, (limit, amount) in wanted.items()]
             RateWindow.objects.bulk_update(rows.values(), ["left", "at"])
-            return max([self._still_held(), *waits])
+            return max([self._read_hold(), *waits])
 
     def _hold(self, seconds: float) -> None:
         with transaction.atomic():
-            row = self._locked({"hold": 0}, 0.0)["hold"]
+            row = self._lock_rows({"hold": 0}, 0.0)["hold"]
             row.at = max(row.at, self._clock() + seconds)
             row.save()
 
-    def _still_held(self) -> float:
+    def _read_hold(self) -> float:
         row = RateWindow.objects.filter(name=f"{self._name}:hold").first()
         return max(0.0, row.at - self._clock()) if row else 0.0
 
-    def _locked(self, full: dict[str, float], now: float) -> dict[str, RateWindow]:
+    def _lock_rows(self, full: dict[str, float], now: float) -> dict[str, RateWindow]:
         """The rows of these buckets, made and full where there are none yet."""
         names = {f"{self._name}:{name}": name for name in full}
         found = RateWindow.objects.select_for_update().filter(name__in=names).order_by("name")
@@ -325,10 +322,10 @@ class DatabaseStore:
             return rows
         missing = [RateWindow(name=row, left=full[name], at=now) for row, name in names.items() if name not in rows]
         RateWindow.objects.bulk_create(missing, ignore_conflicts=True)  # another worker may be making them too
-        return self._locked(full, now)
+        return self._lock_rows(full, now)
 
 
-def _take(row: RateWindow, limit: float, amount: float, now: float) -> float:
+def _take_from_row(row: RateWindow, limit: float, amount: float, now: float) -> float:
     """Take an amount from a bucket; the seconds until it is there. The same as TAKE says in Lua."""
     at = max(now, row.at)
     left = min(limit, row.left + (at - row.at) * limit / 60)
@@ -336,7 +333,7 @@ def _take(row: RateWindow, limit: float, amount: float, now: float) -> float:
     return max(0.0, (min(amount, limit) - left) * 60 / limit)
 
 
-def _with_a_living_connection(work: Callable[[], T]) -> T:
+def _run_reconnected(work: Callable[[], T]) -> T:
     """Do it; a connection that was lost is opened again by the next one."""
     try:
         return work()

@@ -10,7 +10,7 @@ from annotation.models.events import instant
 from judges.models import Judgment, RunItem
 
 
-def outcome_facts(run: int) -> list[dict[str, Any]]:
+def collect_outcomes(run: int) -> list[dict[str, Any]]:
     """Every judgment of a run and every item that failed, by task id and repetition.
 
     Keys and values are those of judges/judgments.jsonl in an evidence bundle. Reasons are left out: addresses are taken
@@ -19,15 +19,15 @@ def outcome_facts(run: int) -> list[dict[str, Any]]:
     made = Judgment.objects.filter(item__run=run).order_by()
     judged = made.values_list("trajectory__task__external_id", "repetition", "verdict", "score", "made_at")
     failed = RunItem.objects.filter(run=run, failed_at__isnull=False).order_by()
-    facts = [_fact(task, number, verdict, score, instant(at)) for task, number, verdict, score, at in judged]
+    facts = [_build_outcome(task, number, verdict, score, instant(at)) for task, number, verdict, score, at in judged]
     facts += [
-        _fact(task, number, None, None, None, error=True)
+        _build_outcome(task, number, None, None, None, error=True)
         for task, number in failed.values_list("trajectory__task__external_id", "repetition")
     ]
     return sorted(facts, key=lambda fact: (fact["task_id"], fact["repetition"]))
 
 
-def _fact(
+def _build_outcome(
     task_id: str, repetition: int, verdict: int | None, score: float | None, at: str | None, *, error: bool = False
 ) -> dict[str, Any]:
     return {
@@ -40,8 +40,8 @@ def _fact(
     }
 
 
-def counts_of(outcome: Iterable[dict[str, Any]], waiting: int = 0) -> dict[str, Any]:
-    """How many of `outcome_facts` say what, as `holding.counts` has it of a run in which so many items wait.
+def count_verdicts(outcome: Iterable[dict[str, Any]], waiting: int = 0) -> dict[str, Any]:
+    """How many of `collect_outcomes` say what, as `leases.count_outcomes` has it of a run in which so many items wait.
 
     A judgment is never changed, and an item that failed only ever becomes one: as long as these numbers are those of
     the run, so are the facts.

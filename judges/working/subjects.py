@@ -15,7 +15,6 @@ from annotation.records import (
     AttachmentKind,
     AttachmentRecord,
     Click,
-    SourceFormat,
     StepRecord,
     TrajectoryRecord,
 )
@@ -26,23 +25,22 @@ from judges.scorer import Expected, StoredFile, Subject
 AT_ONCE = 500  # trajectories that are held in memory together where many are read
 
 
-def subject_of(trajectory: Trajectory) -> Subject:
-    """What a scorer is given of a trajectory; five queries."""
-    return next(subjects_of([trajectory.pk]))[1]
+def load_subject(trajectory: Trajectory) -> Subject:
+    return next(load_subjects([trajectory.pk]))[1]
 
 
-def subjects_of(trajectory_pks: Sequence[int]) -> Iterator[tuple[int, Subject]]:
+def load_subjects(trajectory_pks: Sequence[int]) -> Iterator[tuple[int, Subject]]:
     """Pairs of a trajectory's key and its subject, in the order given; five queries for each `AT_ONCE`.
 
     A trajectory that is not there is left out.
     """
     for start in range(0, len(trajectory_pks), AT_ONCE):
         chosen = trajectory_pks[start : start + AT_ONCE]
-        rows = {row.pk: row for row in _rows(chosen)}
-        yield from ((pk, _subject(rows[pk])) for pk in chosen if pk in rows)
+        rows = {row.pk: row for row in _load_rows(chosen)}
+        yield from ((pk, _build_subject(rows[pk])) for pk in chosen if pk in rows)
 
 
-def _rows(pks: Sequence[int]) -> list[Trajectory]:
+def _load_rows(pks: Sequence[int]) -> list[Trajectory]:
     accepted = KeyPoint.objects.filter(accepted_at__isnull=False, retired_at__isnull=True)
     return list(
         Trajectory.objects.filter(pk__in=pks)
@@ -56,34 +54,34 @@ def _rows(pks: Sequence[int]) -> list[Trajectory]:
     )
 
 
-def _subject(trajectory: Trajectory) -> Subject:
+def _build_subject(trajectory: Trajectory) -> Subject:
     steps = list(trajectory.steps.all())
     attachments = list(trajectory.attachments.all())
     return Subject(
-        record=_record(trajectory, steps, attachments),
+        record=_build_record(trajectory, steps, attachments),
         website=trajectory.task.website,
         screenshots=tuple(ImageRef(step.screenshot.sha256) if step.screenshot else None for step in steps),
         input_images=tuple(ImageRef(a.sha256) for a in attachments if a.kind == AttachmentKind.INPUT_IMAGE),
         key_points=tuple(point.text for point in trajectory.task.key_points.all()),
-        files=tuple(_file(one) for one in sorted(attachments, key=lambda one: one.name)),
-        expectations=_expectations(trajectory),
+        files=tuple(_build_file(one) for one in sorted(attachments, key=lambda one: one.name)),
+        expectations=_select_expectations(trajectory),
         rubric_scripts=settings.RUBRIC_SCRIPTS,
     )
 
 
-def _expectations(trajectory: Trajectory) -> dict[str, Expected]:
+def _select_expectations(trajectory: Trajectory) -> dict[str, Expected]:
     """The newest version of each kind; one that was withdrawn is none."""
     newest = {row.kind: row for row in trajectory.task.expectations.all()}
     return {kind: Expected(kind, row.version, row.digest, row.text) for kind, row in newest.items() if row.text}
 
 
-def _file(attachment: Attachment) -> StoredFile:
+def _build_file(attachment: Attachment) -> StoredFile:
     return StoredFile(
-        AttachmentKind(attachment.kind), attachment.name, attachment.sha256, attachment.size, _opener(attachment)
+        AttachmentKind(attachment.kind), attachment.name, attachment.sha256, attachment.size, _make_opener(attachment)
     )
 
 
-def _opener(attachment: Attachment) -> Callable[[], BinaryIO]:
+def _make_opener(attachment: Attachment) -> Callable[[], BinaryIO]:
     def opened() -> BinaryIO:
         try:
             return screenshots.open_original(attachment.sha256)
@@ -94,20 +92,20 @@ def _opener(attachment: Attachment) -> Callable[[], BinaryIO]:
     return opened
 
 
-def _record(trajectory: Trajectory, steps: list[Step], attachments: list[Attachment]) -> TrajectoryRecord:
+def _build_record(trajectory: Trajectory, steps: list[Step], attachments: list[Attachment]) -> TrajectoryRecord:
     return TrajectoryRecord(
         folder="",
         task_id=trajectory.task.external_id,
         task_text=trajectory.task_text,
         final_answer=trajectory.final_answer,
-        source_format=SourceFormat(trajectory.source_format),
-        steps=tuple(_step(step) for step in steps),
+        source_format=trajectory.source_format,
+        steps=tuple(_build_step(step) for step in steps),
         reference_length=trajectory.reference_length,
         attachments=tuple(AttachmentRecord(AttachmentKind(a.kind), a.name) for a in attachments),
     )
 
 
-def _step(step: Step) -> StepRecord:
+def _build_step(step: Step) -> StepRecord:
     clicked = step.click_x is not None and step.click_y is not None
     return StepRecord(
         index=step.index,

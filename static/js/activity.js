@@ -117,7 +117,7 @@ class Lease {
     const left = this.end - Date.now();
     if (left > 0) this.timer = setTimeout(() => this.show(), Math.min(left > SOON ? left - SOON : left, 2 ** 30));
     this.chip.hidden = left > SOON;
-    this.chip.textContent = left > 0 ? `held until ${new Date(this.end).toTimeString().slice(0, 5)}` : "hold has run out";
+    this.chip.textContent = left > 0 ? `reserved until ${new Date(this.end).toTimeString().slice(0, 5)}` : "reservation has expired";
     this.note.hidden = left > 0;
   }
 

@@ -21,7 +21,7 @@ __all__ = ["LARGEST", "LEFT_OUT", "REDACTED", "REDACTED_IN_AUTHORITY", "Target",
 
 
 class Target(Protocol):
-    """Where the redacted trace goes: a file, or whatever takes bytes."""
+    """The destination of the redacted trace."""
 
     def write(self, data: bytes, /) -> object: ...
 
@@ -43,7 +43,7 @@ def redact(source: BinaryIO, name: str, target: Target) -> int:
 
 
 def _beginning(head: dict[str, Any]) -> bytes:
-    """What comes before the entries; version and creator are made up where nobody gave them, HAR asks for both."""
+    """Return the bytes before the entries; HAR requires version and creator, so missing ones are made up."""
     known = {key: _compact(_named(head.get(key))) for key in ("creator", "browser") if key in head}
     known.setdefault("creator", _compact({"name": "unknown", "version": ""}))
     inner = b"".join(b'"' + key.encode() + b'":' + value + b"," for key, value in known.items())

@@ -48,7 +48,7 @@ PART_FILE = re.compile(r"[; ]filename\*?=", re.IGNORECASE)
 
 
 def media_type(stated: str) -> str:
-    """A media type without its parameters, in lower case."""
+    """Return a media type without its parameters, in lower case."""
     return stated.partition(";")[0].strip().lower()
 
 
@@ -57,7 +57,7 @@ def is_json(kind: str) -> bool:
 
 
 def is_text(kind: str) -> bool:
-    """Whether a body of this media type is kept at all; "" is a body whose type nobody stated."""
+    """Whether a body of this media type is stored; "" is an unknown type."""
     if kind in NO_TEXTS:
         return False
     known = kind in ("", FORM, MULTIPART, "application/graphql", "application/x-ndjson", *PAGES)
@@ -65,7 +65,7 @@ def is_text(kind: str) -> bool:
 
 
 def decoded(text: str, encoding: str, kind: str) -> str | None:
-    """The text of a body, of base64 too; None where it is left out."""
+    """Return the text of a body, also of base64; None if it is left out."""
     if not is_text(kind) or len(text) > LONGEST_TEXT:
         return None
     if not encoding:
@@ -80,7 +80,7 @@ def decoded(text: str, encoding: str, kind: str) -> str | None:
 
 
 def marks(text: str) -> int:
-    """How many characters of a text may begin a secret: what it costs to look for them."""
+    """Return how many characters may begin a secret: the cost of the search."""
     return sum(text.count(mark) for mark in ":=<&;")
 
 
@@ -113,13 +113,13 @@ def redact_body(text: str, stated: str, header: str = "") -> str:
 
 
 def _json_lines(text: str) -> str:
-    """A text with one JSON document a line; what is none is text."""
+    """Redact JSON Lines; a line that is not JSON is text."""
     lines = text.split("\n", MOST_LINES)
     return scrub("\n".join((_json(line) if line[:1] in ("{", "[") else None) or line for line in lines))
 
 
 def _json(text: str) -> str | None:
-    """JSON without its secrets, as it was written where it has none; None when it cannot be read."""
+    """Return JSON without its secrets, unchanged if it has none; None if it cannot be parsed."""
     if sum(text.count(mark) for mark in ",[{") > MOST_VALUES:
         return None
     doubled: list[bool] = []  # where a key stands twice, the first value is not in what was read, but in the text
@@ -166,7 +166,7 @@ def redact_json(document: Any) -> tuple[bool, Any]:
 
 
 def _children(node: Any, hidden: bool) -> list[tuple[Any, Any, bool]]:
-    """Key, value, and whether the value is a secret, of an object or list."""
+    """Yield key, value, and whether the value is a secret, of an object or list."""
     if isinstance(node, list):
         pair = len(node) == 2 and isinstance(node[0], str) and is_secret(node[0])
         return [(index, value, hidden or (pair and index == 1)) for index, value in enumerate(node)]

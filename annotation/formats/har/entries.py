@@ -30,7 +30,7 @@ Keep = Callable[[Any, str], Any]
 
 
 class Budget:
-    """What may be spent on the bodies of one trace; those beyond it are left out."""
+    """How much of the bodies of one trace may be stored; others are left out."""
 
     def __init__(self, marks: int = MOST_MARKS) -> None:
         self._left = marks
@@ -41,7 +41,7 @@ class Budget:
 
 
 def redact_entry(entry: Any, where: str, budget: Budget) -> dict[str, Any]:
-    """The entry as it is stored; ``where`` is its place (``log.entries[3]``). FormatError names a wrong type."""
+    """Return the entry as it is stored; ``where`` is its place (``log.entries[3]``). Raises FormatError."""
     kept = _kept(entry, where, ENTRY)
     if "request" not in kept:
         raise wrong(where, "has no request; an entry of a HAR has what was asked and what came back")
@@ -62,7 +62,7 @@ def wrong(where: str, says: str) -> FormatError:
 
 
 def _kept(value: Any, where: str, keys: Mapping[str, Keep]) -> dict[str, Any]:
-    """The listed keys of an object, in its own order; null is as good as absent."""
+    """Return the listed keys of an object, in its order; null counts as absent."""
     if not isinstance(value, dict):
         raise wrong(where, f"must be an object, not {kind_of(value)}")
     kept = {}
@@ -96,7 +96,7 @@ def _count(value: Any, where: str) -> int:
 
 
 def _number(value: Any, where: str) -> int | float:
-    """A time or a size; nothing is decided by it, so what is none of these counts as unknown."""
+    """Return a time or a size, or unknown for any other value: nothing depends on it."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if is_number and math.isfinite(value) and abs(value) < 2**53 else -1
 

@@ -46,7 +46,7 @@ LONG_STATE = 12  # characters; from here on a `state` in a form is no part of an
 
 @lru_cache(maxsize=8192)
 def is_secret(name: str) -> bool:
-    """Whether the value under ``name`` must not be kept. ``name`` is decoded: no percent signs of a URL."""
+    """Whether the value of ``name`` must not be stored. ``name`` is percent-decoded."""
     if len(name) > LONGEST_NAME:
         return True
     compact = _compact(name)
@@ -60,7 +60,7 @@ def _compact(name: str) -> str:
 
 
 def is_secret_header(name: str) -> bool:
-    """As `is_secret` with some names more, but for what only says what is allowed: Access-Control-Allow-Credentials."""
+    """As `is_secret` with more names, except headers that only permit: Access-Control-Allow-Credentials."""
     secret = is_secret(name) or SECRET_HEADER.fullmatch(_compact(name)) is not None
     return secret and not name.lower().startswith("access-control-")
 

@@ -19,7 +19,7 @@ ZIP = b"PK"
 
 
 class Entries(Protocol):
-    """What is read of a trace, one entry after the other; ``head`` is the version, creator and browser met so far."""
+    """The entries of a trace, one by one; ``head`` has the version, creator and browser read so far."""
 
     head: dict[str, Any]
 
@@ -49,7 +49,7 @@ def open_entries(source: BinaryIO, name: str) -> Iterator[Entries]:
 
 
 class Bounded(io.RawIOBase):
-    """``first`` and the rest of a stream, up to `LARGEST` bytes; FormatError beyond."""
+    """``first`` and the rest of a stream. Raises FormatError after `LARGEST` bytes."""
 
     def __init__(self, source: BinaryIO, name: str, first: bytes = b"") -> None:
         self._source = source
@@ -71,7 +71,7 @@ class Bounded(io.RawIOBase):
 
 
 class Gunzipped(io.RawIOBase):
-    """What a gzip stream holds, at most a chunk at a time. FormatError for damage, and for a bomb."""
+    """The content of a gzip stream, at most a chunk at a time. Raises FormatError for damage and for a bomb."""
 
     def __init__(self, source: Bounded, name: str) -> None:
         self._source = source
@@ -85,7 +85,7 @@ class Gunzipped(io.RawIOBase):
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Up to ``size`` bytes, and never none before the end."""
+        """Return up to ``size`` bytes, and b"" only at the end."""
         while True:
             if self._inflate.eof and not self._next_member():
                 return b""

@@ -32,7 +32,7 @@ HARMLESS = frozenset({"nested_archive", "compression_ratio", "file_too_large"})
 
 
 class PlaywrightTrace:
-    """The entries of a trace, in the order in which they began; ``head`` is empty, a trace has none."""
+    """The entries of a trace, in the order of their start; ``head`` is empty."""
 
     def __init__(self, package: ZipPackage, lines: IO[bytes], name: str) -> None:
         self.head: dict[str, Any] = {}
@@ -43,7 +43,7 @@ class PlaywrightTrace:
     @classmethod
     @contextmanager
     def opened(cls, path: Path, name: str) -> Iterator[PlaywrightTrace]:
-        """The trace in the zip at ``path``. FormatError when the zip is damaged or hostile, or is no trace."""
+        """Open the zip at ``path``. Raises FormatError if it is damaged, hostile or no trace."""
         package = ZipPackage(path, Limits(total_bytes=32 * LARGEST))
         try:
             for problem in package.problems:
@@ -91,7 +91,7 @@ class PlaywrightTrace:
             raise failed("trace_zip_invalid", self._name, error.problem.message.rstrip(".")) from error
 
     def _entry(self, line: bytes, where: str) -> dict[str, Any] | None:
-        """The HAR entry on a line; None for a line about something else."""
+        """Return the HAR entry on a line; None for a line about something else."""
         if sum(line.count(mark) for mark in (b",", b"[", b"{")) > MOST_VALUES:
             raise failed("har_too_large", self._name, f"{where} has more than {MOST_VALUES:,} values")
         try:
@@ -119,7 +119,7 @@ class PlaywrightTrace:
         return entry
 
     def _body(self, sha1: str, stated: str) -> str | None:
-        """A body as text; None where it is none, too long, or not in the zip."""
+        """Return a body as text; None if it is no text, too long, or not in the zip."""
         if not BODY_NAME.fullmatch(sha1) or not is_text(media_type(stated)):
             return None
         try:
@@ -130,7 +130,7 @@ class PlaywrightTrace:
 
 
 def _begun(entry: dict[str, Any]) -> tuple[str, float]:
-    """The time of day, and within its millisecond the clock of the recorder."""
+    """Return the time of day, and within the millisecond the clock of the recorder."""
     started, clock = entry.get("startedDateTime"), entry.get("_monotonicTime")
     is_number = isinstance(clock, (int, float)) and not isinstance(clock, bool) and abs(clock) < 2**53
     return (started if isinstance(started, str) else ""), (float(clock) if is_number else 0.0)  # type: ignore[arg-type]

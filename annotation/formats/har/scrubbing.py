@@ -80,7 +80,7 @@ ELEMENT = re.compile(
 
 
 def scrub(text: str, depth: int = DEEPEST_URL) -> str:
-    """``text`` without what looks like a secret; a text without one comes back as it was."""
+    """Return ``text`` without secrets; unchanged if it has none."""
     if DEEPEST_QUOTE in text:
         return REDACTED
     text = _shapes(text)
@@ -107,7 +107,7 @@ def scrub_html(text: str) -> str:
 
 
 def redact_url(url: str, depth: int = DEEPEST_URL) -> str:
-    """A URL without secrets in its user, path parameters, query and fragment; URLs in parameters too."""
+    """Redact user, path parameters, query and fragment of a URL, and of URLs in parameters."""
     url = USERINFO.sub(rf"\1{REDACTED_IN_AUTHORITY}@", url)
     before, mark, rest = _cut(url, "?")
     if not mark:
@@ -120,7 +120,7 @@ def redact_url(url: str, depth: int = DEEPEST_URL) -> str:
 
 
 def redact_query(query: str, depth: int = DEEPEST_URL, *, in_url: bool = True) -> str:
-    """An urlencoded text, ``a=1&token=[redacted]``; everything that is no secret stays as it was written."""
+    """Redact an urlencoded text, ``a=1&token=[redacted]``; anything else stays as it was written."""
     pieces = query.split("&", MOST_PARAMETERS)
     if len(pieces) > MOST_PARAMETERS:
         pieces[-1] = REDACTED
@@ -143,7 +143,6 @@ def _redacted_row(row: list[tuple[str, str, str]], together: Collection[str], de
 
 
 def redact_value(name: str, value: str, together: Collection[str] = (), depth: int = DEEPEST_URL) -> str:
-    """A decoded value under a decoded name."""
     return REDACTED if value and _secret(name, together) else _inner(value, depth)
 
 

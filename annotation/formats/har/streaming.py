@@ -105,7 +105,7 @@ class HarStream:
 
 
 class _Reading:
-    """Finds the entries and the head among the events of a parser."""
+    """Find the entries and the head among the events of a parser."""
 
     def __init__(self, name: str, head: dict[str, Any]) -> None:
         self.count = 0
@@ -173,7 +173,7 @@ class _Reading:
 
 
 class _Skipped:
-    """One value that is not kept."""
+    """A value that is not stored."""
 
     built = None
 
@@ -187,7 +187,7 @@ class _Skipped:
 
 
 class _Built:
-    """One value, made of events and counted: values, levels, characters."""
+    """A value built from events, with a limit of values, levels and characters."""
 
     def __init__(self, where: str) -> None:
         self.built: Any = None

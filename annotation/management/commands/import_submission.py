@@ -12,15 +12,15 @@ from django.db import transaction
 
 from annotation import ingest, jobs
 from annotation.formats.printable import counted
+from annotation.formats.registry import describe_files
 from annotation.management.reports import find_own_benchmark, find_person, finish
-from annotation.records import Problem
+from annotation.records import PACKAGE, Problem
 
 
 class Command(BaseCommand):
     help = (
-        "Import an agent's trajectories: all of them, or none. PATH is a folder or zip of trajectories "
-        "(Online-Mind2Web v1 or v2, webverdict-1) or of answers (Mind2Web-2; each answer becomes an attempt), or a "
-        "file of rows (Multimodal-Mind2Web)."
+        "Import an agent's trajectories: all of them, or none. PATH is a file or folder: "
+        f"{describe_files()}. A folder need not be zipped. Other agents can write webverdict-1 (docs/formats.md)."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -48,7 +48,7 @@ class Command(BaseCommand):
         except ingest.ImportStopped as error:
             raise CommandError(str(error)) from error
         if not made and not report.rejected and not report.accepted:
-            report.reject(ingest.PACKAGE, Problem("package_empty", "There is no trajectory in the package."))
+            report.reject(PACKAGE, Problem("package_empty", "There is no trajectory in the package."))
         dry_run, accepted = options["dry_run"], counted(len(report.accepted), "trajectory", "trajectories")
         finish(self, report, options["report"], accepted, kept=bool(made) or dry_run, dry_run=dry_run)
         for submission in made:

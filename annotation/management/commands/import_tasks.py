@@ -8,13 +8,16 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from annotation import catalogue
-from annotation.formats import mind2web_rows
 from annotation.formats.printable import counted
-from annotation.management.reports import finish, open_input, own_or_new
+from annotation.formats.registry import describe_task_files
+from annotation.management.reports import finish, own_or_new, reading
 
 
 class Command(BaseCommand):
-    help = "Load a benchmark's task list (JSON, or rows of Multimodal-Mind2Web); a changed task becomes a new version."
+    help = (
+        f"Load the tasks of a benchmark from a JSON list, or from {describe_task_files()}. "
+        "A changed task becomes a new version."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -25,9 +28,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         file, given = options["file"], {"benchmark_slug": options["benchmark"], "benchmark_name": options["name"]}
         own_or_new(options["benchmark"])
-        if file.is_file() and mind2web_rows.is_rows(file):
-            report = catalogue.import_task_rows(file, **given)
-        else:
-            with open_input(file) as source:
-                report = catalogue.import_task_list(source, file.name, **given)
+        with reading(file):
+            report = catalogue.import_task_path(file, **given)
         finish(self, report, options["report"], counted(len(report.accepted), "task"))

@@ -181,7 +181,7 @@ describe("submitting", () => {
   });
 
   it("ends when the server refuses it", async () => {
-    server.script = [{ status: 409, body: '{"message": "You no longer hold this trajectory."}' }];
+    server.script = [{ status: 409, body: '{"message": "Your reservation has ended."}' }];
     desk.text = "all";
     await saving.submit();
     assert.equal(desk.last, "not submitted: refused (409)");

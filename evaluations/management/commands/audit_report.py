@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from annotation.formats.printable import counted
 from annotation.models.events import instant
 from evaluations import audit_tables
-from evaluations.auditing.beside import beside
-from evaluations.auditing.checked import Checked, checks_of
+from evaluations.auditing.checks import BundleCheck, list_checks
+from evaluations.auditing.related_bundles import find_related_bundles
 from evaluations.auditing.result import result
 from evaluations.management.audits import find_audit, seed_told
 from evaluations.models import Audit
@@ -34,14 +34,14 @@ class Command(BaseCommand):
             return
         self.stdout.write(f"Audit {audit.pk} of {visible(str(audit.submission))}, {visible(audit.file_name)}")
         self.stdout.write(told_as_lines(audit.manifest, _key(audit), _findings(audit)))
-        for check in checks_of(audit)[1:]:
+        for check in list_checks(audit)[1:]:
             self.stdout.write(_earlier(check))
         self._sample(audit)
         for decision in audit.decisions.all():
             self.stdout.write(f"{decision} {instant(decision.decided_at)}: {visible(decision.reason)}")
 
     def _sample(self, audit: Audit) -> None:
-        found, more = result(audit), beside(audit)
+        found, more = result(audit), find_related_bundles(audit)
         if audit.seed:
             drawn = counted(audit.size or 0, "trajectory", "trajectories")
             self.stdout.write(f"{drawn} drawn by the seed {visible(seed_told(audit))}.")
@@ -63,7 +63,7 @@ def _key(audit: Audit) -> str:
     return f"{audit.key_id}, {known}"
 
 
-def _earlier(check: Checked) -> str:
+def _earlier(check: BundleCheck) -> str:
     failed = ", ".join(each["name"] for each in check.row.failed) or "none"
     at = instant(check.row.checked_at)
     return f"Checked earlier, {at}, by {check.by}, given: {check.given}, key: {check.row.key_id}; failed: {failed}."
@@ -87,9 +87,9 @@ def _as_json(audit: Audit) -> dict[str, Any]:
         "key_id": audit.key_id,
         "key_trusted": audit.key_trusted,
         "findings": audit.findings,
-        "checks": [each.as_json() for each in checks_of(audit)],
-        "sample": sample and _drawn(audit, sample.pk),
-        **beside(audit).as_json(),
+        "checks": [each.as_json() for each in list_checks(audit)],
+        "sample": sample and _describe_draw(audit, sample.pk),
+        **find_related_bundles(audit).as_json(),
         "result": found.as_json() if found else None,
         "decisions": [
             {"outcome": each.outcome, "reason": each.reason, "decided_at": instant(each.decided_at)}
@@ -98,6 +98,6 @@ def _as_json(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _drawn(audit: Audit, sample: int) -> dict[str, Any]:
+def _describe_draw(audit: Audit, sample: int) -> dict[str, Any]:
     names = ("size", "seed", "nonce", "seed_chosen")
     return {"submission": sample, **{name: getattr(audit, name) for name in names}}

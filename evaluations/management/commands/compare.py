@@ -14,11 +14,11 @@ from annotation.management.reports import find_benchmark, find_submission
 from annotation.models import Benchmark, Submission
 from evaluations import attempt_tables, cases, comparison_tables
 from evaluations.cases import Case, Rules
-from evaluations.comparison import Comparison, ceiling, compare, judges_of, on_trajectories
-from evaluations.comparison.judging import Judges, judging, with_ceiling
+from evaluations.comparison import Comparison, ceiling, compare, link_trajectories, list_judges
+from evaluations.comparison.judges import Judges, compare_judges, with_ceiling
 from evaluations.management import figures
 from evaluations.tables import Table
-from judges.defining import judge_named
+from judges import defining
 from judges.models import Judge
 
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
             scope, every = figures.of_benchmark(self, benchmark, filters, imported=options["imported"])
         scope, chosen = figures.narrowed(filters, scope, every)
         everywhere = Submission.objects.filter(benchmark=benchmark, practice=False)
-        found = on_trajectories(chosen, everywhere)
+        found = link_trajectories(chosen, everywhere)
         require_decisions(found, scope)
         if judge is None:
             self._all(found, scope, benchmark.slug, filters.rules, options["json"])
@@ -79,10 +79,10 @@ class Command(BaseCommand):
         figures.show(self, told, f"{found.judge} beside people: {scope}.", tables)
 
     def _all(self, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
-        judges = judges_of(chosen, benchmark=slug)
+        judges = list_judges(chosen, benchmark=slug)
         if not judges:
             raise CommandError(f"There is nothing to compare: no judge has judged any of these cases ({scope}).")
-        found = judging(judges, chosen, scope, benchmark=slug, rules=rules)
+        found = compare_judges(judges, chosen, scope, benchmark=slug, rules=rules)
         figures.show(self, found.as_json() if as_json else None, f"Judges beside people: {scope}.", tables_of(found))
 
 
@@ -99,7 +99,7 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
     """A judge of this instance, or one that came in an evidence bundle of this benchmark."""
     among = Judge.objects.filter(Q(came_with__isnull=True) | Q(came_with__benchmark=benchmark))
     try:
-        return judge_named(name, among)
+        return defining.find_judge(name, among)
     except LookupError as error:
         near = nearest(name.partition("@")[0], set(among.values_list("name", flat=True)))
         says = f"{error} Did you mean {near}?" if near else str(error)

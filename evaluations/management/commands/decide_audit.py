@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.management.reports import find_person
 from annotation.workflow import Incomplete
-from evaluations.auditing import desk
+from evaluations.auditing import actions
 from evaluations.management.audits import find_audit
 from evaluations.models import AuditDecision
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         audit, person = find_audit(options["audit"]), find_person(options["person"])
         try:
-            made = desk.decide(person, audit, options["outcome"], options["reason"])
+            made = actions.decide(person, audit, options["outcome"], options["reason"])
         except Incomplete as incomplete:
             raise CommandError(str(incomplete), returncode=2) from incomplete
         except PermissionDenied as error:

@@ -7,16 +7,18 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from evaluations.evidence.single_file import single_file
+from evaluations.evidence.verification import verify_bundle
 from evaluations.signing import with_own_keys
 from evaluations.verifier import main
-from evaluations.verifier.checking import examined
 from evaluations.verifier.findings import Result
 from evaluations.verifier.refusing import Refused
 
 
 class Command(BaseCommand):
-    help = "Check an evidence bundle, as the verify.py in it does; without --keys against the keys of this instance."
+    help = (
+        "Check an evidence bundle as the verify.py in it does, and its HTML report; without --keys against the keys of "
+        "this instance."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
@@ -25,8 +27,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path, as_json = options["bundle"], options["json"]
         try:
-            given = main.given_by(**{name: options[name] for name in main.KNOWN}, program=_program())
-            outcome = examined(path, given, main.Progressing(sys.stderr))
+            given = main.given_by(**{name: options[name] for name in main.KNOWN})
+            outcome = verify_bundle(path, given, main.Progressing(sys.stderr))
         except main.WrongUsage as wrong:
             raise CommandError(str(wrong), returncode=2) from wrong
         except Refused as refused:
@@ -38,7 +40,3 @@ class Command(BaseCommand):
         if not outcome.good:
             failed = [finding.name for finding in outcome.findings if finding.result is Result.FAIL]
             raise CommandError(f"These checks failed: {', '.join(failed)}.")
-
-
-def _program() -> bytes:
-    return single_file().encode()

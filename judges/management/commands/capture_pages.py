@@ -11,10 +11,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.formats.answer_text import read_answer
-from annotation.formats.answers import ANSWER, CACHE
+from annotation.formats.external.mind2web_2 import ANSWER, CACHE
 from annotation.formats.printable import counted, printable
-from judges.capturing import Limits, capture
-from judges.capturing.rendering import browser
+from judges.capturing import FetchLimits, capture
+from judges.capturing.rendering import find_browser
 from judges.scorers.rubric.cache import CacheFileSys
 
 MOST_ANSWER = 4 * 1024 * 1024  # bytes
@@ -38,20 +38,20 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if bool(options["urls"]) == bool(options["answers"]) or bool(options["urls"]) != bool(options["output"]):
             raise CommandError("Give either addresses and --output FOLDER, or --answers FOLDER.", returncode=2)
-        wanted = _of_answers(Path(options["answers"])) if options["answers"] else {options["output"]: options["urls"]}
-        program = None if options["no_pictures"] else browser()
+        wanted = _read_answers(Path(options["answers"])) if options["answers"] else {options["output"]: options["urls"]}
+        program = None if options["no_pictures"] else find_browser()
         if program is None:
             self.stderr.write("Pages are captured without pictures: there is no Chromium, or you asked for none.")
-        failed = sum(self._captured(folder, urls, program, options["seconds"]) for folder, urls in wanted.items())
+        failed = sum(self._capture_all(folder, urls, program, options["seconds"]) for folder, urls in wanted.items())
         if failed:
             raise CommandError(f"Not captured: {counted(failed, 'page')}. See the reasons above.")
 
-    def _captured(self, folder: str, urls: Iterable[str], program: str | None, seconds: float) -> int:
+    def _capture_all(self, folder: str, urls: Iterable[str], program: str | None, seconds: float) -> int:
         """How many were not."""
         failed = 0
         try:
             cache = CacheFileSys(folder)
-            for page in capture(urls, cache, program=program, limits=Limits(seconds=seconds)):
+            for page in capture(urls, cache, program=program, limits=FetchLimits(seconds=seconds)):
                 failed += not page.stored
                 line = f"{page.stored or 'refused'}  {printable(page.url, 300)}  {page.says}".rstrip()
                 (self.stdout if page.stored else self.stderr).write(line)
@@ -60,8 +60,7 @@ class Command(BaseCommand):
         return failed
 
 
-def _of_answers(home: Path) -> dict[str, list[str]]:
-    """What the answers of each task cite, by the folder of its cache."""
+def _read_answers(home: Path) -> dict[str, list[str]]:
     if not home.is_dir():
         raise CommandError(f"{home} is no folder.", returncode=2)
     wanted: dict[str, list[str]] = defaultdict(list)

@@ -28,7 +28,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         given = {name: options[name] for name in ("name", "scorer", "model", "endpoint", "prompts", "description")}
-        parameters, generation = _pairs("--set", options["set"]), _pairs("--generation", options["generation"])
+        parameters, generation = (
+            _parse_pairs("--set", options["set"]),
+            _parse_pairs("--generation", options["generation"]),
+        )
         try:
             made = defining.define(None, **given, parameters=parameters, generation=generation)
         except Incomplete as refused:
@@ -40,7 +43,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{made.name}@{made.version} is defined.\nfingerprint {made.fingerprint}")
 
 
-def _pairs(option: str, entries: list[str]) -> dict[str, str]:
+def _parse_pairs(option: str, entries: list[str]) -> dict[str, str]:
     pairs = dict(entry.split("=", 1) for entry in entries if "=" in entry)
     if len(pairs) != len(entries):
         raise CommandError(f"{option} takes key=value, each key once; not {', '.join(entries)}.", returncode=2)

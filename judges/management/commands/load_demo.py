@@ -27,7 +27,7 @@ class Command(BaseCommand):
             raise CommandError("The demo's logins are public; in the production profile say --anyway to load them.")
         for line in load.everything():
             self.stdout.write(line)
-        self.stdout.write(demo.judgments(load.SLUG))
+        self.stdout.write(demo.load_judgments(load.SLUG))
         mira = Person.objects.get(username="mira")
-        self.stdout.write(machines.expected(mira))
-        self.stdout.write(machines.judged(mira))
+        self.stdout.write(machines.write_expectations(mira))
+        self.stdout.write(machines.run_judge(mira))

@@ -36,27 +36,27 @@ class Command(BaseCommand):
             if not path.exists():
                 raise CommandError(f"There is no {path}.", returncode=2)
         try:
-            texts = prompt_source.read(_files(options["paths"]), options["map"])
+            texts = prompt_source.read(_gather_files(options["paths"]), options["map"])
             said = [f"{key}: {len(text)} characters" for key, text in texts.items()]
             if not options["dry_run"]:
                 source = ", ".join("/".join(path.resolve().parts[-2:]) for path in options["paths"])
                 made, new = prompt_sets.load(None, options["name"], texts, f"load_prompts {source}")
                 known = "" if new else " was there already; nothing was changed"
-                said.append(f"{prompt_sets.full_name(made)}{known}\ndigest {made.digest}")
+                said.append(f"{prompt_sets.build_full_name(made)}{known}\ndigest {made.digest}")
         except (prompt_source.SourceError, Incomplete) as refused:
             for problem in refused.problems:
-                self.stderr.write(_line(problem))
+                self.stderr.write(_format_line(problem))
             raise CommandError("No prompts were loaded.") from refused
         self.stdout.write("\n".join(said))
 
 
-def _files(paths: list[Path]) -> dict[str, bytes]:
+def _gather_files(paths: list[Path]) -> dict[str, bytes]:
     gathered: dict[str, bytes] = {}
     for path in paths:
         gathered |= gather(path)
     return gathered
 
 
-def _line(problem: Problem) -> str:
+def _format_line(problem: Problem) -> str:
     where = f" [{problem.where}]" if problem.where and problem.where not in problem.message else ""
     return f"refused: {problem.code}: {problem.message}{where}"

@@ -27,23 +27,25 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="JSON instead of tables, with every prediction")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        judge, submission = _judge(options["judge"]), find_submission(options["submission"])
-        found = predictions.results(predictions.judgments_of(judge, submission))
+        judge, submission = _find_judge(options["judge"]), find_submission(options["submission"])
+        found = predictions.compute_results(predictions.select_judgments(judge, submission))
         if not found.judgments:
             raise CommandError(f"{judge} has judged nothing of submission {submission.pk}; run_judge makes it do so.")
         if options["json"]:
-            self.stdout.write(json.dumps(_json(found, options["by"]), ensure_ascii=False, indent=2, allow_nan=False))
+            self.stdout.write(
+                json.dumps(_build_json(found, options["by"]), ensure_ascii=False, indent=2, allow_nan=False)
+            )
         else:
             self.stdout.write(f"{judge} on submission {submission.pk}: {submission}")
-            self.stdout.write(prediction_tables.as_text(found, options["by"]), ending="")
+            self.stdout.write(prediction_tables.format_text(found, options["by"]), ending="")
 
 
-def _json(found: predictions.Results, by: str) -> dict[str, Any]:
+def _build_json(found: predictions.Results, by: str) -> dict[str, Any]:
     told = found.as_json()
     return told | ({"groups": {by: told["groups"].get(by, {})}} if by else {})
 
 
-def _judge(name: str) -> Judge:
+def _find_judge(name: str) -> Judge:
     found = find_judge(name)
     if found.scorer != predictions.KIND:
         raise CommandError(f"{found} predicts no actions: its scorer is {found.scorer}.", returncode=2)

@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Empty prompts and replies of old calls; tokens, cost, times and errors stay, and so do the judgments."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--before", required=True, type=_moment, metavar="DATE", help="2026-01-31, UTC")
+        parser.add_argument("--before", required=True, type=_parse_moment, metavar="DATE", help="2026-01-31, UTC")
         parser.add_argument("--run", type=int, metavar="ID", help="only the calls of this run")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Emptied: {counted(count, 'call')}. If you repeat these calls, you pay for them again.")
 
 
-def _moment(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     """A date (its first moment) or a date with a time; UTC unless it says otherwise."""
     try:
         if (day := parse_date(text)) is not None:

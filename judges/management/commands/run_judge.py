@@ -20,11 +20,11 @@ from annotation.management.reports import find_person, find_submission
 from annotation.models import Person, Submission
 from annotation.models.states import State
 from annotation.workflow import Conflict
-from judges import planning, runs
+from judges import runs
 from judges.management.judges import find_judge
 from judges.models import Judge, JudgeRun
-from judges.planning import MOST_SEED, Expects
-from judges.runs import Plan, Standing
+from judges.planning import MOST_SEED
+from judges.runs import Plan, Progress
 from judges.working.database import AWAY
 
 SLICE = 600.0  # seconds of work between two looks at whether others are still at it
@@ -41,11 +41,13 @@ class Command(BaseCommand):
         parser.add_argument("--task-id", action="append", default=[], metavar="ID", help="only this task; repeatable")
         parser.add_argument("--state", choices=[state.value for state in State], help="only what stands there now")
         parser.add_argument("--level", metavar="LEVEL", help="only tasks of this level")
-        parser.add_argument("--limit", type=_count, metavar="N", help="the first N trajectories only")
-        parser.add_argument("--seed", type=_seed, metavar="S", help="with --limit: a random sample, the same for an S")
+        parser.add_argument("--limit", type=_parse_count, metavar="N", help="the first N trajectories only")
+        parser.add_argument(
+            "--seed", type=_parse_seed, metavar="S", help="with --limit: a random sample, the same for an S"
+        )
         parser.add_argument("--unjudged", action="store_true", help="only what this judge has not judged yet")
-        parser.add_argument("--repeat", type=_count, default=1, metavar="K", help="judge each trajectory K times")
-        parser.add_argument("--max-cost", type=_dollars, metavar="USD", help="stop when so much is spent")
+        parser.add_argument("--repeat", type=_parse_count, default=1, metavar="K", help="judge each trajectory K times")
+        parser.add_argument("--max-cost", type=_parse_dollars, metavar="USD", help="stop when so much is spent")
         parser.add_argument("--fresh", action="store_true", help="use no reply of an earlier run")
         parser.add_argument("--plan", action="store_true", help="print what it would cost, and start nothing")
         parser.add_argument("--wait", action="store_true", help="work on the run here, beside any workers, to its end")
@@ -53,11 +55,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission, judge = find_submission(options["submission"]), find_judge(options["judge"])
-        person = _in_the_name_of(submission, options["person"])
-        selection = _selection(options, judge)
+        person = _find_person(submission, options["person"])
+        selection = _build_selection(options, judge)
         try:
-            expects = planning.expected(judge, submission, selection)
-            self._tell(judge, runs.plan(judge, submission, selection, options["repeat"]), expects)
+            self._print_plan(judge, runs.plan(judge, submission, selection, options["repeat"]))
             if options["plan"]:
                 return
             terms = {"repetitions": options["repeat"], "max_cost": options["max_cost"], "fresh": options["fresh"]}
@@ -69,27 +70,27 @@ class Command(BaseCommand):
             self._work(run)
             self._finish(run)
 
-    def _tell(self, judge: Judge, plan: Plan, expects: Expects | None) -> None:
+    def _print_plan(self, judge: Judge, plan: Plan) -> None:
         trajectories = counted(plan.trajectories, "trajectory", "trajectories")
         times = f", {plan.repetitions} times each" if plan.repetitions > 1 else ""
         again = f", at most {plan.calls_high} if calls are repeated" if plan.calls_high > plan.calls else ""
         cost = (
             "unknown: the model has no price"
             if plan.cost is None
-            else f"about {_range(plan.cost, plan.cost_high, '.4f')} USD"
+            else f"about {_format_range(plan.cost, plan.cost_high, '.4f')} USD"
         )
         self.stdout.write(
             f"{judge} on {trajectories}{times} ({plan.already_judged} judged by it before)\n"
             f"calls:    {plan.calls} with {counted(plan.pictures, 'picture')}{again}\n"
-            f"tokens:   about {_range(plan.prompt_tokens, plan.prompt_tokens_high)} in, "
-            f"{_range(plan.completion_tokens, plan.completion_tokens_high)} out\n"
+            f"tokens:   about {_format_range(plan.prompt_tokens, plan.prompt_tokens_high)} in, "
+            f"{_format_range(plan.completion_tokens, plan.completion_tokens_high)} out\n"
             f"cost:     {cost}\n"
             f"time:     about {plan.seconds:.0f} s of one worker"
         )
-        if expects is not None:
-            rest = expects.chosen - expects.present
-            unscored = f"; {rest} will be unscored" if rest else ""
-            self.stdout.write(f"needs:    {expects.what}: {expects.present} of {expects.chosen} have it{unscored}")
+        if plan.requirement is not None:
+            unscored = f"; {plan.unscored} will be unscored" if plan.unscored else ""
+            met = f"{plan.meeting_requirement} of {plan.trajectories}"
+            self.stdout.write(f"needs:    {plan.requirement.label}: {met} have it{unscored}")
 
     # --- with --wait ---------------------------------------------------------------------------------------------
 
@@ -100,7 +101,7 @@ class Command(BaseCommand):
             worker = uuid.uuid4().hex
             while True:
                 more = runs.work(run.pk, worker, seconds=SLICE)
-                if runs.standing(run).state not in ("waiting", "running"):
+                if runs.load_progress(run).state not in ("waiting", "running"):
                     return
                 if not more:
                     time.sleep(LOOK)
@@ -112,8 +113,7 @@ class Command(BaseCommand):
             if watched is not None:
                 watched.stop()
 
-    def show(self, now: Standing, *, last: bool = False) -> None:
-        """One line over the one before."""
+    def show(self, now: Progress, *, last: bool = False) -> None:
         settled = now.done + now.failed
         full = round(BAR * settled / now.total) if now.total else BAR
         cost = "" if now.cost is None else f", {now.cost:.4f} USD"
@@ -123,7 +123,7 @@ class Command(BaseCommand):
 
     def _finish(self, run: JudgeRun) -> None:
         """The outcome; exit code 1 when the run did not come to its end, or an item failed."""
-        now = runs.standing(run)
+        now = runs.load_progress(run)
         run.refresh_from_db()
         cost = "unknown cost" if now.cost is None else f"{now.cost:.4f} USD"
         not_stated = f"{now.status_not_stated} with a status not stated, " if now.status_not_stated else ""
@@ -152,40 +152,40 @@ class _Watch:
     def _show(self) -> None:
         try:
             while not self.ended.wait(1.0):
-                self.command.show(runs.standing(self.run))
+                self.command.show(runs.load_progress(self.run))
         finally:
             connection.close()
 
     def stop(self) -> None:
         self.ended.set()
         self.thread.join()
-        self.command.show(runs.standing(self.run), last=True)
+        self.command.show(runs.load_progress(self.run), last=True)
 
 
-def _range(low: Any, high: Any, form: str = "") -> str:
+def _format_range(low: Any, high: Any, form: str = "") -> str:
     return format(low, form) if high in (None, low) else f"{low:{form}} to {high:{form}}"
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1_000_000:
         raise ArgumentTypeError(f"{text!r} is no whole number from 1")
     return int(text)
 
 
-def _seed(text: str) -> int:
+def _parse_seed(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > MOST_SEED:
         raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_SEED}")
     return int(text)
 
 
-def _dollars(text: str) -> Decimal:
+def _parse_dollars(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
         raise ArgumentTypeError(f"{text!r} is no number of US dollars") from None
 
 
-def _in_the_name_of(submission: Submission, username: str | None) -> Person:
+def _find_person(submission: Submission, username: str | None) -> Person:
     """The person named, else the only maintainer of the submission."""
     if username is not None:
         return find_person(username)
@@ -197,7 +197,7 @@ def _in_the_name_of(submission: Submission, username: str | None) -> Person:
     return people[0]
 
 
-def _selection(options: dict[str, Any], judge: Judge) -> dict[str, Any]:
+def _build_selection(options: dict[str, Any], judge: Judge) -> dict[str, Any]:
     chosen = {name: options[name] for name in ("state", "level", "limit") if options[name]}
     if options["seed"] is not None:
         chosen["seed"] = options["seed"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from annotation.formats.mind2web_rows import Operation
+from annotation.formats.external.multimodal_mind2web import Operation
 from judges.llm import Reply
-from judges.scorers.reading import TEXT, object_schema
+from judges.scorers.reading import TEXT, build_object_schema
 
 OPTIONS = {"A": "CLICK", "B": "TYPE", "C": "SELECT"}
 LETTERS = {operation: letter for letter, operation in OPTIONS.items()}
@@ -52,7 +52,7 @@ class Unread(ValueError):
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
-def normal(text: str) -> str:
+def normalise(text: str) -> str:
     """``text`` as it is compared: compatible characters alike, case and spaces ignored, without quotes around it.
 
     Quotes inside are kept: O'Brien stays what it is, whichever apostrophe it is written with.
@@ -63,53 +63,53 @@ def normal(text: str) -> str:
     return same
 
 
-def same_value(right: str, said: str, options: Sequence[tuple[str, str]] = ()) -> bool | None:
+def is_same_value(right: str, said: str, options: Sequence[tuple[str, str]] = ()) -> bool | None:
     """Whether two values mean the same; None where fixed rules cannot tell.
 
     ``options`` are texts and values of the list that is selected from: two that name the same entry are the same, two
     that name different ones are not. Without such an entry equal texts are the same; an empty one, and two different
     numbers, are not; anything else is undecided.
     """
-    gold, given = normal(right), normal(said)
+    gold, given = normalise(right), normalise(said)
     if gold == given:
         return True
     if not gold or not given:
         return False
-    entries = (_entries(gold, options), _entries(given, options))
+    entries = (_find_entries(gold, options), _find_entries(given, options))
     if all(entries):
         return bool(entries[0] & entries[1])
     first, second = NUMBER.fullmatch(gold), NUMBER.fullmatch(given)
-    return _same_number(first, second) if first and second else None
+    return _is_same_number(first, second) if first and second else None
 
 
-def _entries(value: str, options: Sequence[tuple[str, str]]) -> frozenset[int]:
+def _find_entries(value: str, options: Sequence[tuple[str, str]]) -> frozenset[int]:
     """The entries of a list with this text or value; by text, where any has it."""
-    texts = frozenset(place for place, (text, _) in enumerate(options) if normal(text) == value)
-    return texts or frozenset(place for place, (_, hidden) in enumerate(options) if normal(hidden) == value)
+    texts = frozenset(place for place, (text, _) in enumerate(options) if normalise(text) == value)
+    return texts or frozenset(place for place, (_, hidden) in enumerate(options) if normalise(hidden) == value)
 
 
-def _same_number(right: re.Match[str], said: re.Match[str]) -> bool | None:
+def _is_same_number(right: re.Match[str], said: re.Match[str]) -> bool | None:
     """Different numbers are different; of equal ones "007" and "7", "5" and "5 %", "1.10" and "1.1" may be.
 
     1,000 is 1000. Where they are the same in one way of writing and differ in another, as 1.000 and 1,000, None.
     """
-    if _number(right) != _number(said):
-        return None if _readings(right) & _readings(said) else False
+    if _parse_number(right) != _parse_number(said):
+        return None if _read_amounts(right) & _read_amounts(said) else False
     alike = all(right[part] == said[part] for part in ("money", "share")) and _zeros(right) == _zeros(said)
     # 1.10 and 1.1 are one amount of money, and two versions or sections.
     alike = alike and bool(right["money"] or (right["rest"] or "") == (said["rest"] or ""))
     return True if alike else None
 
 
-def _readings(found: re.Match[str]) -> frozenset[Decimal]:
+def _read_amounts(found: re.Match[str]) -> frozenset[Decimal]:
     """What a number may be: three digits after a lone comma or point are thousands in one country, parts in another."""
     lone = re.fullmatch(r"\d{1,3}[.,]\d{3}", f"{found['digits']}{found['rest'] or ''}")
     if not lone:
-        return frozenset({_number(found)})
+        return frozenset({_parse_number(found)})
     return frozenset(Decimal(found["sign"] + re.sub("[.,]", mark, lone[0])) for mark in ("", "."))
 
 
-def _number(found: re.Match[str]) -> Decimal:
+def _parse_number(found: re.Match[str]) -> Decimal:
     return Decimal(f"{found['sign']}{found['digits'].replace(',', '')}{found['rest'] or ''}")
 
 
@@ -118,17 +118,17 @@ def _zeros(found: re.Match[str]) -> int:
     return len(digits) - len(digits.lstrip("0"))
 
 
-def lists(value: str, options: Sequence[tuple[str, str]], shown: Collection[int]) -> bool:
+def has_entry(value: str, options: Sequence[tuple[str, str]], shown: Collection[int]) -> bool:
     """Whether an entry with this text or value is among the ``shown`` places of a list."""
-    return bool(_entries(normal(value), options) & frozenset(shown))
+    return bool(_find_entries(normalise(value), options) & frozenset(shown))
 
 
-def option_selection(right: Operation, said: Predicted) -> int:
+def score_option_selection(right: Operation, said: Predicted) -> int:
     """1 where the type of the operation is right (option A click, B type, C select), else 0."""
     return int(right.op == said.operation)
 
 
-def action_correctness(right: Operation, said: Predicted, options: Sequence[tuple[str, str]] = ()) -> int | None:
+def score_action(right: Operation, said: Predicted, options: Sequence[tuple[str, str]] = ()) -> int | None:
     """1 where type and value are right, 0 where one is not, None where it depends on what the value means.
 
     A click has no value. That of SELECT is compared with text and value of the list's entries.
@@ -137,32 +137,32 @@ def action_correctness(right: Operation, said: Predicted, options: Sequence[tupl
         return 0
     if right.op == "CLICK":
         return 1
-    same = same_value(right.value, said.value, options if right.op == "SELECT" else ())
+    same = is_same_value(right.value, said.value, options if right.op == "SELECT" else ())
     return None if same is None else int(same)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 OPERATION = {"type": "string", "enum": list(LETTERS)}
-ELEMENT_SCHEMA = object_schema(reason=TEXT, element={"type": "integer"}, operation=OPERATION, value=TEXT)
+ELEMENT_SCHEMA = build_object_schema(reason=TEXT, element={"type": "integer"}, operation=OPERATION, value=TEXT)
 THOUSANDTHS = {"type": "integer", "minimum": 0, "maximum": 1000}
-POINT_SCHEMA = object_schema(reason=TEXT, x=THOUSANDTHS, y=THOUSANDTHS, operation=OPERATION, value=TEXT)
-SAME_SCHEMA = object_schema(reason=TEXT, same={"type": "boolean"})
-CHOICE_SCHEMA = object_schema(reason=TEXT, choice={"type": "string", "enum": ["Y", "N"]})
+POINT_SCHEMA = build_object_schema(reason=TEXT, x=THOUSANDTHS, y=THOUSANDTHS, operation=OPERATION, value=TEXT)
+SAME_SCHEMA = build_object_schema(reason=TEXT, same={"type": "boolean"})
+CHOICE_SCHEMA = build_object_schema(reason=TEXT, choice={"type": "string", "enum": ["Y", "N"]})
 
 
-def predicted(reply: Reply, *, pointing: bool = False) -> Predicted:
+def read_prediction(reply: Reply, *, pointing: bool = False) -> Predicted:
     """The action of a reply: of its structured answer, or of labelled lines of its text. Raises Unread.
 
     ``pointing`` asks for a point of the picture in place of an element's number.
     """
     if reason := reply.unusable():
         raise Unread(reason)
-    said = dict(reply.data) if reply.data is not None else _from_text(reply.text, pointing)
+    said = dict(reply.data) if reply.data is not None else _read_text(reply.text, pointing)
     operation = said.get("operation")
     if operation not in LETTERS:
         raise Unread("The reply names no operation (CLICK, TYPE or SELECT).")
-    value = "" if operation == "CLICK" else str(_given(said.get("value")))[:LONGEST_VALUE]
+    value = "" if operation == "CLICK" else str(_read_given(said.get("value")))[:LONGEST_VALUE]
     if pointing:
         point = (said.get("x"), said.get("y"))
         if not all(isinstance(one, int) and 0 <= one <= 1000 for one in point):
@@ -174,36 +174,35 @@ def predicted(reply: Reply, *, pointing: bool = False) -> Predicted:
     return Predicted(operation, value, element)
 
 
-def _given(value: Any) -> Any:
-    """What a structured answer gives; null is nothing, and not the word None."""
+def _read_given(value: Any) -> Any:
     return "" if value is None else value
 
 
-def _from_text(text: str, pointing: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"operation": operation_in(text), "value": value_in(text)}
+def _read_text(text: str, pointing: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"operation": find_operation(text), "value": find_value(text)}
     if pointing:
-        return found | {name: _integer(_line(text, name)) for name in ("x", "y")}
-    return found | {"element": _integer(_line(text, "element(?:[ \t]+number)?|target"))}
+        return found | {name: _parse_integer(_find_last_line(text, name)) for name in ("x", "y")}
+    return found | {"element": _parse_integer(_find_last_line(text, "element(?:[ \t]+number)?|target"))}
 
 
-def operation_in(text: str) -> str:
+def find_operation(text: str) -> str:
     """The operation of an "Operation:", "Action:" or "Answer:" line, as a word or as its letter; "" without one.
 
     Lines that contradict each other name none.
     """
-    words = {_operation(said) for said in _lines(text, "operation|action(?:[ \t]+type)?")} - {""}
-    letters = {OPTIONS[letter] for said in _lines(text, "answer|option|choice") if (letter := letter_in(said))}
+    words = {_parse_operation(said) for said in _find_lines(text, "operation|action(?:[ \t]+type)?")} - {""}
+    letters = {OPTIONS[letter] for said in _find_lines(text, "answer|option|choice") if (letter := find_letter(said))}
     found = words | letters
     return found.pop() if len(found) == 1 else ""
 
 
-def _operation(said: str) -> str:
+def _parse_operation(said: str) -> str:
     word = re.match(r"[\W_]*([A-Za-z]+)", said)
     name = word[1].upper() if word else ""
-    return name if name in LETTERS else OPTIONS.get(letter_in(said), "")
+    return name if name in LETTERS else OPTIONS.get(find_letter(said), "")
 
 
-def letter_in(said: str) -> str:
+def find_letter(said: str) -> str:
     """A, B or C at the beginning of what follows "Answer:", also bold or in brackets; "" where it is a word.
 
     "B", "**B**", "[B]", "(b).", "B) TYPE" and "Option B" are taken; "Apply", "a button" and "A or B" are not: after a
@@ -224,31 +223,30 @@ def letter_in(said: str) -> str:
     return ""
 
 
-def value_in(text: str) -> str:
+def find_value(text: str) -> str:
     """What a "Value:" line says, on that line alone, without quotes around it; "" for none, N/A, and no such line."""
-    said = _line(text, "value|text").strip().strip("*_` \t")
+    said = _find_last_line(text, "value|text").strip().strip("*_` \t")
     while len(said) > 1 and said[0] in QUOTES and said[-1] in QUOTES:
         said = said[1:-1].strip()
     return "" if said.casefold() in ("none", "n/a", "null", "-", "empty") else said[:LONGEST_VALUE]
 
 
-def _lines(text: str, names: str) -> list[str]:
+def _find_lines(text: str, names: str) -> list[str]:
     marks = r"[ \t*_`#>-]*"
     pattern = rf"(?:^|\n){marks}(?:{names}){marks}[:=](?P<said>[^\n]*)"
     return [found["said"] for found in re.finditer(pattern, text[:20_000], re.IGNORECASE)]
 
 
-def _line(text: str, names: str) -> str:
-    """What stands on the last line of these names; "" without one."""
-    return next(reversed(_lines(text, names)), "")
+def _find_last_line(text: str, names: str) -> str:
+    return next(reversed(_find_lines(text, names)), "")
 
 
-def _integer(said: str) -> int | None:
+def _parse_integer(said: str) -> int | None:
     found = re.match(r"[\s*_`\[(<#]*(\d{1,6})(?![\d.,]*\d)", said)
     return int(found[1]) if found else None
 
 
-def choice_of(reply: Reply) -> int | None:
+def read_choice(reply: Reply) -> int | None:
     """1 for Y and 0 for N: of a structured answer, or of a last line that is that letter alone; None otherwise."""
     if reply.unusable():
         return None
@@ -259,12 +257,12 @@ def choice_of(reply: Reply) -> int | None:
     return {"Y": 1, "N": 0}[found[1].upper()] if found else None
 
 
-def same_of(reply: Reply) -> int | None:
+def read_sameness(reply: Reply) -> int | None:
     """1 or 0: whether a reply takes two values for the same; None where it does not say."""
     if reply.unusable():
         return None
     if reply.data is not None:
         said = reply.data.get("same")
         return int(said) if isinstance(said, bool) else None
-    said = normal(_line(reply.text, "same").strip(" *_`[]().\t"))
+    said = normalise(_find_last_line(reply.text, "same").strip(" *_`[]().\t"))
     return {"yes": 1, "true": 1, "no": 0, "false": 0}.get(said)

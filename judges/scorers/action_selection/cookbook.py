@@ -13,14 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.formats.mind2web_rows import ReferenceStep
+from annotation.formats.external.multimodal_mind2web import ReferenceStep
 from judges.llm import Asker, Prompt, Reply, SentImage
 from judges.prompts import fill
 from judges.scorer import Prompts
 from judges.scorers.action_selection import actions
-from judges.scorers.action_selection.page_summary import parsed
-from judges.scorers.framing import encodable
-from judges.scorers.together import together
+from judges.scorers.action_selection.page_summary import parse
+from judges.scorers.framing import make_encodable
+from judges.scorers.together import run_together
 
 MOST_ELEMENTS = 50
 PREVIOUS = 3
@@ -58,11 +58,11 @@ class Listed:
         return min((self.ranks[node] for node in nodes if node in self.ranks), default=None)
 
 
-def summary_of(html: str, most: int = MOST_ELEMENTS) -> Listed:
+def summarise(html: str, most: int = MOST_ELEMENTS) -> Listed:
     """Up to ``most`` elements, group by group and in document order in each; a message for an empty or broken page."""
     if not html.strip():
         return Listed((EMPTY,), {})
-    root, problem = parsed(html)
+    root, problem = parse(html)
     if root is None:
         return Listed((f"{UNPARSED}: {problem}",), {})
     ranks: dict[str, int] = {}
@@ -70,19 +70,18 @@ def summary_of(html: str, most: int = MOST_ELEMENTS) -> Listed:
     nodes = [node for node in root.iter() if isinstance(node.tag, str)]
     for place, node in enumerate((node for group in GROUPS for node in nodes if group(node)), 1):
         if len(lines) < most:
-            lines.append(line_of(node))
+            lines.append(format_node(node))
         if name := node.get("backend_node_id"):
             ranks.setdefault(name, place)
     return Listed(tuple(lines), ranks)
 
 
-def line_of(node: Any) -> str:
-    """``<tag attributes>text</tag>`` on one line."""
+def format_node(node: Any) -> str:
     shown = "".join(f' {name}="{node.get(name)[:ATTRIBUTE]}"' for name in ATTRIBUTES if node.get(name))
-    return " ".join(f"<{node.tag}{shown}>{text_of(node)}</{node.tag}>".split())
+    return " ".join(f"<{node.tag}{shown}>{extract_text(node)}</{node.tag}>".split())
 
 
-def text_of(node: Any) -> str:
+def extract_text(node: Any) -> str:
     """The text before the first element in it, or, where that is blank, all pieces of text joined by spaces."""
     direct = (node.text or "").strip()
     if direct:
@@ -96,7 +95,7 @@ def text_of(node: Any) -> str:
     return " ".join(pieces)[:TEXT]
 
 
-def previous_actions(before: Sequence[str]) -> str:
+def format_previous_actions(before: Sequence[str]) -> str:
     """The last three of the actions before this one, numbered from 1; with how many there are where that is more."""
     if not before:
         return "None"
@@ -108,23 +107,22 @@ def previous_actions(before: Sequence[str]) -> str:
 # --- asking and scoring
 
 
-def prompt_of(texts: Prompts, step: ReferenceStep, lines: Sequence[str], picture: SentImage | None) -> Prompt:
-    """One user message, the picture before the text."""
-    text = filled(
+def build_prompt(texts: Prompts, step: ReferenceStep, lines: Sequence[str], picture: SentImage | None) -> Prompt:
+    text = fill_text(
         texts,
         "action.user",
         task=step.task,
         elements="\n".join(lines),
-        previous_actions=previous_actions(step.actions[: step.index]),
+        previous_actions=format_previous_actions(step.actions[: step.index]),
     )
     return Prompt(texts.texts["action.system"], ((picture, text) if picture else (text,),))
 
 
-def filled(texts: Prompts, name: str, **values: str) -> str:
-    return fill(texts.texts[name], **{key: encodable(value) for key, value in values.items()})
+def fill_text(texts: Prompts, name: str, **values: str) -> str:
+    return fill(texts.texts[name], **{key: make_encodable(value) for key, value in values.items()})
 
 
-async def graded(texts: Prompts, step: ReferenceStep, place: int, output: str, model: Asker) -> list[Reply]:
+async def grade(texts: Prompts, step: ReferenceStep, place: int, output: str, model: Asker) -> list[Reply]:
     """The replies of the two scorers of a prediction, in the order of `SCORERS`."""
     operation = step.operation
     values = {
@@ -137,25 +135,24 @@ async def graded(texts: Prompts, step: ReferenceStep, place: int, output: str, m
     }
     asked = (
         model.ask(
-            Prompt(texts.texts[f"{name}.system"], ((filled(texts, f"{name}.user", **values),),)),
+            Prompt(texts.texts[f"{name}.system"], ((fill_text(texts, f"{name}.user", **values),),)),
             stage=name,
             step=place,
             schema=actions.CHOICE_SCHEMA,
         )
         for name in SCORERS
     )
-    return await together(asked)
+    return await run_together(asked)
 
 
-def prediction_in(text: str) -> actions.Predicted | None:
+def read_prediction(text: str) -> actions.Predicted | None:
     """What a reply of three lines says, for the list of predictions; its two scorers read the reply themselves."""
-    operation = actions.operation_in(text)
+    operation = actions.find_operation(text)
     if not operation:
         return None
-    return actions.Predicted(operation, "" if operation == "CLICK" else actions.value_in(text))
+    return actions.Predicted(operation, "" if operation == "CLICK" else actions.find_value(text))
 
 
-def places() -> Iterator[str]:
-    """The texts that a set must have."""
+def list_places() -> Iterator[str]:
     for stage in ("action", *SCORERS):
         yield from (f"{stage}.system", f"{stage}.user")

@@ -11,16 +11,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation.records import Verdict
+from annotation.records import AttachmentKind, Verdict
 from judges.llm import Asker, Prompt, Reply, SentImage
-from judges.prompts import fill, required
-from judges.scorer import Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
+from judges.prompts import fill, require_parts
+from judges.scorer import Kind, ParameterError, Prompts, Requirement, Score, StepEvidence, Subject, register
 from judges.scorers import framing
 from judges.scorers.action_selection import actions, cookbook, metrics
 from judges.scorers.action_selection.actions import Predicted, Unread
-from judges.scorers.action_selection.seeing import Mode, Sight, Style, files_of, look, record
-from judges.scorers.suspicion import noted
-from judges.scorers.together import together
+from judges.scorers.action_selection.details import read_details
+from judges.scorers.action_selection.seeing import Mode, Sight, Style, build_record, load_sight, map_files
+from judges.scorers.suspicion import add_suspicions
+from judges.scorers.together import run_together
 
 KIND_NAME = "action-selection"
 LONGEST = 20_000  # characters of a text in the details
@@ -33,7 +34,7 @@ NO_PLACE = "The ground truth does not say where in the screenshot the element is
 
 
 @dataclass(frozen=True, slots=True)
-class ActionSelection:
+class ActionSelectionParameters:
     """What a maintainer decides."""
 
     style: Style = field(
@@ -57,7 +58,7 @@ class ActionSelection:
 
 
 @dataclass(slots=True)
-class Outcome:
+class StepOutcome:
     """What came of one step; numbers are None where there is none, and all of them where ``unparsed`` says why."""
 
     sight: Sight
@@ -103,7 +104,7 @@ class Outcome:
                 "value": reference.operation.value[:LONGEST],
                 "element": reference.action[:LONGEST],
             },
-            "predicted": self._predicted(),
+            "predicted": self._format_predicted(),
             "unparsed": self.unparsed,
             "target_present": self.sight.target.present,
             "target_rank": self.sight.target.rank,
@@ -116,14 +117,18 @@ class Outcome:
             "reply": framing.cut(self.reply, LONGEST - 100),
         }
 
-    def _predicted(self) -> dict[str, Any] | None:
+    def _format_predicted(self) -> dict[str, Any] | None:
         said = self.predicted
         if said is None:
             return None
-        return {"option": said.option, "operation": said.operation, "value": said.value, "element": self._element(said)}
+        return {
+            "option": said.option,
+            "operation": said.operation,
+            "value": said.value,
+            "element": self._format_element(said),
+        }
 
-    def _element(self, said: Predicted) -> str | None:
-        """The chosen element as the summary has it."""
+    def _format_element(self, said: Predicted) -> str | None:
         if said.point is not None:
             return f"at {said.point[0] / 10:g} % from the left, {said.point[1] / 10:g} % from the top"
         if said.element is None:
@@ -142,85 +147,87 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class ActionSelectionScorer:
     """Asks about all steps at once; a failed call fails the whole, an unreadable reply is told and counted."""
 
-    parameters: ActionSelection
+    parameters: ActionSelectionParameters
     prompts: Prompts
 
     async def score(self, subject: Subject, model: Asker) -> Score:
-        files = files_of(subject)
+        files = map_files(subject)
         missing = [str(step) for step in range(len(subject.record.steps)) if step not in files]
         if not files or missing:
-            return noted(
+            return add_suspicions(
                 Score(None, f"Steps without ground truth: {', '.join(missing)}."[:500] if files else NO_STEPS), subject
             )
-        outcomes = await together(self._step(subject, place, model) for place in range(len(subject.record.steps)))
-        return noted(self._scored(outcomes), subject)
+        outcomes = await run_together(
+            self._judge_step(subject, place, model) for place in range(len(subject.record.steps))
+        )
+        return add_suspicions(self._build_score(outcomes), subject)
 
-    async def _step(self, subject: Subject, place: int, model: Asker) -> Outcome:
+    async def _judge_step(self, subject: Subject, place: int, model: Asker) -> StepOutcome:
         picture = subject.screenshots[place] if place < len(subject.screenshots) else None
         given = self.parameters
-        file = files_of(subject)[place]
-        sight = await asyncio.to_thread(look, file, place, picture, given.style, given.mode, given.elements)
+        file = map_files(subject)[place]
+        sight = await asyncio.to_thread(load_sight, file, place, picture, given.style, given.mode, given.elements)
         if sight.shown.mode == "screenshot-only" and sight.shown.picture is None:
-            return Outcome(sight, unparsed=NO_PICTURE)
+            return StepOutcome(sight, unparsed=NO_PICTURE)
         if given.style == "cookbook":
-            return await self._cookbook(sight, model)
+            return await self._judge_cookbook(sight, model)
         if sight.shown.mode == "screenshot-only" and not sight.target.boxes:
-            return Outcome(sight, unparsed=NO_PLACE)
-        return await self._default(sight, model)
+            return StepOutcome(sight, unparsed=NO_PLACE)
+        return await self._judge_default(sight, model)
 
-    async def _default(self, sight: Sight, model: Asker) -> Outcome:
+    async def _judge_default(self, sight: Sight, model: Asker) -> StepOutcome:
         pointing = sight.shown.mode == "screenshot-only"
         schema = actions.POINT_SCHEMA if pointing else actions.ELEMENT_SCHEMA
-        reply = await model.ask(self._prompt(sight), stage="action", step=sight.place, schema=schema)
-        outcome = Outcome(sight, reply.text, str((reply.data or {}).get("reason", "")))
+        reply = await model.ask(self._build_prompt(sight), stage="action", step=sight.place, schema=schema)
+        outcome = StepOutcome(sight, reply.text, str((reply.data or {}).get("reason", "")))
         try:
-            said = outcome.predicted = actions.predicted(reply, pointing=pointing)
+            said = outcome.predicted = actions.read_prediction(reply, pointing=pointing)
         except Unread as error:
-            outcome.unparsed = _unread(reply, error)
+            outcome.unparsed = _describe_unread(reply, error)
             return outcome
-        by_rules(outcome, said)
+        compare_by_rules(outcome, said)
         if outcome.action_correctness is None:
-            await self._by_meaning(outcome, said, model)
+            await self._compare_by_meaning(outcome, said, model)
         return outcome
 
-    def _prompt(self, sight: Sight) -> Prompt:
+    def _build_prompt(self, sight: Sight) -> Prompt:
         stage = "pointing" if sight.shown.mode == "screenshot-only" else "action"
         texts = self.prompts.texts
-        text = fill(texts[f"{stage}.framed_user"], record=record(sight.shown))
+        text = fill(texts[f"{stage}.framed_user"], record=build_record(sight.shown))
         picture = sight.shown.picture
         parts = (text, "Screenshot of the page:", SentImage(picture)) if picture else (text,)
         return Prompt(texts[f"{stage}.framed_system"], (parts,))
 
-    async def _by_meaning(self, outcome: Outcome, said: Predicted, model: Asker) -> None:
+    async def _compare_by_meaning(self, outcome: StepOutcome, said: Predicted, model: Asker) -> None:
         """Ask whether two values mean the same; where the reply does not say, the number stays None."""
         reference = outcome.sight.reference
         lines = [
-            framing.field("task", reference.task, framing.TASK),
-            framing.field("element", reference.action.partition("->")[0], framing.ACTION),
+            framing.format_field("task", reference.task, framing.TASK),
+            framing.format_field("element", reference.action.partition("->")[0], framing.ACTION),
             f"operation: {reference.operation.op}",
-            framing.field("right value", reference.operation.value, framing.ACTION),
-            framing.field("chosen value", said.value, framing.ACTION),
+            framing.format_field("right value", reference.operation.value, framing.ACTION),
+            framing.format_field("chosen value", said.value, framing.ACTION),
         ]
-        user = fill(self.prompts.texts["value.framed_user"], record=framing.record(lines))
+        user = fill(self.prompts.texts["value.framed_user"], record=framing.format_record(lines))
         prompt = Prompt(self.prompts.texts["value.framed_system"], ((user,),))
         reply = await model.ask(prompt, stage="value", step=outcome.sight.place, schema=actions.SAME_SCHEMA)
-        outcome.action_correctness = actions.same_of(reply)
+        outcome.action_correctness = actions.read_sameness(reply)
         outcome.value_by_model = True
 
-    async def _cookbook(self, sight: Sight, model: Asker) -> Outcome:
+    async def _judge_cookbook(self, sight: Sight, model: Asker) -> StepOutcome:
         picture = SentImage(sight.shown.picture) if sight.shown.picture else None
-        prompt = cookbook.prompt_of(self.prompts, sight.reference, sight.shown.lines, picture)
+        prompt = cookbook.build_prompt(self.prompts, sight.reference, sight.shown.lines, picture)
         reply = await model.ask(prompt, stage="action", step=sight.place)
-        outcome = Outcome(sight, reply.text)
+        outcome = StepOutcome(sight, reply.text)
         if reason := reply.unusable():
             outcome.unparsed = reason
             return outcome
-        outcome.predicted = cookbook.prediction_in(reply.text)
-        grades = await cookbook.graded(self.prompts, sight.reference, sight.place, reply.text, model)
-        option, action = map(actions.choice_of, grades)
+        outcome.predicted = cookbook.read_prediction(reply.text)
+        grades = await cookbook.grade(self.prompts, sight.reference, sight.place, reply.text, model)
+        option, action = map(actions.read_choice, grades)
         if option is None or action is None:
             outcome.unparsed = "The reply of a scorer says neither Y nor N."
             return outcome
@@ -228,16 +235,16 @@ class Judge:
         outcome.value_by_model = True
         outcome.step_success = int(option == action == 1)
         if outcome.predicted:
-            outcome.operation_f1 = _f1(sight, outcome.predicted)
+            outcome.operation_f1 = _compute_f1(sight, outcome.predicted)
         return outcome
 
-    def _notes(self, outcomes: list[Outcome]) -> dict[str, Any]:
+    def _build_notes(self, outcomes: list[StepOutcome]) -> dict[str, Any]:
         """Where the judged model had a say in what is right."""
         times = sum(one.value_by_model for one in outcomes)
         says = OWN_GRADER if self.parameters.style == "cookbook" else OWN_VALUES
         return {"graded by": says.format(times, len(outcomes))} if times else {}
 
-    def _scored(self, outcomes: list[Outcome]) -> Score:
+    def _build_score(self, outcomes: list[StepOutcome]) -> Score:
         facts = [one.facts() for one in outcomes]
         unread = Counter(one.unparsed for one in outcomes if one.unparsed)
         succeeded = [one.step_success for one in outcomes if one.step_success is not None]
@@ -252,7 +259,7 @@ class Judge:
             explanation=f"{right} of {len(outcomes)} steps are right.",
             steps=tuple(one.evidence() for one in outcomes),
             response="\n\n".join(f"Step {one.sight.place}: {one.reply}" for one in outcomes)[:LONGEST],
-            notes=self._notes(outcomes),
+            notes=self._build_notes(outcomes),
             details={
                 "kind": KIND_NAME,
                 "style": self.parameters.style,
@@ -264,14 +271,14 @@ class Judge:
         )
 
 
-def by_rules(outcome: Outcome, said: Predicted) -> None:
+def compare_by_rules(outcome: StepOutcome, said: Predicted) -> None:
     """Score a prediction by fixed rules; `action_correctness` stays None where only the meaning of a value decides.
 
     What is not in the summary cannot be chosen: element, operation and step are then wrong, as published.
     """
     sight, right = outcome.sight, outcome.sight.reference.operation
-    outcome.option_selection = actions.option_selection(right, said)
-    outcome.action_correctness = actions.action_correctness(right, said, sight.options)
+    outcome.option_selection = actions.score_option_selection(right, said)
+    outcome.action_correctness = actions.score_action(right, said, sight.options)
     if said.point is not None:
         outcome.element_accuracy = int(sight.target.has(said.point))
         reachable = True
@@ -280,33 +287,33 @@ def by_rules(outcome: Outcome, said: Predicted) -> None:
         chosen = elements[number - 1] if 1 <= number <= len(elements) else None
         outcome.element_accuracy = int(chosen is not None and chosen.node in sight.target.nodes)
         reachable = sight.target.present
-    outcome.operation_f1 = _f1(sight, said) if reachable else 0.0
+    outcome.operation_f1 = _compute_f1(sight, said) if reachable else 0.0
     outcome.step_success = metrics.step_success(outcome.element_accuracy, outcome.operation_f1)
 
 
-def _f1(sight: Sight, said: Predicted) -> float:
+def _compute_f1(sight: Sight, said: Predicted) -> float:
     right = sight.reference.operation
     return metrics.operation_f1(metrics.tokens(right.op, right.value), metrics.tokens(said.operation, said.value))
 
 
-def _unread(reply: Reply, error: Unread) -> str:
+def _describe_unread(reply: Reply, error: Unread) -> str:
     return reply.unusable() or f"{error} {reply.problem}".strip()
 
 
-def build(parameters: ActionSelection, prompts: Prompts) -> Judge:
+def build(parameters: ActionSelectionParameters, prompts: Prompts) -> ActionSelectionScorer:
     if parameters.style == "cookbook":
-        required(prompts, *cookbook.places())
+        require_parts(prompts, *cookbook.list_places())
     else:
-        required(
+        require_parts(
             prompts,
             *(f"{stage}.framed_{part}" for stage in ("action", "pointing", "value") for part in ("system", "user")),
         )
-    return Judge(parameters, prompts)
+    return ActionSelectionScorer(parameters, prompts)
 
 
-def calls(parameters: ActionSelection, subject: Subject) -> list[tuple[str, int]]:
+def forecast(parameters: ActionSelectionParameters, subject: Subject) -> list[tuple[str, int]]:
     """One call a step, and in the cookbook's style two more; that a value needs one cannot be foreseen."""
-    files = files_of(subject)
+    files = map_files(subject)
     found = []
     for place, picture in enumerate(subject.screenshots):
         if place not in files or (parameters.mode == "screenshot-only" and picture is None):
@@ -317,15 +324,23 @@ def calls(parameters: ActionSelection, subject: Subject) -> list[tuple[str, int]
     return found
 
 
+REFERENCE_STEPS = Requirement(
+    "reference steps", lambda subject: bool(subject.files_of(AttachmentKind.REFERENCE_STEP)), of_task=False
+)
+
 KIND = register(
     Kind(
         name=KIND_NAME,
         version=1,
         title="Action selection",
         description="A model chooses the next action at each step of a reference trajectory, and is scored by it.",
-        parameters=ActionSelection,
+        parameters=ActionSelectionParameters,
         prompts="action-selection/1",
         build=build,
-        calls=calls,
+        calls=forecast,
+        requires=lambda parameters: REFERENCE_STEPS,
+        discloses_expectations=False,
+        read_details=read_details,
+        predicts_actions=True,
     )
 )

@@ -85,7 +85,6 @@ class Mean:
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """The arithmetic mean; undefined without values."""
     return Mean(sum(values) / len(values), len(values)) if values else Mean(None, 0, NOTHING)
 
 
@@ -204,7 +203,6 @@ class Numbers:
 
 
 def numbers(facts: Sequence[Facts]) -> Numbers:
-    """All measures of a set of predictions, of one task or of many."""
     counted = [one for one in facts if not one.unparsed]
     operation, share = majority(facts)
     return Numbers(
@@ -226,8 +224,7 @@ def numbers(facts: Sequence[Facts]) -> Numbers:
     )
 
 
-def position_of(step: int) -> str:
-    """The band of a step's place in its task, from 0."""
+def find_position(step: int) -> str:
     return next(name for low, high, name in POSITIONS if low <= step <= high)
 
 
@@ -235,7 +232,7 @@ GROUPED: dict[str, Callable[[Facts], str]] = {
     "website": lambda one: one.website or "unknown",
     "domain": lambda one: one.domain or "unknown",
     "operation": lambda one: one.operation,
-    "position": lambda one: position_of(one.position),
+    "position": lambda one: find_position(one.position),
     "mode": lambda one: one.mode,
 }
 
@@ -253,11 +250,11 @@ def groups(facts: Sequence[Facts]) -> dict[str, dict[str, Numbers]]:
         for one in facts:
             members.setdefault(key(one), []).append(one)
         names = sorted(members, key=lambda name: (order.get(name, 0), name))
-        found[by] = {name: _of_a_group(members[name], steps) for name in names}
+        found[by] = {name: _compute_group(members[name], steps) for name in names}
     return found
 
 
-def _of_a_group(facts: Sequence[Facts], steps: Mapping[int, int]) -> Numbers:
+def _compute_group(facts: Sequence[Facts], steps: Mapping[int, int]) -> Numbers:
     made = numbers(facts)
     if all(steps[task] == count for task, count in Counter(one.trajectory for one in facts).items()):
         return made

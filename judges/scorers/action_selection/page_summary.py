@@ -67,7 +67,6 @@ class Element:
 
     @property
     def says(self) -> bool:
-        """Whether anything tells what it is."""
         return bool(self.text or self.attributes)
 
     def described(self) -> str:
@@ -76,7 +75,7 @@ class Element:
         line = f"<{self.tag}{shown}> {self.text}".rstrip()
         if not self.options:
             return line
-        texts = [entry_of(self.options[place]) for place in self.listed]
+        texts = [format_entry(self.options[place]) for place in self.listed]
         more = len(self.options) - len(texts)
         return f"{line} options: {' | '.join(texts)}" + (f" | and {more:,} more" if more else "")
 
@@ -96,7 +95,6 @@ class PageSummary:
         return [f"[{number}] {one.described()}" for number, one in enumerate(self.elements, 1)]
 
     def element(self, number: int) -> Element | None:
-        """The element of a number, None where there is none."""
         return self.elements[number - 1] if 1 <= number <= len(self.elements) else None
 
     def rank_of(self, nodes: Collection[str]) -> int | None:
@@ -107,13 +105,13 @@ class PageSummary:
         return any(one.node in nodes for one in self.elements if one.node)
 
 
-def summary_of(html: str, task: str, most: int) -> PageSummary:
+def summarise(html: str, task: str, most: int) -> PageSummary:
     """The summary of a page for a task, of at most ``most`` elements; never raises, whatever the page is."""
-    root, problem = parsed(html)
+    root, problem = parse(html)
     if root is None:
         return PageSummary((), {}, problem)
-    words = words_of(task)
-    ordered = ranked(_Walk().elements(root), words)
+    words = split_words(task)
+    ordered = rank_elements(_Walk().elements(root), words)
     for rank, element in enumerate(ordered, 1):
         element.rank = rank
     ranks: dict[str, int] = {}
@@ -122,11 +120,11 @@ def summary_of(html: str, task: str, most: int) -> PageSummary:
             ranks.setdefault(element.node, element.rank)
     shown = sorted(ordered[:most], key=lambda one: one.place)
     for element in shown:
-        element.listed = entries_shown(element.options, words)
+        element.listed = limit_entries(element.options, words)
     return PageSummary(tuple(shown), ranks, "" if ordered else "The page has no elements to act on.")
 
 
-def parsed(html: str) -> tuple[Any, str]:
+def parse(html: str) -> tuple[Any, str]:
     """The root of a page, or None and the reason.
 
     The text is given as UTF-8 bytes and the parser is told so: an encoding that the page declares is of a file that
@@ -145,16 +143,16 @@ def parsed(html: str) -> tuple[Any, str]:
     return (root, "") if root is not None else (None, "The page has no elements.")
 
 
-def words_of(text: str) -> frozenset[str]:
+def split_words(text: str) -> frozenset[str]:
     return frozenset(word for word in WORD.findall(text.casefold()) if word not in COMMON)
 
 
-def ranked(elements: Sequence[Element], task: Collection[str]) -> list[Element]:
+def rank_elements(elements: Sequence[Element], task: Collection[str]) -> list[Element]:
     """All elements, each once: by turns from the groups, and in a group by how much of the task they name.
 
     A word weighs 1 / (how many elements have it): what stands everywhere tells nothing.
     """
-    weights = weights_of([f"{one.text} {' '.join(one.attributes.values())}" for one in elements], task)
+    weights = compute_weights([f"{one.text} {' '.join(one.attributes.values())}" for one in elements], task)
     weight = {id(one): found for one, found in zip(elements, weights, strict=True)}
     lines = {
         group: sorted(
@@ -165,25 +163,25 @@ def ranked(elements: Sequence[Element], task: Collection[str]) -> list[Element]:
     return list(_by_turns(lines))
 
 
-def weights_of(texts: Sequence[str], task: Collection[str]) -> list[float]:
+def compute_weights(texts: Sequence[str], task: Collection[str]) -> list[float]:
     """How much of the task each text names; a word weighs 1 / (how many texts have it)."""
-    words = [words_of(text) & frozenset(task) for text in texts]
+    words = [split_words(text) & frozenset(task) for text in texts]
     often = Counter(word for found in words for word in found)
     return [sum(1 / often[word] for word in found) for found in words]
 
 
-def entry_of(option: tuple[str, str]) -> str:
+def format_entry(option: tuple[str, str]) -> str:
     """What is shown of an entry of a list: its text, or its value where it has none."""
     return option[0] or option[1]
 
 
-def entries_shown(options: Sequence[tuple[str, str]], task: Collection[str]) -> tuple[int, ...]:
+def limit_entries(options: Sequence[tuple[str, str]], task: Collection[str]) -> tuple[int, ...]:
     """The places of the entries that are shown, in the order of the list: at most `MOST_OPTIONS`, in `OPTIONS_TEXT`.
 
     Where that is not all of them, those with words of the task are taken first, then those at the top of the list.
     """
-    texts = [entry_of(one) for one in options]
-    weights = weights_of(texts, task)
+    texts = [format_entry(one) for one in options]
+    weights = compute_weights(texts, task)
     taken: list[int] = []
     room = OPTIONS_TEXT
     for place in sorted(range(len(texts)), key=lambda place: (-weights[place], place))[:MOST_OPTIONS]:
@@ -258,9 +256,9 @@ class _Walk:
 
     def _begin(self, node: Any) -> None:
         element = None
-        group = group_of(node)
+        group = find_group(node)
         if group:
-            element = Element(_node_id(node), node.tag[:30], group, len(self.found), attributes=attributes_of(node))
+            element = Element(_node_id(node), node.tag[:30], group, len(self.found), attributes=select_attributes(node))
             self.found.append(element)
             if group == "field" and (name := node.get("id")):
                 self.fields.setdefault(name, element)
@@ -269,7 +267,7 @@ class _Walk:
 
     def _end(self) -> None:
         done = self.path.pop()
-        text, node, element = _label(done.text), done.node, done.element
+        text, node, element = _find_label(done.text), done.node, done.element
         if node.tag == "option":
             self._add_option(text, node.get("value"))
         elif element is not None:
@@ -291,8 +289,7 @@ class _Walk:
                 return
 
 
-def group_of(node: Any) -> str:
-    """Which group of `TURNS` an element belongs to, "" where one cannot act on it."""
+def find_group(node: Any) -> str:
     tag, role = node.tag, (node.get("role") or "").strip().lower()
     kind = (node.get("type") or "").strip().lower()
     if tag == "button" or role == "button" or (tag == "input" and kind in BUTTON_TYPES):
@@ -311,7 +308,7 @@ def _node_id(node: Any) -> str:
     return (node.get("backend_node_id") or node.get("data-backend-node-id") or "").strip()[:40]
 
 
-def attributes_of(node: Any) -> dict[str, str]:
+def select_attributes(node: Any) -> dict[str, str]:
     """The attributes of `SHOWN` that say something, each on one line and cut."""
     found = {}
     for name in SHOWN:
@@ -321,6 +318,6 @@ def attributes_of(node: Any) -> dict[str, str]:
     return found
 
 
-def _label(pieces: Sequence[str]) -> str:
+def _find_label(pieces: Sequence[str]) -> str:
     text = SPACES.sub(" ", "".join(pieces)).strip()
     return text if len(text) <= LABEL else text[: LABEL - 1] + "…"

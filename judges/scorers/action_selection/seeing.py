@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from annotation.formats.documents import FormatError
-from annotation.formats.mind2web_rows import ReferenceStep, reference_of
+from annotation.formats.external.multimodal_mind2web import ReferenceStep, reference_of
 from annotation.records import AttachmentKind
 from judges.llm import CallFailed, ImageRef
 from judges.scorer import StoredFile, Subject
 from judges.scorers import framing
 from judges.scorers.action_selection import actions, cookbook
-from judges.scorers.action_selection.page_summary import Element, summary_of
+from judges.scorers.action_selection.page_summary import Element, summarise
 
 Mode = Literal["multimodal", "text-only", "screenshot-only"]
 Style = Literal["default", "cookbook"]
@@ -36,7 +36,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownStep:
     """A step as a model sees it. ``mode`` is what it is really sent; ``picture`` None: there is none, or not wanted."""
 
     task: str
@@ -49,7 +49,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetElement:
     """The right element: its nodes, whether the summary shows it, its rank, and its boxes in the picture, 0 to 1.
 
     ``number`` is what it is called in the summary, None where that has no numbers or not this element.
@@ -74,23 +74,22 @@ class Sight:
     """One step: what is shown of it, and apart from that what is right. ``reference`` has no page any more."""
 
     place: int
-    shown: Shown
-    target: Target
+    shown: ShownStep
+    target: TargetElement
     reference: ReferenceStep
 
     @property
     def options(self) -> Sequence[tuple[str, str]]:
         """The entries of the list that is right: of several right elements, the first that has any."""
-        right = _right_list(self.shown.elements, self.target.nodes)
+        right = _find_right_list(self.shown.elements, self.target.nodes)
         return right.options if right else ()
 
 
-def _right_list(elements: Sequence[Element], nodes: frozenset[str]) -> Element | None:
+def _find_right_list(elements: Sequence[Element], nodes: frozenset[str]) -> Element | None:
     return next((one for one in elements if one.node in nodes and one.options), None)
 
 
-def files_of(subject: Subject) -> dict[int, StoredFile]:
-    """The ground truth of each step, by its number."""
+def map_files(subject: Subject) -> dict[int, StoredFile]:
     found = {}
     for file in subject.files_of(AttachmentKind.REFERENCE_STEP):
         if matched := REFERENCE.fullmatch(file.name):
@@ -98,12 +97,12 @@ def files_of(subject: Subject) -> dict[int, StoredFile]:
     return found
 
 
-def really(mode: Mode, picture: ImageRef | None) -> Mode:
+def choose_mode(mode: Mode, picture: ImageRef | None) -> Mode:
     """What is sent in a mode: without a picture multimodal is text only."""
     return "text-only" if mode == "multimodal" and picture is None else mode
 
 
-def look(file: StoredFile, place: int, picture: ImageRef | None, style: Style, mode: Mode, most: int) -> Sight:
+def load_sight(file: StoredFile, place: int, picture: ImageRef | None, style: Style, mode: Mode, most: int) -> Sight:
     """Read a step's file; blocks, so it is called in a thread. Raises CallFailed where the store has lost it."""
     with LOADING:
         with file.open() as stream:
@@ -114,71 +113,73 @@ def look(file: StoredFile, place: int, picture: ImageRef | None, style: Style, m
             step = reference_of(data, file.name)
         except FormatError as error:
             raise CallFailed(f"The ground truth {file.name} cannot be read: {error}") from error
-        return _sight(step, place, picture if mode != "text-only" else None, style, mode, most)
+        return _build_sight(step, place, picture if mode != "text-only" else None, style, mode, most)
 
 
-def _sight(step: ReferenceStep, place: int, picture: ImageRef | None, style: Style, mode: Mode, most: int) -> Sight:
+def _build_sight(
+    step: ReferenceStep, place: int, picture: ImageRef | None, style: Style, mode: Mode, most: int
+) -> Sight:
     nodes = frozenset(str(one["backend_node_id"]) for one in step.positives)
-    blank = Shown(step.task, step.website, step.actions[: step.index], (), (), really(mode, picture), picture)
-    shown, rank = _summarised(blank, step, nodes, style, mode, most)
+    blank = ShownStep(step.task, step.website, step.actions[: step.index], (), (), choose_mode(mode, picture), picture)
+    shown, rank = _summarise(blank, step, nodes, style, mode, most)
     number = next((at for at, one in enumerate(shown.elements, 1) if one.node in nodes), None)
     present = number is not None
     if style == "cookbook":
         present = rank is not None and rank <= most
-    target = Target(nodes, present, rank, tuple(_boxes(step)), number, _option_present(step, shown, nodes))
+    target = TargetElement(nodes, present, rank, tuple(_find_boxes(step)), number, _option_present(step, shown, nodes))
     return Sight(place, shown, target, replace(step, html="", negatives=(), positives=()))
 
 
-def _option_present(step: ReferenceStep, shown: Shown, nodes: frozenset[str]) -> bool | None:
-    right = _right_list(shown.elements, nodes)
+def _option_present(step: ReferenceStep, shown: ShownStep, nodes: frozenset[str]) -> bool | None:
+    right = _find_right_list(shown.elements, nodes)
     if step.operation.op != "SELECT" or right is None:
         return None
-    return actions.lists(step.operation.value, right.options, right.listed)
+    return actions.has_entry(step.operation.value, right.options, right.listed)
 
 
-def _summarised(
-    shown: Shown, step: ReferenceStep, nodes: frozenset[str], style: Style, mode: Mode, most: int
-) -> tuple[Shown, int | None]:
+def _summarise(
+    shown: ShownStep, step: ReferenceStep, nodes: frozenset[str], style: Style, mode: Mode, most: int
+) -> tuple[ShownStep, int | None]:
     """With lines and elements of the summary, and the rank of the right one."""
     if mode == "screenshot-only":
         return shown, None
     if style == "cookbook":
-        listed = cookbook.summary_of(step.html, most)
+        listed = cookbook.summarise(step.html, most)
         return replace(shown, lines=listed.lines), listed.rank_of(nodes)
-    page = summary_of(step.html, step.task, most)
-    fitting = replace(page, elements=_fitting(page.elements, framing.RECORD - len(record(shown))))
+    page = summarise(step.html, step.task, most)
+    fitting = replace(page, elements=_limit_elements(page.elements, framing.RECORD - len(build_record(shown))))
     lines = tuple(fitting.lines()) or (page.problem or NO_ROOM,)
     return replace(shown, lines=lines, elements=fitting.elements), page.rank_of(nodes)
 
 
-def _fitting(elements: Sequence[Element], room: int) -> tuple[Element, ...]:
+def _limit_elements(elements: Sequence[Element], room: int) -> tuple[Element, ...]:
     """The elements that ``room`` characters of a record hold, the first in rank: what is cut, nobody is shown."""
     kept = set()
     for one in sorted(elements, key=lambda one: one.rank):
-        room -= len(_line(one, one.rank)) + 1
+        room -= len(_format_element(one, one.rank)) + 1
         if room < 0:
             break
         kept.add(one.rank)
     return tuple(one for one in elements if one.rank in kept)
 
 
-def _line(element: Element, number: int) -> str:
-    return framing.field(f"element {number}", element.described(), ELEMENT)
+def _format_element(element: Element, number: int) -> str:
+    return framing.format_field(f"element {number}", element.described(), ELEMENT)
 
 
-def _boxes(step: ReferenceStep) -> Iterator[Box]:
+def _find_boxes(step: ReferenceStep) -> Iterator[Box]:
     """Where the right element is in the picture, as shares of width and height; nothing where that is not known."""
     if step.picture is None:
         return
     width, height = step.picture
     for candidate in step.positives:
-        numbers = _numbers(_attributes(candidate).get("bounding_box_rect"))
+        numbers = _parse_numbers(_read_attributes(candidate).get("bounding_box_rect"))
         if len(numbers) == 4 and numbers[2] > 0 and numbers[3] > 0:
             left, top, wide, high = numbers
             yield left / width, top / height, (left + wide) / width, (top + high) / height
 
 
-def _attributes(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_attributes(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
     said = candidate.get("attributes")
     if isinstance(said, str):
         try:
@@ -188,7 +189,7 @@ def _attributes(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _numbers(said: Any) -> list[float]:
+def _parse_numbers(said: Any) -> list[float]:
     parts = said.split(",") if isinstance(said, str) else said if isinstance(said, list) else []
     try:
         return [float(part) for part in parts[:5]]
@@ -196,17 +197,17 @@ def _numbers(said: Any) -> list[float]:
         return []
 
 
-def record(shown: Shown) -> str:
+def build_record(shown: ShownStep) -> str:
     """The step as a marked record: task, site, the actions before it, and the elements by their numbers."""
-    lines = [framing.field("task", shown.task, framing.TASK)]
+    lines = [framing.format_field("task", shown.task, framing.TASK)]
     if shown.website:
-        lines.append(framing.field("website", shown.website, 500))
+        lines.append(framing.format_field("website", shown.website, 500))
     if not shown.before:
         lines.append("actions before this one: none")
     first = max(0, len(shown.before) - MOST_PREVIOUS)
     for number, action in enumerate(shown.before[first:], first):
-        lines.append(framing.field(f"action {number}", action, framing.ACTION))
-    lines += [_line(element, number) for number, element in enumerate(shown.elements, 1)]
+        lines.append(framing.format_field(f"action {number}", action, framing.ACTION))
+    lines += [_format_element(element, number) for number, element in enumerate(shown.elements, 1)]
     if shown.mode != "screenshot-only" and not shown.elements:
         lines.append("elements: none could be read from the page")
-    return framing.record(lines)
+    return framing.format_record(lines)

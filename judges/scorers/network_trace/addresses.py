@@ -18,7 +18,7 @@ from functools import lru_cache
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from annotation.formats.har import REDACTED
-from judges.scorers.network_trace.patterns import compiled
+from judges.scorers.network_trace.patterns import compile_pattern
 
 LONGEST = 20_000  # characters of an address that are looked at
 MOST_PARAMETERS = 2_000
@@ -50,7 +50,6 @@ class Address:
 
     @property
     def place(self) -> tuple[str, str, int | None, tuple[str, ...]]:
-        """All but parameters and fragment."""
         return (self.scheme, self.host, self.port, self.segments)
 
     @property
@@ -68,50 +67,46 @@ class Address:
         return f"{self.scheme}:{f'//{self.host}{port}/' if self.host else ''}{path}"
 
     def __str__(self) -> str:
-        """The normal form, an address again."""
         query = f"?{urlencode(self.parameters)}" if self.parameters else ""
         fragment = f"#{quote(self.fragment)}" if self.fragment else ""
         return f"{self.without_query()}{query}{fragment}"
 
 
 @lru_cache(maxsize=2_048)
-def address(url: str, *, decode_base64: bool = False) -> Address:
+def parse_address(url: str, *, decode_base64: bool = False) -> Address:
     """The parts of an address in normal form; ``decode_base64``: parameters are also read from the path."""
     text = url[:LONGEST].strip()
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        return Address("", "", None, (_folded(text),))
+        return Address("", "", None, (_fold(text),))
     scheme = parts.scheme.lower()
-    segments, hidden = _segments(parts.path, bool(parts.netloc), decode_base64)
+    segments, hidden = _split_segments(parts.path, bool(parts.netloc), decode_base64)
     return Address(
         scheme,
-        _host(parts.hostname or ""),
+        _normalise_host(parts.hostname or ""),
         None if port == DEFAULT_PORTS.get(scheme) else port,
         segments,
-        tuple(hidden + parameters(parts.query)),
-        _folded(parts.fragment),
+        tuple(hidden + parse_parameters(parts.query)),
+        _fold(parts.fragment),
     )
 
 
-def parameters(query: str) -> list[tuple[str, str]]:
-    """Name and value of each parameter of a query, decoded, in their order."""
+def parse_parameters(query: str) -> list[tuple[str, str]]:
     pairs = query.split("&", MOST_PARAMETERS)[:MOST_PARAMETERS]
     found = parse_qsl("&".join(pairs), keep_blank_values=True)
     return [(unicodedata.normalize("NFC", name), unicodedata.normalize("NFC", value)) for name, value in found]
 
 
-def bare_names(url: str) -> list[str]:
-    """The parameters of an address that are names alone: ``/c?on_sale``."""
+def find_bare_names(url: str) -> list[str]:
     query = url.partition("#")[0].partition("?")[2]
-    return [found for part in query.split("&") if part and "=" not in part for found, _ in parameters(part)]
+    return [found for part in query.split("&") if part and "=" not in part for found, _ in parse_parameters(part)]
 
 
-def same(one: str, other: str) -> bool:
-    """Whether two addresses are the same, with parameters in any order and the same fragment."""
-    a, b = address(one), address(other)
-    return a.place == b.place and a.fragment == b.fragment and _sorted(a.by_name) == _sorted(b.by_name)
+def is_same(one: str, other: str) -> bool:
+    a, b = parse_address(one), parse_address(other)
+    return a.place == b.place and a.fragment == b.fragment and _sort(a.by_name) == _sort(b.by_name)
 
 
 def may_be(wanted: str, had: str) -> bool | None:
@@ -138,21 +133,21 @@ def may_be_path(wanted: tuple[str, ...], had: tuple[str, ...]) -> bool | None:
 
 def is_ignored(name: str, names: Iterable[str], patterns: Iterable[str]) -> bool:
     """Whether a parameter is left out: by its name, or because a pattern is found in it, regardless of case."""
-    return name in names or any(compiled(one, ignore_case=True).search(name) for one in patterns)
+    return name in names or any(compile_pattern(one, ignore_case=True).search(name) for one in patterns)
 
 
-def placeholders(url: str) -> list[str]:
+def find_placeholders(url: str) -> list[str]:
     """The sites that an address names, in small letters: ``__SHOP__`` is ``shop``."""
     return [name.lower() for name in PLACEHOLDER.findall(url)]
 
 
-def expanded(url: str, sites: Mapping[str, tuple[str, ...]], *, pattern: bool = False) -> list[str]:
+def expand(url: str, sites: Mapping[str, tuple[str, ...]], *, pattern: bool = False) -> list[str]:
     """The addresses that stand behind ``url``: one for each address of the site it names; UnknownSite.
 
     In a ``pattern`` the addresses are escaped.
     """
     found = [url]
-    for name in dict.fromkeys(placeholders(url)):
+    for name in dict.fromkeys(find_placeholders(url)):
         bases = sites.get(name, ())
         if not bases:
             raise UnknownSite(name)
@@ -161,23 +156,23 @@ def expanded(url: str, sites: Mapping[str, tuple[str, ...]], *, pattern: bool = 
     return found
 
 
-def _segments(path: str, has_host: bool, decode_base64: bool) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
+def _split_segments(path: str, has_host: bool, decode_base64: bool) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
     kept: list[str] = []
     hidden: list[tuple[str, str]] = []
     for raw in path.removeprefix("/").split("/") if has_host else [path]:
-        query = _base64_query(raw) if decode_base64 else None
+        query = _decode_base64_query(raw) if decode_base64 else None
         if query is not None:
-            hidden += parameters(query)
+            hidden += parse_parameters(query)
         elif raw == "..":
             del kept[-1:]
         elif raw != ".":
-            kept.append(_folded(raw))
+            kept.append(_fold(raw))
     while kept and not kept[-1]:
         kept.pop()
     return tuple(kept), hidden
 
 
-def _base64_query(segment: str) -> str | None:
+def _decode_base64_query(segment: str) -> str | None:
     """The parameters that a segment of a path hides in base64, None where it hides none."""
     if not BASE64.fullmatch(segment):
         return None
@@ -189,13 +184,13 @@ def _base64_query(segment: str) -> str | None:
     return found.strip().lstrip("?&") if "=" in found and found.isprintable() else None
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """A part of an address decoded and without case, so that doing it again changes nothing."""
     plain = unicodedata.normalize("NFD", unquote(text, errors="replace"))
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", plain.casefold()).casefold())
 
 
-def _host(host: str) -> str:
+def _normalise_host(host: str) -> str:
     host = unicodedata.normalize("NFKC", unquote(host)).lower().rstrip(".")
     if host.isascii() or len(host) > 253:
         return host
@@ -205,5 +200,5 @@ def _host(host: str) -> str:
         return host
 
 
-def _sorted(found: Parameters) -> dict[str, list[str]]:
+def _sort(found: Parameters) -> dict[str, list[str]]:
     return {name: sorted(values) for name, values in found.items()}

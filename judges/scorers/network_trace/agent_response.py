@@ -12,8 +12,8 @@ from judges.scorers.network_trace.bodies import Body
 from judges.scorers.network_trace.bodies_compared import compare_body
 from judges.scorers.network_trace.model import NOT_GIVEN, AnswerCheck
 from judges.scorers.network_trace.patterns import TooCostly, shared_steps
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, said, verdict
-from judges.scorers.network_trace.values import DEFAULT, MOST_ITEMS, Compared, Rules, as_list, compare, paired
+from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, combine, describe
+from judges.scorers.network_trace.values import DEFAULT, MOST_ITEMS, Compared, Rules, compare, make_list, pair
 
 LONGEST = 2_000_000  # characters of an answer that is read
 DEEPEST = 100  # levels of objects and lists in it
@@ -26,7 +26,7 @@ class NoAnswer(Exception):
     """There is no structured answer; the message says what there is."""
 
 
-def structured(attached: str | None, final_answer: str | None) -> dict[str, Any]:
+def parse_answer(attached: str | None, final_answer: str | None) -> dict[str, Any]:
     """The object that the agent answered with: what came as a file, else the final answer, which may be fenced.
 
     Raises NoAnswer.
@@ -64,44 +64,44 @@ def _is_deep(answer: dict[str, Any]) -> bool:
 
 
 @shared_steps()
-def held(check: AnswerCheck, answer: dict[str, Any], rules: Rules = DEFAULT) -> Result:
+def run_check(check: AnswerCheck, answer: dict[str, Any], rules: Rules = DEFAULT) -> Result:
     """The answer held against one check, field by field. In an answer import blanks nothing."""
     try:
-        differences = tuple(_differences(check, answer, replace(rules, blanked=False)))
+        differences = tuple(_find_differences(check, answer, replace(rules, blanked=False)))
     except TooCostly as error:
         return Result(check, ERROR, str(error))
-    found = verdict(differences)
+    found = combine(differences)
     if found:
         return Result(check, PASS, "The answer is what is expected.", differences=differences)
     if found is None:
-        return Result(check, ERROR, f"The answer cannot be compared: {said(differences)}.", differences=differences)
-    return Result(check, FAIL, f"The answer is another one: {said(differences)}.", differences=differences)
+        return Result(check, ERROR, f"The answer cannot be compared: {describe(differences)}.", differences=differences)
+    return Result(check, FAIL, f"The answer is another one: {describe(differences)}.", differences=differences)
 
 
-def unanswered(check: AnswerCheck, reason: NoAnswer) -> Result:
+def build_unanswered(check: AnswerCheck, reason: NoAnswer) -> Result:
     return Result(check, ERROR, NO_ANSWER.format(reason))
 
 
-def _differences(check: AnswerCheck, answer: dict[str, Any], rules: Rules) -> Iterator[Difference]:
+def _find_differences(check: AnswerCheck, answer: dict[str, Any], rules: Rules) -> Iterator[Difference]:
     for name in ("task_type", "status"):
         if wanted := getattr(check, name):
             actual = answer.get(name, answer.get(OLD_NAMES.get(name, name)))
             compared = compare(wanted, actual, None, rules)
             yield Difference(name, wanted, actual, compared.equal, compared.note)
     if check.retrieved_data is not NOT_GIVEN:
-        yield from retrieved(check, answer.get("retrieved_data"), rules)
+        yield from read_retrieved(check, answer.get("retrieved_data"), rules)
     if check.fields:
         body = Body(json.dumps(answer), "application/json")
         yield from compare_body("fields", check.fields, body, check.fields_schema, absent=Compared(False), rules=rules)
 
 
-def retrieved(check: AnswerCheck, actual: Any, rules: Rules) -> Iterator[Difference]:
+def read_retrieved(check: AnswerCheck, actual: Any, rules: Rules) -> Iterator[Difference]:
     """Each expected item beside the one it is compared with; then what nobody expected.
 
     An item that is a list has alternatives; an object has exactly the expected keys. Without ``ordered`` the items may
     stand in any order.
     """
-    wanted, had = as_list(check.retrieved_data), as_list(actual)
+    wanted, had = make_list(check.retrieved_data), make_list(actual)
     if not wanted:
         yield Difference("retrieved_data", None, actual, not had, "which is not expected")
         return
@@ -109,7 +109,7 @@ def retrieved(check: AnswerCheck, actual: Any, rules: Rules) -> Iterator[Differe
         note = f"lists of more than {MOST_ITEMS} items are only compared in order"
         yield Difference("retrieved_data", None, None, None if len(wanted) == len(had) else False, note)
         return
-    pairs = paired(wanted, had, check.results_schema, rules, ordered=check.ordered, all_keys=True)
+    pairs = pair(wanted, had, check.results_schema, rules, ordered=check.ordered, all_keys=True)
     for place, (partner, compared) in enumerate(pairs):
         other = had[partner] if partner is not None else None
         yield Difference(f"retrieved_data[{place}]", wanted[place], other, compared.equal, compared.note)

@@ -9,7 +9,7 @@ from decimal import Decimal
 LONGEST = 60  # characters of a number
 
 
-class NotOne(ValueError):
+class NotParsable(ValueError):
     """A value is not of the type that is asked for; the message says which."""
 
 
@@ -55,55 +55,55 @@ MONEY = re.compile(
 )
 
 
-def number(value: object) -> Decimal:
+def parse_number(value: object) -> Decimal:
     """A number as an exact decimal.
 
     ``1299``, ``1,299.00``, ``1.299,00``, ``1 299``, ``1'299``: where a comma and a point occur, the last one is the
     decimal mark. A single comma before exactly three digits groups them (1,299 is 1299, 0,299 is less than one); a
-    single point never does (1.299 is less than two). Raises NotOne.
+    single point never does (1.299 is less than two). Raises NotParsable.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise NotOne("is no number")
+        raise NotParsable("is no number")
     if not isinstance(value, str):
         return Decimal(str(value))
     text = value.strip().replace("\u2212", "-").translate(QUOTES)
     if len(text) > LONGEST:
-        raise NotOne("is no number")
+        raise NotParsable("is no number")
     if PLAIN.fullmatch(text):
         return Decimal(text)
     sign, digits = (text[0], text[1:].strip()) if text[:1] in {"+", "-"} else ("", text)
-    return Decimal(sign + _plain_digits(SPACES.sub(" ", digits)))
+    return Decimal(sign + _normalise_digits(SPACES.sub(" ", digits)))
 
 
-def whole_number(value: object) -> Decimal:
-    found = number(value)
+def parse_whole_number(value: object) -> Decimal:
+    found = parse_number(value)
     if found != found.to_integral_value():
-        raise NotOne("is no whole number")
+        raise NotParsable("is no whole number")
     return found
 
 
-def money(value: object) -> Money:
+def parse_money(value: object) -> Money:
     """An amount with its currency: ``$1,299``, ``1299 USD``, ``1.299,00 €``, ``-5 EUR``, or a bare number.
 
-    Raises NotOne, and Ambiguous for a single point before exactly three digits (1.299 €), which may group them, and for
-    a currency that is not known.
+    Raises NotParsable, and Ambiguous for a single point before exactly three digits (1.299 €), which may group them,
+    and for a currency that is not known.
     """
     if not isinstance(value, str):
-        return Money(number(value))
+        return Money(parse_number(value))
     text = SPACES.sub(" ", value).strip().replace("\u2212", "-").translate(QUOTES)
     found = MONEY.fullmatch(text) if len(text) <= LONGEST else None
     if not found or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
-        raise NotOne("is no amount of money")
-    currency = _currency(found["before"] or found["after"])
+        raise NotParsable("is no amount of money")
+    currency = _parse_currency(found["before"] or found["after"])
     digits = found["number"].strip()
     if re.fullmatch(r"\d{1,3}\.\d{3}", digits) and not digits.startswith("0."):
         raise Ambiguous(f"can be {digits.replace('.', '')} or {digits.rstrip('0')}; write it with two decimals")
     sign = found["sign"] or found["inner"]
-    return Money(number(sign + digits), currency)
+    return Money(parse_number(sign + digits), currency)
 
 
-def _plain_digits(text: str) -> str:
-    """Digits with marks as digits with a point; NotOne where the marks stand as in no number."""
+def _normalise_digits(text: str) -> str:
+    """Digits with marks as digits with a point; NotParsable where the marks stand as in no number."""
     comma, point = text.rfind(","), text.rfind(".")
     decimal_mark = ""
     if comma >= 0 and point >= 0:
@@ -114,11 +114,11 @@ def _plain_digits(text: str) -> str:
         decimal_mark = ","
     whole, _, fraction = text.rpartition(decimal_mark) if decimal_mark else (text, "", "")
     if decimal_mark and not (DIGITS.fullmatch(fraction) or not fraction):
-        raise NotOne("is no number")
-    return f"{_ungrouped(whole)}.{fraction or 0}"
+        raise NotParsable("is no number")
+    return f"{_remove_grouping(whole)}.{fraction or 0}"
 
 
-def _ungrouped(text: str) -> str:
+def _remove_grouping(text: str) -> str:
     if DIGITS.fullmatch(text):
         return text
     if LAKHS.fullmatch(text):
@@ -126,10 +126,10 @@ def _ungrouped(text: str) -> str:
     for mark, pattern in GROUPS.items():
         if pattern.fullmatch(text):
             return text.replace(mark, "")
-    raise NotOne("is no number")
+    raise NotParsable("is no number")
 
 
-def _currency(mark: str) -> str:
+def _parse_currency(mark: str) -> str:
     mark = mark.strip().rstrip(".")
     if mark.upper() in CODES:
         return mark.upper()

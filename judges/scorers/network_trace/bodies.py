@@ -35,7 +35,6 @@ class Body:
 
     @property
     def media_type(self) -> str:
-        """The media type without its parameters, in lower case."""
         return self.mime_type.partition(";")[0].strip().lower()
 
     @property
@@ -50,7 +49,7 @@ class Body:
             raise ValueError(f"it has more than {MOST_VALUES:,} values")
         try:
             value = json.loads(self.text)
-            return _storable(value) if ESCAPED.search(self.text) else value
+            return _make_storable(value) if ESCAPED.search(self.text) else value
         except RecursionError as error:
             raise ValueError("it is nested too deeply") from error
 
@@ -58,9 +57,9 @@ class Body:
         """Name and value of each field of an urlencoded or multipart form, decoded, in their order; a file is its
         name. Empty for anything else."""
         if self.media_type == "application/x-www-form-urlencoded":
-            return self._urlencoded() or list(self.params)
+            return self._parse_urlencoded() or list(self.params)
         if self.media_type == "multipart/form-data":
-            return list(self.params) or list(self._parts())
+            return list(self.params) or list(self._parse_parts())
         return list(self.params)
 
     def fields(self) -> dict[str, Any]:
@@ -73,14 +72,14 @@ class Body:
             return {}
         return value if isinstance(value, dict) else {}
 
-    def _urlencoded(self) -> list[tuple[str, str]]:
+    def _parse_urlencoded(self) -> list[tuple[str, str]]:
         try:
             pairs = parse_qsl(self.text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
         except ValueError:
             return []
-        return [(_storable(name), _storable(value)) for name, value in pairs]
+        return [(_make_storable(name), _make_storable(value)) for name, value in pairs]
 
-    def _parts(self) -> Iterator[tuple[str, str]]:
+    def _parse_parts(self) -> Iterator[tuple[str, str]]:
         boundary = BOUNDARY.search(self.mime_type)
         if not boundary:
             return
@@ -88,15 +87,15 @@ class Body:
             head, gap, value = part.replace("\r\n", "\n").partition("\n\n")
             named, file = PART_NAME.search(head[:LONGEST_HEAD]), FILE_NAME.search(head[:LONGEST_HEAD])
             if gap and named:
-                yield _storable(named[1]), file[1] if file else value.removesuffix("\n")
+                yield _make_storable(named[1]), file[1] if file else value.removesuffix("\n")
 
 
-def _storable(value: Any) -> Any:
+def _make_storable(value: Any) -> Any:
     """A value whose texts a database takes: decoding brings back characters that the text itself did not have."""
     if isinstance(value, str):
         return UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_storable(item) for item in value]
+        return [_make_storable(item) for item in value]
     if isinstance(value, dict):
-        return {_storable(key): _storable(item) for key, item in value.items()}
+        return {_make_storable(key): _make_storable(item) for key, item in value.items()}
     return value

@@ -11,10 +11,10 @@ from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant
 from annotation.records import Problem
 from judges.scorers.network_trace import dates
-from judges.scorers.network_trace.addresses import UnknownSite, address, expanded, placeholders
-from judges.scorers.network_trace.amounts import Ambiguous, NotOne
+from judges.scorers.network_trace.addresses import UnknownSite, expand, find_placeholders, parse_address
+from judges.scorers.network_trace.amounts import Ambiguous, NotParsable
 from judges.scorers.network_trace.json_paths import PathError, parse_path
-from judges.scorers.network_trace.patterns import PatternError, compiled, is_pattern
+from judges.scorers.network_trace.patterns import PatternError, compile_pattern, is_pattern
 from judges.scorers.network_trace.values import FOREIGN, KINDS, Schema
 
 MOST_ALTERNATIVES = 50
@@ -25,7 +25,7 @@ TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 SCHEMA_KEYS = ("type", "format", "items", "properties", "date_format", "description", "title")
 
 
-class Reading:
+class CheckReader:
     """A document with the problems that were found in it. Readers return something harmless where one was found."""
 
     def __init__(self, document: YamlDocument, name: str) -> None:
@@ -42,7 +42,7 @@ class Reading:
         self.problems.append(Problem(code, f"{self.name}, line {line:,}: {says}", f"line {line}"))
 
     def wrong_type(self, place: Place, wanted: str, value: object) -> None:
-        self.refuse("wrong_type", place, f"{_named(place)} must be {wanted}, not {kind_of(value)}.")
+        self.refuse("wrong_type", place, f"{_describe_place(place)} must be {wanted}, not {kind_of(value)}.")
 
     def unknown(self, place: Place, what: str, known: Iterable[str]) -> None:
         key, names = str(place[-1]), list(known)
@@ -69,14 +69,14 @@ class Reading:
             self.wrong_type(place, "a text", value)
             return ""
         if len(value) > longest:
-            self.refuse("too_long", place, f"{_named(place)} must have at most {longest:,} characters.")
+            self.refuse("too_long", place, f"{_describe_place(place)} must have at most {longest:,} characters.")
             return ""
         return value
 
     def flag(self, place: Place, value: object) -> bool:
         if not isinstance(value, bool):
             meant = flag_meant(value)
-            says = f"{_named(place)} must be true or false; write {meant}."
+            says = f"{_describe_place(place)} must be true or false; write {meant}."
             self.refuse("wrong_type", place, says) if meant else self.wrong_type(place, "true or false", value)
         return value is True
 
@@ -89,11 +89,10 @@ class Reading:
         return value
 
     def each(self, place: Place, value: object) -> list[tuple[Place, Any]]:
-        """The values of a list with their places; a single value is a list of one."""
         if not isinstance(value, list):
             return [(place, value)]
         if len(value) > MOST_ALTERNATIVES:
-            self.refuse("too_many", place, f"{_named(place)} may have at most {MOST_ALTERNATIVES} values.")
+            self.refuse("too_many", place, f"{_describe_place(place)} may have at most {MOST_ALTERNATIVES} values.")
         return [((*place, number), one) for number, one in enumerate(value[:MOST_ALTERNATIVES])]
 
     def texts(self, place: Place, value: object) -> tuple[str, ...]:
@@ -114,7 +113,7 @@ class Reading:
         text, names = self.text(place, value, LONGEST_NAME).strip().lower(), list(known)
         if text and text not in names:
             hint = did_you_mean(text, names)
-            says = f"{_named(place)} must be one of {', '.join(names)}, not {printable(text, 60)}{hint}."
+            says = f"{_describe_place(place)} must be one of {', '.join(names)}, not {printable(text, 60)}{hint}."
             self.refuse("wrong_value", place, says)
             return ""
         return text
@@ -125,10 +124,12 @@ class Reading:
 
     def is_sound(self, place: Place, pattern: str) -> bool:
         try:
-            compiled(pattern, ignore_case=True)
+            compile_pattern(pattern, ignore_case=True)
         except PatternError as error:
             self.refuse(
-                "bad_pattern", place, f"{_named(place)}, {printable(pattern, 60)}: {printable(str(error), 200)}."
+                "bad_pattern",
+                place,
+                f"{_describe_place(place)}, {printable(pattern, 60)}: {printable(str(error), 200)}.",
             )
             return False
         return True
@@ -140,7 +141,7 @@ class Reading:
         return tuple(text for where, text in found if self._is_address(where, text, sites))
 
     def _is_address(self, place: Place, text: str, sites: Mapping[str, tuple[str, ...]]) -> bool:
-        for name in placeholders(text):
+        for name in find_placeholders(text):
             if name not in sites:
                 near = difflib.get_close_matches(name, list(sites), n=1, cutoff=0.4)
                 known = (
@@ -149,8 +150,8 @@ class Reading:
                 self.refuse("unknown_site", place, f"there is no site {name}; {known}")
                 return False
         if is_pattern(text):
-            return self.is_sound(place, _tried(text, sites))
-        found = address(_tried(text, sites))
+            return self.is_sound(place, _fill_sites(text, sites))
+        found = parse_address(_fill_sites(text, sites))
         if found.scheme not in {"http", "https", "ws", "wss"} or not found.host:
             self.refuse(
                 "bad_url", place, f"{printable(text, 80)} is no address: it begins with https://, or with __SITE__."
@@ -166,7 +167,7 @@ class Reading:
         for name, expected in found.items():
             where = (*place, name)
             if name.startswith("$") and not name.startswith("$.^"):
-                self._path(where, name)
+                self._read_path(where, name)
             elif name.startswith("$.^") or is_pattern(name):
                 self.is_sound(where, name.removeprefix("$."))
             self.value(where, expected, schemas.get(name, Schema()), scalars)
@@ -176,7 +177,7 @@ class Reading:
         """As `values`, of what an address can have: no objects."""
         return self.values(place, value, schemas, scalars=True)
 
-    def _path(self, place: Place, path: str) -> None:
+    def _read_path(self, place: Place, path: str) -> None:
         try:
             parse_path(path)
         except PathError as error:
@@ -199,8 +200,8 @@ class Reading:
         elif expected is not None and schema.kind in KINDS:
             try:
                 KINDS[schema.kind].read(expected, schema)
-            except (NotOne, Ambiguous) as error:
-                self.refuse("wrong_value", place, f"{_named(place)}: {printable(str(expected), 60)} {error}.")
+            except (NotParsable, Ambiguous) as error:
+                self.refuse("wrong_value", place, f"{_describe_place(place)}: {printable(str(expected), 60)} {error}.")
 
     def schemas(self, place: Place, value: object) -> dict[str, Schema]:
         """The schemas of parameters by name: a JSON schema of an object, or its properties alone."""
@@ -217,15 +218,15 @@ class Reading:
         for key in found:
             if key not in SCHEMA_KEYS:
                 self.unknown((*place, key), "key of a schema", SCHEMA_KEYS)
-        kind = self._kind(place, found)
+        kind = self._read_kind(place, found)
         items = self.schema((*place, "items"), found["items"], depth + 1) if "items" in found else None
         inner = self.mapping((*place, "properties"), found.get("properties"))
         properties = {name: self.schema((*place, "properties", name), one, depth + 1) for name, one in inner.items()}
         return Schema(
-            kind, items, properties, self._date_formats((*place, "date_format"), found.get("date_format", []))
+            kind, items, properties, self._read_date_formats((*place, "date_format"), found.get("date_format", []))
         )
 
-    def _kind(self, place: Place, found: Mapping[str, Any]) -> str:
+    def _read_kind(self, place: Place, found: Mapping[str, Any]) -> str:
         stated = found.get("type", "string" if "format" in found else "")
         if stated and stated not in TYPES:
             hint = did_you_mean(str(stated), TYPES)
@@ -239,21 +240,21 @@ class Reading:
             return ""
         return name
 
-    def _date_formats(self, place: Place, value: object) -> tuple[str, ...]:
+    def _read_date_formats(self, place: Place, value: object) -> tuple[str, ...]:
         found = self.texts(place, value)
         for text in found:
             try:
-                dates.date_format(text)
+                dates.check_date_format(text)
             except ValueError as error:
                 self.refuse("wrong_value", place, f"date_format {printable(text, 60)}: {error}.")
-        return tuple(text for text in found if _is_sound(dates.date_format, text))
+        return tuple(text for text in found if _is_sound(dates.check_date_format, text))
 
 
-def _tried(text: str, sites: Mapping[str, tuple[str, ...]]) -> str:
+def _fill_sites(text: str, sites: Mapping[str, tuple[str, ...]]) -> str:
     """The address with each site filled in; one that is left to the judge is any."""
     filled = {name: urls or ("https://site.example",) for name, urls in sites.items()}
     try:
-        return expanded(text, filled, pattern=is_pattern(text))[0]
+        return expand(text, filled, pattern=is_pattern(text))[0]
     except UnknownSite:
         return text
 
@@ -270,7 +271,6 @@ def _is_object_schema(found: Mapping[str, Any]) -> bool:
     return found.get("type") == "object" and isinstance(found.get("properties"), dict)
 
 
-def _named(place: Place) -> str:
-    """The key of a place in words: that of the list for a value of a list."""
+def _describe_place(place: Place) -> str:
     names = [str(part) for part in place if isinstance(part, str)]
     return printable(names[-1], 60) if names else "the document"

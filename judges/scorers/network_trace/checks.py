@@ -24,8 +24,8 @@ from typing import Any
 from annotation.formats.documents import MOST_PROBLEMS, FormatError
 from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, parse_yaml
-from judges.scorers.network_trace.addresses import address
-from judges.scorers.network_trace.check_reader import LONGEST_NAME, Reading
+from judges.scorers.network_trace.addresses import parse_address
+from judges.scorers.network_trace.check_reader import LONGEST_NAME, CheckReader
 from judges.scorers.network_trace.model import ANSWER, BREAKING, NETWORK, NOT_GIVEN, AnswerCheck, Checks, NetworkCheck
 from judges.scorers.network_trace.patterns import is_pattern
 from judges.scorers.network_trace.trace import MUTATING
@@ -69,16 +69,16 @@ def parse(text: str, name: str = "checks") -> Checks:
     ``where`` is ``line <n>``.
     """
     document = parse_yaml(text, name)
-    reading = Reading(document, name)
+    reading = CheckReader(document, name)
     value = {"checks": document.value} if isinstance(document.value, list) else document.value
     root: Place = () if isinstance(document.value, list) else ("checks",)
-    found = _checks(reading, value, root)
+    found = _read_checks(reading, value, root)
     if reading.problems:
         raise FormatError(*reading.problems[:MOST_PROBLEMS])
     return found
 
 
-def from_key_points(points: Sequence[str]) -> str:
+def write_from_key_points(points: Sequence[str]) -> str:
     """A first text: a check for each key point, as a comment, since no key point says which request shows it."""
     lines = [START, "checks:"]
     for number, point in enumerate(points, start=1):
@@ -87,7 +87,7 @@ def from_key_points(points: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _checks(reading: Reading, value: object, root: Place) -> Checks:
+def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
     head = reading.mapping((), value)
     for key in head:
         if key not in TOP_KEYS:
@@ -96,14 +96,14 @@ def _checks(reading: Reading, value: object, root: Place) -> Checks:
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CHECKS:
         reading.refuse("no_checks", root, f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
         return Checks(())
-    sites = _sites(reading, head.get("sites"))
-    checks = tuple(_check(reading, (*root, number), one, sites) for number, one in enumerate(listed))
+    sites = _read_sites(reading, head.get("sites"))
+    checks = tuple(_read_check(reading, (*root, number), one, sites) for number, one in enumerate(listed))
     _refuse_same_names(reading, root, checks)
     task_type = reading.one_of(("task_type",), head.get("task_type", ""), TASK_TYPES)
     return Checks(checks, sites, task_type)
 
 
-def _sites(reading: Reading, value: object) -> dict[str, tuple[str, ...]]:
+def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     given = reading.mapping(("sites",), value)
     if len(given) > MOST_SITES:
@@ -116,7 +116,7 @@ def _sites(reading: Reading, value: object) -> dict[str, tuple[str, ...]]:
             reading.refuse("wrong_value", place, f"{printable(name, 60)} is no name of a site: letters, digits and _.")
         texts = reading.texts(place, urls) if urls is not None else ()
         for text in texts:
-            parts = address(text)
+            parts = parse_address(text)
             if parts.scheme not in {"http", "https"} or not parts.host or parts.parameters:
                 reading.refuse(
                     "bad_url", place, f"{printable(text, 80)} is no address of a site such as https://shop.example."
@@ -125,8 +125,8 @@ def _sites(reading: Reading, value: object) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _check(
-    reading: Reading, place: Place, value: object, sites: Mapping[str, tuple[str, ...]]
+def _read_check(
+    reading: CheckReader, place: Place, value: object, sites: Mapping[str, tuple[str, ...]]
 ) -> NetworkCheck | AnswerCheck:  # fmt: skip
     if not isinstance(value, dict):
         reading.wrong_type((*place,), "a check, an object with keys such as url", value)
@@ -136,11 +136,15 @@ def _check(
     if not evaluator:
         reading.unknown((*place, "evaluator", str(value["evaluator"])), "evaluator", (NETWORK, ANSWER))
         evaluator = NETWORK
-    given = _flat(reading, place, value, evaluator)
-    return _answer_check(reading, place, given) if evaluator == ANSWER else _network_check(reading, place, given, sites)
+    given = _flatten(reading, place, value, evaluator)
+    return (
+        _read_answer_check(reading, place, given)
+        if evaluator == ANSWER
+        else _read_network_check(reading, place, given, sites)
+    )
 
 
-def _flat(reading: Reading, place: Place, value: dict[str, Any], evaluator: str) -> Given:
+def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluator: str) -> Given:
     """The keys of a check with their places; those under ``expected`` as if they stood beside the others."""
     known = NETWORK_KEYS if evaluator == NETWORK else ANSWER_KEYS
     found: Given = {}
@@ -161,7 +165,7 @@ def _flat(reading: Reading, place: Place, value: dict[str, Any], evaluator: str)
     return {key: one for key, one in found.items() if one[1] is not None or key == "retrieved_data"}
 
 
-def _shared(reading: Reading, place: Place, given: Given, evaluator: str) -> dict[str, Any]:
+def _read_shared(reading: CheckReader, place: Place, given: Given, evaluator: str) -> dict[str, Any]:
     written = {key: inner for key, (_, inner) in given.items()} | ({"evaluator": ANSWER} if evaluator == ANSWER else {})
     if evaluator == NETWORK:
         written.pop("evaluator", None)
@@ -175,8 +179,8 @@ def _shared(reading: Reading, place: Place, given: Given, evaluator: str) -> dic
             "given": written, "line": line}  # fmt: skip
 
 
-def _network_check(
-    reading: Reading, place: Place, given: Given, sites: Mapping[str, tuple[str, ...]]
+def _read_network_check(
+    reading: CheckReader, place: Place, given: Given, sites: Mapping[str, tuple[str, ...]]
 ) -> NetworkCheck:  # fmt: skip
     if "url" not in given and not reading.meant(place, "url"):
         reading.refuse("no_url", place, "a network check needs a `url`.")
@@ -188,7 +192,7 @@ def _network_check(
     params = taken("query_params", reading.parameters, {}, query_schema)
     method = taken("http_method", reading.one_of, "", METHODS)
     check = NetworkCheck(
-        **_shared(reading, place, given, NETWORK),
+        **_read_shared(reading, place, given, NETWORK),
         urls=taken("url", reading.urls, (), sites),
         http_method=method.upper(),
         event_type=taken("event_type", reading.one_of, "", EVENT_TYPES),
@@ -208,14 +212,14 @@ def _network_check(
         response_cookies=taken("response_cookies", reading.values, {}, {}),
     )
     _refuse_contradictions(reading, place, check, given)
-    in_url = partial(address, decode_base64=check.decode_base64_query)
+    in_url = partial(parse_address, decode_base64=check.decode_base64_query)
     in_urls = [name for url in check.urls if not is_pattern(url) for name, _ in in_url(url).parameters]
     _refuse_schemas_of_nothing(reading, place, given, "query_params", [*check.query_params, *in_urls])
     _refuse_schemas_of_nothing(reading, place, given, "post_data", check.post_data)
     return check
 
 
-def _answer_check(reading: Reading, place: Place, given: Given) -> AnswerCheck:
+def _read_answer_check(reading: CheckReader, place: Place, given: Given) -> AnswerCheck:
     schema = reading.schema(*given["results_schema"]) if "results_schema" in given else None
     fields_schema = reading.schemas(*given["fields_schema"]) if "fields_schema" in given else {}
     for key in ("task_type", "status"):
@@ -231,7 +235,7 @@ def _answer_check(reading: Reading, place: Place, given: Given) -> AnswerCheck:
     fields = reading.values(*given["fields"], fields_schema) if "fields" in given else {}
     _refuse_schemas_of_nothing(reading, place, given, "fields", fields)
     return AnswerCheck(
-        **_shared(reading, place, given, ANSWER),
+        **_read_shared(reading, place, given, ANSWER),
         task_type=str(given["task_type"][1]) if "task_type" in given else "",
         status=str(given["status"][1]) if "status" in given else "",
         retrieved_data=data,
@@ -242,7 +246,7 @@ def _answer_check(reading: Reading, place: Place, given: Given) -> AnswerCheck:
     )
 
 
-def _refuse_contradictions(reading: Reading, place: Place, check: NetworkCheck, given: Given) -> None:
+def _refuse_contradictions(reading: CheckReader, place: Place, check: NetworkCheck, given: Given) -> None:
     method, about = check.http_method, check.event_type
     if about == "navigation" and method not in {"", "GET"}:
         reading.refuse("contradiction", given["event_type"][0], f"a navigation is a GET, and http_method is {method}.")
@@ -259,22 +263,24 @@ def _refuse_contradictions(reading: Reading, place: Place, check: NetworkCheck, 
             _refuse_two_values(reading, given["query_params"][0], name, url)
 
 
-def _refuse_schemas_of_nothing(reading: Reading, place: Place, given: Given, key: str, expected: Iterable[str]) -> None:
+def _refuse_schemas_of_nothing(
+    reading: CheckReader, place: Place, given: Given, key: str, expected: Iterable[str]
+) -> None:
     if f"{key}_schema" in given and not reading.meant(place, key):
         reading.not_expected(*given[f"{key}_schema"], expected)
 
 
-def _refuse_two_values(reading: Reading, place: Place, name: str, url: str) -> None:
+def _refuse_two_values(reading: CheckReader, place: Place, name: str, url: str) -> None:
     if is_pattern(url):
         if r"\?" in url:
             says = "the pattern of the url has the parameters in it (\\?); leave query_params out."
             reading.refuse("contradiction", place, says)
-    elif name in address(url).by_name:
+    elif name in parse_address(url).by_name:
         says = f"{printable(name, 60)} stands in the url and in query_params; leave one out."
         reading.refuse("contradiction", (*place, name), says)
 
 
-def _refuse_same_names(reading: Reading, root: Place, checks: tuple[NetworkCheck | AnswerCheck, ...]) -> None:
+def _refuse_same_names(reading: CheckReader, root: Place, checks: tuple[NetworkCheck | AnswerCheck, ...]) -> None:
     seen = set()
     for number, check in enumerate(checks):
         if check.name in seen:

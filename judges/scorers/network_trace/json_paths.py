@@ -51,7 +51,6 @@ class Path:
 
     @property
     def chooses(self) -> bool:
-        """Whether what is found depends on a value."""
         return any(step.kind == "where" for step in self.steps)
 
     @property
@@ -59,15 +58,13 @@ class Path:
         return all(step.kind in {"name", "index"} for step in self.steps)
 
     def find(self, document: Any) -> list[Any]:
-        """The values at this path, at most `MOST_FOUND`."""
         found = [document]
         for step in self.steps:
-            found = [inner for value in found for inner in _inside(value, step)][:MOST_FOUND]
+            found = [inner for value in found for inner in _find_inside(value, step)][:MOST_FOUND]
         return found
 
 
 def parse_path(text: str) -> Path:
-    """The path that is written in ``text``; raises PathError."""
     if not text.startswith("$") or len(text) > LONGEST:
         raise PathError(f"a path begins with $ and has at most {LONGEST} characters")
     steps, position = [], 1
@@ -77,23 +74,23 @@ def parse_path(text: str) -> Path:
             raise PathError(
                 f"{text[position:][:40]} is not understood; known are .name ['name'] [0] [*] ..name [?(@.a == 1)]"
             )
-        steps.append(_step(found))
+        steps.append(_parse_step(found))
         position = found.end()
     return Path(tuple(steps))
 
 
-def _step(found: re.Match[str]) -> Step:
+def _parse_step(found: re.Match[str]) -> Step:
     kind = found.lastgroup or ""
     if kind == "quoted":
         return Step("name", found["quoted"][1:-1])
     if kind == "index":
         return Step("index", value=int(found["index"]))
     if kind == "value":
-        return Step("where", found["key"], _literal(found["value"]))
+        return Step("where", found["key"], _parse_literal(found["value"]))
     return Step(kind, found[kind])
 
 
-def _literal(text: str) -> Any:
+def _parse_literal(text: str) -> Any:
     if text[0] in "'\"":
         return text[1:-1]
     try:
@@ -102,10 +99,10 @@ def _literal(text: str) -> Any:
         return text
 
 
-def _inside(value: Any, step: Step) -> Iterator[Any]:
-    value = _unfolded(value)
+def _find_inside(value: Any, step: Step) -> Iterator[Any]:
+    value = _unfold(value)
     if step.kind == "anywhere":
-        yield from _anywhere(value, step.key)
+        yield from _find_anywhere(value, step.key)
     elif _is_blanked(value):
         yield REDACTED  # whatever was in it
     elif isinstance(value, dict):
@@ -119,15 +116,15 @@ def _inside(value: Any, step: Step) -> Iterator[Any]:
         elif step.kind == "all":
             yield from value
         elif step.kind == "where":
-            yield from _where(value, step)
+            yield from _filter(value, step)
 
 
-def _where(items: list[Any], step: Step) -> Iterator[Any]:
+def _filter(items: list[Any], step: Step) -> Iterator[Any]:
     """The items that are asked for; one whose key was blanked on import may be meant, and is blanked as a whole."""
     for one in items:
         if isinstance(one, dict) and _is_blanked(one.get(step.key)):
             yield REDACTED
-        elif isinstance(one, dict) and _equals(one.get(step.key), step.value):
+        elif isinstance(one, dict) and _is_equal(one.get(step.key), step.value):
             yield one
 
 
@@ -135,12 +132,11 @@ def _is_blanked(value: Any) -> bool:
     return isinstance(value, str) and REDACTED in value
 
 
-def _equals(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _unfolded(value: Any) -> Any:
-    """What a text says where it is JSON of an object or a list."""
+def _unfold(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
         try:
             return json.loads(value)
@@ -149,7 +145,7 @@ def _unfolded(value: Any) -> Any:
     return value
 
 
-def _anywhere(value: Any, key: str) -> Iterator[Any]:
+def _find_anywhere(value: Any, key: str) -> Iterator[Any]:
     waiting = [(value, 0)]
     while waiting:
         node, depth = waiting.pop()

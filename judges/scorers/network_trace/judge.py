@@ -11,9 +11,20 @@ from typing import Any, Literal
 from annotation.formats.documents import FormatError
 from annotation.records import AttachmentKind, Finding, Verdict
 from judges.llm import Asker
-from judges.scorer import Expected, KeyPointEvidence, Kind, ParameterError, Prompts, Score, Subject, register
+from judges.scorer import (
+    Expected,
+    KeyPointEvidence,
+    Kind,
+    ParameterError,
+    Prompts,
+    Requirement,
+    Score,
+    Subject,
+    register,
+)
 from judges.scorers.network_trace import agent_response, checks, matching, upstream
-from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, structured
+from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, parse_answer
+from judges.scorers.network_trace.details import read_details
 from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, Checks
 from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Result
 from judges.scorers.network_trace.trace import NetworkTrace, read_trace
@@ -45,11 +56,10 @@ class NetworkTraceParameters:
     )
 
     def __post_init__(self) -> None:
-        sites_of(self.sites)
+        parse_sites(self.sites)
 
 
-def sites_of(text: str) -> dict[str, tuple[str, ...]]:
-    """The parameter ``sites``; raises ParameterError."""
+def parse_sites(text: str) -> dict[str, tuple[str, ...]]:
     if not text.strip():
         return {}
     try:
@@ -63,7 +73,7 @@ def sites_of(text: str) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class NetworkTraceScorer:
     """Reads trace and answer in a thread, since both may be large."""
 
     compat: str
@@ -73,17 +83,17 @@ class Judge:
         expected = subject.expectations.get(EXPECTS)
         if expected is None:
             return Score(None, unscored="The task has no network checks.")
-        return await asyncio.to_thread(self._judged, subject, expected)
+        return await asyncio.to_thread(self._judge, subject, expected)
 
-    def _judged(self, subject: Subject, expected: Expected) -> Score:
+    def _judge(self, subject: Subject, expected: Expected) -> Score:
         try:
             found = checks.parse(expected.text)
         except FormatError as error:
             return Score(None, unscored=f"The checks of the task cannot be read: {error}")
-        if too_many := several_traces(subject):
+        if too_many := refuse_several_traces(subject):
             return Score(None, unscored=too_many)
         try:
-            trace, about = trace_of(subject)
+            trace, about = load_trace(subject)
         except FormatError as error:
             return Score(None, unscored=f"The network trace cannot be read: {error}")
         if trace is None and found.need_trace:
@@ -94,36 +104,35 @@ class Judge:
             "compat": self.compat,
             "trace": about,
             "expectation": {"version": expected.version, "digest": expected.digest},
-            "checks": [one.as_json() | {"key_point": named(one, subject.key_points)} for one in results],
+            "checks": [one.as_json() | {"key_point": find_key_point(one, subject.key_points)} for one in results],
         }
-        return scored(results, subject, details)
+        return build_score(results, subject, details)
 
     def results(self, found: Checks, trace: NetworkTrace, subject: Subject) -> list[Result]:
-        """One result for each check, in their order."""
         sites = {**found.sites, **{name: urls for name, urls in self.sites.items() if not found.sites.get(name)}}
         answers = [one for one in found.checks if isinstance(one, AnswerCheck)]
         task_type = found.task_type or next((one.task_type for one in answers if one.task_type), "")
-        answer = _answer_of(subject) if answers else NoAnswer("")
+        answer = _read_answer(subject) if answers else NoAnswer("")
         return [
-            self._of_answer(one, answer)
+            self._run_answer_check(one, answer)
             if isinstance(one, AnswerCheck)
-            else upstream.held(one, trace, sites, task_type)
+            else upstream.run_check(one, trace, sites, task_type)
             if self.compat == WEBARENA
-            else matching.held(one, trace, sites)
+            else matching.run_check(one, trace, sites)
             for one in found.checks
         ]
 
-    def _of_answer(self, check: AnswerCheck, answer: dict[str, Any] | NoAnswer) -> Result:
+    def _run_answer_check(self, check: AnswerCheck, answer: dict[str, Any] | NoAnswer) -> Result:
         if isinstance(answer, NoAnswer):
             if self.compat == WEBARENA:  # upstream fails what did not answer
                 return Result(check, FAIL, agent_response.NO_ANSWER.format(answer))
-            return agent_response.unanswered(check, answer)
+            return agent_response.build_unanswered(check, answer)
         if self.compat == WEBARENA:
-            return agent_response.held(upstream.answered(check), answer, upstream.UPSTREAM)
-        return agent_response.held(check, answer, DEFAULT)
+            return agent_response.run_check(upstream.convert_answer_check(check), answer, upstream.UPSTREAM)
+        return agent_response.run_check(check, answer, DEFAULT)
 
 
-def trace_of(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | None]:
+def load_trace(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | None]:
     """The first trace that came with a trajectory, and what is said of it; None where there is none."""
     files = subject.files_of(AttachmentKind.NETWORK_TRACE)
     if not files:
@@ -137,7 +146,7 @@ def trace_of(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | No
     return trace, about
 
 
-def several_traces(subject: Subject) -> str:
+def refuse_several_traces(subject: Subject) -> str:
     """Why nothing can be said where several traces came: the order of their events is not known, nor which is meant."""
     names = [one.name for one in subject.files_of(AttachmentKind.NETWORK_TRACE)]
     if len(names) < 2:
@@ -146,8 +155,7 @@ def several_traces(subject: Subject) -> str:
     return f"{len(names)} network traces came with the trajectory ({listed}); leave one of them."
 
 
-def answer_text(subject: Subject) -> str | None:
-    """The answer that came as a file, None where none did."""
+def read_answer_text(subject: Subject) -> str | None:
     files = subject.files_of(AttachmentKind.AGENT_RESPONSE)
     if not files:
         return None
@@ -155,21 +163,21 @@ def answer_text(subject: Subject) -> str | None:
         return stream.read(LONGEST + 1).decode("utf-8-sig", errors="replace")
 
 
-def _answer_of(subject: Subject) -> dict[str, Any] | NoAnswer:
+def _read_answer(subject: Subject) -> dict[str, Any] | NoAnswer:
     try:
-        return structured(answer_text(subject), subject.record.final_answer)
+        return parse_answer(read_answer_text(subject), subject.record.final_answer)
     except NoAnswer as reason:
         return reason
 
 
-def scored(results: list[Result], subject: Subject, details: dict[str, Any]) -> Score:
+def build_score(results: list[Result], subject: Subject, details: dict[str, Any]) -> Score:
     """0 where a check fails, whatever the others are; unscored where none does and one could not be decided; else 1."""
     passed = sum(one.result == PASS for one in results)
     errors = [one for one in results if one.result == ERROR]
     failed = [one for one in results if one.result == FAIL]
-    points, unknown = key_points(results, subject.key_points)
+    points, unknown = collect_key_points(results, subject.key_points)
     rest: dict[str, Any] = {
-        "key_points": points, "details": details, "explanation": _explained(passed, results, failed),
+        "key_points": points, "details": details, "explanation": _explain(passed, results, failed),
         "notes": {"checks": len(results), "passed": passed}
         | ({"undecided": len(errors)} if errors else {})
         | ({"unknown_key_points": unknown} if unknown else {}),
@@ -181,7 +189,7 @@ def scored(results: list[Result], subject: Subject, details: dict[str, Any]) -> 
     return Score(outcome, score=passed / len(results), **rest)
 
 
-def key_points(results: list[Result], known: tuple[str, ...]) -> tuple[tuple[KeyPointEvidence, ...], list[str]]:
+def collect_key_points(results: list[Result], known: tuple[str, ...]) -> tuple[tuple[KeyPointEvidence, ...], list[str]]:
     """What the checks say about the key points they name, the worst where several do; and numbers of none."""
     worst: dict[str, Result] = {}
     unknown = []
@@ -190,32 +198,31 @@ def key_points(results: list[Result], known: tuple[str, ...]) -> tuple[tuple[Key
         if isinstance(point, int) and not 1 <= point <= len(known):
             unknown.append(str(point))
             continue
-        point = named(one, known)
-        if point and (point not in worst or _severity(one) > _severity(worst[point])):
+        point = find_key_point(one, known)
+        if point and (point not in worst or _rank_severity(one) > _rank_severity(worst[point])):
             worst[point] = one
     return tuple(
         KeyPointEvidence(text, FINDINGS[one.result], reason=one.message) for text, one in worst.items()
     ), unknown
 
 
-def named(result: Result, known: tuple[str, ...]) -> str:
-    """The text of the key point that a check names, "" where it names none; a number that is none stays one."""
+def find_key_point(result: Result, known: tuple[str, ...]) -> str:
     point = result.check.key_point
     return known[point - 1] if isinstance(point, int) and 1 <= point <= len(known) else str(point)
 
 
-def _severity(result: Result) -> int:
+def _rank_severity(result: Result) -> int:
     return (PASS, ERROR, FAIL).index(result.result)
 
 
-def _explained(passed: int, results: list[Result], failed: list[Result]) -> str:
+def _explain(passed: int, results: list[Result], failed: list[Result]) -> str:
     one = len(results) == 1
     start = f"{passed} of {len(results)} {'check' if one else 'checks'} {'passes' if one or passed == 1 else 'pass'}."
     return " ".join([start, *(f"{one.check.name}: {one.message}" for one in failed[:MOST_REASONS])])
 
 
-def build(parameters: NetworkTraceParameters, prompts: Prompts) -> Judge:
-    return Judge(parameters.compat, sites_of(parameters.sites))
+def build(parameters: NetworkTraceParameters, prompts: Prompts) -> NetworkTraceScorer:
+    return NetworkTraceScorer(parameters.compat, parse_sites(parameters.sites))
 
 
 KIND = register(
@@ -228,6 +235,8 @@ KIND = register(
         prompts="",
         build=build,
         asks=False,
-        expects=EXPECTS,
+        requires=lambda parameters: Requirement("network checks", lambda subject: EXPECTS in subject.expectations),
+        read_details=read_details,
+        shown_as_evidence=True,
     )
 )

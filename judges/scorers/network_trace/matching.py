@@ -15,17 +15,17 @@ from annotation.formats.har import REDACTED
 from judges.scorers.network_trace.addresses import (
     Address,
     UnknownSite,
-    address,
-    bare_names,
-    expanded,
+    expand,
+    find_bare_names,
     is_ignored,
     may_be,
     may_be_path,
+    parse_address,
 )
 from judges.scorers.network_trace.bodies_compared import compare_body
 from judges.scorers.network_trace.model import NetworkCheck
-from judges.scorers.network_trace.patterns import TooCostly, compiled, is_pattern, shared_steps
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, distance, said, verdict
+from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern, shared_steps
+from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, combine, describe, distance
 from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace, has_static_suffix
 from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, compare, is_redacted
 
@@ -42,8 +42,7 @@ Differences = tuple[Difference, ...]
 
 
 @shared_steps()
-def held(check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]]) -> Result:
-    """The trace held against one check."""
+def run_check(check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]]) -> Result:
     try:
         return _Matching(check, trace, sites).result()
     except UnknownSite as error:
@@ -56,8 +55,8 @@ def held(check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str
 class _Matching:
     def __init__(self, check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]]) -> None:
         self.check, self.trace, self.sites = check, trace, sites
-        self.urls = [one for url in check.urls for one in expanded(url, sites, pattern=is_pattern(url))]
-        self.expected = {url: address(url, decode_base64=check.decode_base64_query) for url in self.urls}
+        self.urls = [one for url in check.urls for one in expand(url, sites, pattern=is_pattern(url))]
+        self.expected = {url: parse_address(url, decode_base64=check.decode_base64_query) for url in self.urls}
 
     def result(self) -> Result:
         candidates = self.candidates()
@@ -66,7 +65,7 @@ class _Matching:
             if any(one.equal is False for one in self.quick(event)):
                 continue
             differences = self.differences(event)
-            found = verdict(differences)
+            found = combine(differences)
             if found:
                 certain = (event, differences)
                 break
@@ -141,12 +140,12 @@ class _Matching:
     def at(self, event: NetworkEvent, url: str) -> Difference:
         """The place of an event beside one address: without parameters, fragments where one is expected."""
         if is_pattern(url):
-            is_matched = matches(url, event.url)
+            is_matched = compare_values(url, event.url)
             note = WAS_REDACTED if is_matched is None else "is matched by no part of the pattern"
             return Difference("url", url, event.url, is_matched, note, 8)
         wanted, had = self.expected[url], self.address(event)
         weight = 12 if wanted.host != had.host else 8 if wanted.segments != had.segments else 2
-        compared = _same_place(wanted, had)
+        compared = _is_same_place(wanted, had)
         return Difference("url", url, event.url, compared.equal, compared.note, weight)
 
     def query(self, event: NetworkEvent, url: str) -> Iterator[Difference]:
@@ -160,10 +159,10 @@ class _Matching:
         }
         address = self.address(event)
         had, is_there = address.by_name, {name for name, _ in address.parameters}
-        for name in [] if is_pattern(url) else bare_names(url):
+        for name in [] if is_pattern(url) else find_bare_names(url):
             if name not in is_there:
                 yield Difference(f"query_params.{name}", "", None, False, "is not there")
-        compared = contained if check.should_not_exist else parameter
+        compared = compare_contained if check.should_not_exist else compare_parameter
         for name in sorted(wanted if check.should_not_exist else wanted.keys() | had.keys()):
             if not is_ignored(name, check.ignored_query_params, check.ignored_query_params_patterns):
                 yield compared(name, wanted.get(name, ()), had.get(name, ()), check.query_params_schema.get(name))
@@ -186,12 +185,12 @@ class _Matching:
         """Whether an address of a header is one of those that are wanted, without ignored parameters; None where that
         cannot be told."""
         urls = [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
-        ways = [way for one in urls for way in expanded(one, self.sites, pattern=is_pattern(one))]
-        inner = [_Matching(self._about(url), NetworkTrace(), self.sites) for url in ways]
-        found = [verdict(one.differences(NetworkEvent(0, actual))) for one in inner]
+        ways = [way for one in urls for way in expand(one, self.sites, pattern=is_pattern(one))]
+        inner = [_Matching(self._describe_event(url), NetworkTrace(), self.sites) for url in ways]
+        found = [combine(one.differences(NetworkEvent(0, actual))) for one in inner]
         return True if True in found else None if None in found else False
 
-    def _about(self, url: str) -> NetworkCheck:
+    def _describe_event(self, url: str) -> NetworkCheck:
         check = self.check
         return NetworkCheck(
             name="", urls=(url,), ignored_query_params=check.ignored_query_params,
@@ -199,7 +198,7 @@ class _Matching:
         )  # fmt: skip
 
     def address(self, event: NetworkEvent) -> Address:
-        return address(event.url, decode_base64=self.check.decode_base64_query)
+        return parse_address(event.url, decode_base64=self.check.decode_base64_query)
 
     # What is said.
 
@@ -212,10 +211,10 @@ class _Matching:
             event, differences = certain
             outcome = FAIL if check.should_not_exist else PASS
             says = "and must not be" if check.should_not_exist else "as expected"
-            return Result(check, outcome, f"{_named(event)} is there, {says}.", event, count, differences)
+            return Result(check, outcome, f"{_describe_check(event)} is there, {says}.", event, count, differences)
         if possible:
             event, differences = possible
-            message = f"{_named(event)} may be what is meant, but cannot be told: {said(differences)}."
+            message = f"{_describe_check(event)} may be what is meant, but cannot be told: {describe(differences)}."
             return Result(check, ERROR, message, event, count, differences)
         if check.should_not_exist:
             return Result(check, PASS, "No event is like that, as it should be.", None, count)
@@ -228,12 +227,12 @@ class _Matching:
             return Result(check, FAIL, "The trace has no event that could be meant.", None, count)
         what = {"navigation": "navigation", "mutation": "request that changes something"}.get(check.about, "request")
         if check.only_the_last and count:
-            start = f"The last {what}, {_named(event)}, is another one"
+            start = f"The last {what}, {_describe_check(event)}, is another one"
         elif check.only_the_last:
-            start = f"There is no {what} of that kind; the nearest event is {_named(event)}"
+            start = f"There is no {what} of that kind; the nearest event is {_describe_check(event)}"
         else:
-            start = f"None of {count:,} events is like that; the nearest is {_named(event)}"
-        details = said(differences)
+            start = f"None of {count:,} events is like that; the nearest is {_describe_check(event)}"
+        details = describe(differences)
         return Result(check, FAIL, f"{start}{': ' if details else ''}{details}.", event, count, differences)
 
     def nearest(self, events: Sequence[NetworkEvent]) -> tuple[NetworkEvent | None, Differences]:
@@ -243,7 +242,7 @@ class _Matching:
         return min(full, key=lambda one: (distance(one[1]), -one[0].index), default=(None, ()))
 
 
-def parameter(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
+def compare_parameter(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
     """All values of a parameter beside those that are expected, in any order."""
     field = f"query_params.{name}"
     if not wanted:
@@ -255,25 +254,25 @@ def parameter(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Sche
     return Difference(field, _single(wanted), _single(had), compared.equal, compared.note)
 
 
-def contained(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
-    """As `parameter`, of an event that must not be: whatever else it has does not make another one of it."""
-    whole = parameter(name, wanted, had, schema)
+def compare_contained(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
+    """As `compare_parameter`, of an event that must not be: whatever else it has does not make another one of it."""
+    whole = compare_parameter(name, wanted, had, schema)
     if whole.equal is not False or not wanted:
         return whole
-    among = [[parameter(name, [one], [value], schema).equal for value in had] for one in wanted]
+    among = [[compare_parameter(name, [one], [value], schema).equal for value in had] for one in wanted]
     equal = all(True in row for row in among) or (None if all({True, None} & {*row} for row in among) else False)
     return replace(whole, equal=equal, note=WAS_REDACTED if equal is None else whole.note)
 
 
-def matches(pattern: str, url: str) -> bool | None:
+def compare_values(pattern: str, url: str) -> bool | None:
     """Whether an address matches ``^...$``, regardless of case and of a final slash; as it was sent, or decoded.
 
     The pattern is for the address without parameters and fragment, unless a question mark (``\\?``) is part of it.
     None where import has blanked what decides.
     """
     plain = url.partition("#")[0]
-    forms = [plain] if r"\?" in pattern else [plain.partition("?")[0], _readable(address(url))]
-    found = compiled(pattern, ignore_case=True)
+    forms = [plain] if r"\?" in pattern else [plain.partition("?")[0], _readable(parse_address(url))]
+    found = compile_pattern(pattern, ignore_case=True)
     if any(is_redacted(form) for form in forms):
         return None if any(found.may_begin_with(form.partition(REDACTED)[0]) for form in forms) else False
     return any(found.fullmatch(form) for one in forms for form in (one, one.rstrip("/"), one.rstrip("/") + "/"))
@@ -284,7 +283,7 @@ def _readable(one: Address) -> str:
     return f"{one.scheme}://{one.host}{port}/{'/'.join(one.segments)}"
 
 
-def _same_place(wanted: Address, had: Address) -> Compared:
+def _is_same_place(wanted: Address, had: Address) -> Compared:
     for name, one, other in (
         ("scheme", wanted.scheme, had.scheme), ("host", wanted.host, had.host), ("port", wanted.port, had.port),
     ):  # fmt: skip
@@ -305,5 +304,5 @@ def _single(values: Sequence[Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else list(values)
 
 
-def _named(event: NetworkEvent) -> str:
+def _describe_check(event: NetworkEvent) -> str:
     return f"event {event.index}, {event.method} {event.url[:300]}"

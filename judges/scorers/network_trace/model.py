@@ -95,7 +95,6 @@ class Checks:
 
     @property
     def need_trace(self) -> bool:
-        """Whether one of them is about the network; else all ask for the agent's answer alone."""
         return any(isinstance(one, NetworkCheck) for one in self.checks)
 
     def as_json(self) -> dict[str, Any]:

@@ -60,7 +60,6 @@ def shared_steps() -> Iterator[None]:
 
 
 def is_pattern(value: object) -> bool:
-    """Whether a text is written as a regular expression: ``^...$``."""
     return isinstance(value, str) and len(value) > 1 and value.startswith("^") and value.endswith("$")
 
 
@@ -93,7 +92,7 @@ class Pattern:
         self._parts = 0
         try:
             tree = _parser.parse(text, re.IGNORECASE if ignore_case else 0)
-            self._start = self._sequence(tree, 0, tree.state.flags)
+            self._start = self._build_sequence(tree, 0, tree.state.flags)
         except (re.error, OverflowError) as error:
             raise PatternError(f"it is no regular expression: {error}") from error
         except RecursionError as error:
@@ -122,58 +121,58 @@ class Pattern:
         self.states.append(state)
         return len(self.states) - 1
 
-    def _sequence(self, tree: Iterable[Any], then: int, flags: int) -> int:
+    def _build_sequence(self, tree: Iterable[Any], then: int, flags: int) -> int:
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise PatternError(TOO_LARGE)
         for operator, argument in reversed(list(tree)):
-            then = self._one(operator, argument, then, flags)
+            then = self._build_one(operator, argument, then, flags)
         return then
 
-    def _one(self, code: Any, argument: Any, then: int, flags: int) -> int:
+    def _build_one(self, code: Any, argument: Any, then: int, flags: int) -> int:
         operator = str(code)
         if operator in REFUSED:
             raise PatternError(f"{REFUSED[operator]} is not taken")
         if operator == "BRANCH":
-            ways = [self._sequence(way, then, flags) for way in argument[1]]
+            ways = [self._build_sequence(way, then, flags) for way in argument[1]]
             return self._add(_State(list(dict.fromkeys(ways))))  # empty ways are one
         if operator == "SUBPATTERN":
             _, added, removed, inner = argument
             kept = flags & ~KINDS_OF_TEXT if added & KINDS_OF_TEXT else flags
-            return self._sequence(inner, then, (kept | added) & ~removed)
+            return self._build_sequence(inner, then, (kept | added) & ~removed)
         if operator in {"MAX_REPEAT", "MIN_REPEAT"}:
             least, most, inner = argument
-            return self._repeated(least, most, inner, then, flags)
+            return self._build_repeat(least, most, inner, then, flags)
         if operator == "AT":
-            return self._add(_State([then], place=str(argument), at=_alone(code, argument, flags)))
+            return self._add(_State([then], place=str(argument), at=_compile_alone(code, argument, flags)))
         if operator in {"ASSERT", "ASSERT_NOT"}:
             direction, inner = argument
             if direction < 0:
                 raise PatternError("look-behind is not taken")
-            return self._add(_State([then], ahead=self._sequence(inner, 0, flags), wanted=operator == "ASSERT"))
+            return self._add(_State([then], ahead=self._build_sequence(inner, 0, flags), wanted=operator == "ASSERT"))
         if operator == "FAILURE":
             return self._add(_State([]))
-        return self._add(_State([then], test=self._test(code, argument, flags)))
+        return self._add(_State([then], test=self._add_test(code, argument, flags)))
 
-    def _test(self, code: Any, argument: Any, flags: int) -> int:
+    def _add_test(self, code: Any, argument: Any, flags: int) -> int:
         key = (str(code), argument if isinstance(argument, int) else id(argument), flags)  # the tree is alive
         if key not in self._known:
             self._known[key] = len(self.tests)
-            self.tests.append(_alone(code, argument, flags))
+            self.tests.append(_compile_alone(code, argument, flags))
         return self._known[key]
 
-    def _repeated(self, least: int, most: int, inner: Any, then: int, flags: int) -> int:
+    def _build_repeat(self, least: int, most: int, inner: Any, then: int, flags: int) -> int:
         if least > MOST_STATES or (most != _parser.MAXREPEAT and most > MOST_STATES):
             raise PatternError(TOO_LARGE)
         if most == _parser.MAXREPEAT:
             start = self._add(_State([then]))
-            self.states[start].out.append(self._sequence(inner, start, flags))
+            self.states[start].out.append(self._build_sequence(inner, start, flags))
         else:
             start = then
             for _ in range(most - least):
-                start = self._add(_State([self._sequence(inner, start, flags), then]))
+                start = self._add(_State([self._build_sequence(inner, start, flags), then]))
         for _ in range(least):
-            start = self._sequence(inner, start, flags)
+            start = self._build_sequence(inner, start, flags)
         return start
 
     # Matching.
@@ -202,23 +201,21 @@ class _Match:
                 return True
             waiting = [start] if anywhere else []
             if position < len(self.text):
-                waiting += self._taken(reached, self.text[position])
+                waiting += self._advance(reached, self.text[position])
             if not waiting:
                 return False
         return False
 
     def reaches(self, start: int) -> bool:
-        """Whether something can still match after the whole text."""
         waiting = [start]
         for position, char in enumerate(self.text):
-            waiting = self._taken(self._closure(waiting, position), char)
+            waiting = self._advance(self._closure(waiting, position), char)
         return bool(waiting)
 
-    def _taken(self, reached: Iterable[int], char: str) -> list[int]:
+    def _advance(self, reached: Iterable[int], char: str) -> list[int]:
         return [self.states[number].out[0] for number in reached if self._takes(number, char)]
 
     def _closure(self, waiting: list[int], position: int) -> set[int]:
-        """All states that are reached from ``waiting`` without taking a character."""
         reached: set[int] = set()
         while waiting:
             number = waiting.pop()
@@ -227,25 +224,25 @@ class _Match:
             self._count(1)
             reached.add(number)
             state = self.states[number]
-            if state.test is None and self._passes(state, position):
+            if state.test is None and self._holds_at(state, position):
                 waiting.extend(state.out)
         return reached
 
-    def _passes(self, state: _State, position: int) -> bool:
+    def _holds_at(self, state: _State, position: int) -> bool:
         if self.open_ended and (state.ahead is not None or not state.place.startswith("AT_BEGINNING")):
             return True  # what follows is not known
         if state.at is not None:
             return state.at.match(self.text, position) is not None
-        return state.ahead is None or self._ahead(state.ahead)[position] == state.wanted
+        return state.ahead is None or self._look_ahead(state.ahead)[position] == state.wanted
 
-    def _ahead(self, start: int) -> list[bool]:
+    def _look_ahead(self, start: int) -> list[bool]:
         """For each position whether what ``start`` begins follows there: found from the end, all at once."""
         if start not in self.tables:
-            self.tables[start] = self._table(start)
+            self.tables[start] = self._build_table(start)
         return self.tables[start]
 
-    def _table(self, start: int) -> list[bool]:
-        inside = self._inside(start)
+    def _build_table(self, start: int) -> list[bool]:
+        inside = self._find_inside(start)
         before: dict[int, list[int]] = {number: [] for number in inside}
         for number in inside:
             if self.states[number].test is None:
@@ -272,7 +269,6 @@ class _Match:
         return said[test]
 
     def _leading(self, waiting: list[int], before: dict[int, list[int]], position: int) -> set[int]:
-        """All states that lead to one of ``waiting`` without taking a character."""
         found: set[int] = set()
         while waiting:
             number = waiting.pop()
@@ -280,10 +276,10 @@ class _Match:
                 continue
             self._count(1)
             found.add(number)
-            waiting += [one for one in before[number] if self._passes(self.states[one], position)]
+            waiting += [one for one in before[number] if self._holds_at(self.states[one], position)]
         return found
 
-    def _inside(self, start: int) -> set[int]:
+    def _find_inside(self, start: int) -> set[int]:
         found: set[int] = {0}
         waiting = [start]
         while waiting:
@@ -304,12 +300,11 @@ class _Match:
 
 
 @lru_cache(maxsize=512)
-def compiled(text: str, ignore_case: bool = False) -> Pattern:
-    """A pattern, kept for the next time."""
+def compile_pattern(text: str, ignore_case: bool = False) -> Pattern:
     return Pattern(text, ignore_case=ignore_case)
 
 
-def _alone(code: Any, argument: Any, flags: int) -> re.Pattern[str]:
+def _compile_alone(code: Any, argument: Any, flags: int) -> re.Pattern[str]:
     """One element of a parsed pattern (a character, a set, a place) as a pattern of Python's."""
     try:
         found: re.Pattern[str] = _compiler.compile(_parser.SubPattern(_parser.State(), [(code, argument)]), flags)

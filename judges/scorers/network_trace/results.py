@@ -34,8 +34,8 @@ class Difference:
     def as_json(self) -> dict[str, Any]:
         return {
             "field": printable(self.field, 300),
-            "expected": bounded(self.expected),
-            "actual": bounded(self.actual),
+            "expected": limit_value(self.expected),
+            "actual": limit_value(self.actual),
             "equal": self.equal is True,
             "note": printable(self.note, 500),
         }
@@ -44,10 +44,10 @@ class Difference:
         if self.equal is None:
             return f"{self.field}: {self.note}"
         if self.expected is None:
-            return f"{self.field} is {shown(self.actual)}, {self.note or 'which is not expected'}"
+            return f"{self.field} is {format_value(self.actual)}, {self.note or 'which is not expected'}"
         if self.actual is None:
-            return f"{self.field} is not there, expected is {shown(self.expected)}"
-        return f"{self.field} is {shown(self.actual)}, expected is {shown(self.expected)}"
+            return f"{self.field} is not there, expected is {format_value(self.expected)}"
+        return f"{self.field} is {format_value(self.actual)}, expected is {format_value(self.expected)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Result:
         }  # fmt: skip
 
 
-def verdict(differences: tuple[Difference, ...]) -> bool | None:
+def combine(differences: tuple[Difference, ...]) -> bool | None:
     """Whether all fields are equal; None where none differs and some cannot be told."""
     if any(one.equal is False for one in differences):
         return False
@@ -93,25 +93,23 @@ def distance(differences: tuple[Difference, ...]) -> int:
     )
 
 
-def said(differences: tuple[Difference, ...]) -> str:
-    """The fields that differ, in words, and how many more there are."""
+def describe(differences: tuple[Difference, ...]) -> str:
     wrong = [one for one in differences if one.equal is False] or [one for one in differences if one.equal is None]
     more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
     return "; ".join(str(one) for one in wrong[:MOST_NAMED]) + more
 
 
-def shown(value: Any) -> str:
-    """A value in a sentence."""
-    return printable(value if isinstance(value, str) else _json(value), LONGEST_SHOWN) or "empty"
+def format_value(value: Any) -> str:
+    return printable(value if isinstance(value, str) else _write_json(value), LONGEST_SHOWN) or "empty"
 
 
-def bounded(value: Any) -> Any:
+def limit_value(value: Any) -> Any:
     """A value of JSON that is not longer than is kept: as it is, or the beginning of its text."""
-    text = value if isinstance(value, str) else _json(value)
+    text = value if isinstance(value, str) else _write_json(value)
     if len(text) <= LONGEST_VALUE:
         return value
     return text[: LONGEST_VALUE - 1] + "…"
 
 
-def _json(value: Any) -> str:
+def _write_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)

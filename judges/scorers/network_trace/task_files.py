@@ -25,9 +25,9 @@ def read_task_file(data: bytes, name: str) -> list[tuple[str, str]]:
     """
     problems: list[Problem] = []
     found: dict[str, str] = {}
-    for where, value in _tasks(data, name):
+    for where, value in _find_tasks(data, name):
         try:
-            task_id, text = _pair(value, where)
+            task_id, text = _read_pair(value, where)
             parse(text, f"{name}: task {printable(task_id, 60)}")
         except FormatError as error:
             problems += error.problems
@@ -42,9 +42,8 @@ def read_task_file(data: bytes, name: str) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _tasks(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
-    """The objects of the file with their places."""
-    value = _document(data, name)
+def _find_tasks(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
+    value = _parse_document(data, name)
     listed = value if isinstance(value, list) else [value]
     if len(listed) > MOST_TASKS:
         raise FormatError(Problem("too_many", f"{name}: has more than {MOST_TASKS:,} tasks.", name))
@@ -52,7 +51,7 @@ def _tasks(data: bytes, name: str) -> Iterator[tuple[str, Any]]:
         yield f"{name}: [{number}]" if isinstance(value, list) else name, one
 
 
-def _document(data: bytes, name: str) -> Any:
+def _parse_document(data: bytes, name: str) -> Any:
     start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start not in {b"[", b"{"}:
         return parse_yaml(decode_text(data, name), name).value
@@ -63,21 +62,20 @@ def _document(data: bytes, name: str) -> Any:
 
 
 def _closes(line: bytes) -> bool:
-    """Whether a line is an object of its own, as in JSON Lines."""
     try:
         return isinstance(parse_json(line, ""), dict)
     except FormatError:
         return False
 
 
-def _pair(value: Any, where: str) -> tuple[str, str]:
+def _read_pair(value: Any, where: str) -> tuple[str, str]:
     if not isinstance(value, dict):
         raise FormatError(Problem("wrong_type", f"{where}: a task must be an object, not {kind_of(value)}.", where))
     task_id = value.get("task_id")
     if isinstance(task_id, bool) or not isinstance(task_id, str | int) or task_id == "":
         raise FormatError(Problem("no_task_id", f"{where}: task_id must be a text or a number.", where))
     if "eval" in value:
-        return str(task_id), written(from_webarena(value, where))
+        return str(task_id), written(convert_webarena(value, where))
     unknown = [key for key in value if key not in TASK_KEYS]
     if unknown:
         hint = did_you_mean(unknown[0], TASK_KEYS)
@@ -86,8 +84,7 @@ def _pair(value: Any, where: str) -> tuple[str, str]:
     return str(task_id), written({key: value[key] for key in ("sites", "task_type", "checks") if key in value})
 
 
-def from_webarena(task: dict[str, Any], where: str) -> dict[str, Any]:
-    """The checks of a task of WebArena-Verified; FormatError where it is none."""
+def convert_webarena(task: dict[str, Any], where: str) -> dict[str, Any]:
     sites, evaluators = task.get("sites"), task["eval"]
     if (
         not isinstance(sites, list)
@@ -96,10 +93,13 @@ def from_webarena(task: dict[str, Any], where: str) -> dict[str, Any]:
     ):
         message = f"{where}: a task of WebArena-Verified has lists `sites` and `eval`."
         raise FormatError(Problem("wrong_type", message, where))
-    return {"sites": {name.strip("_").lower(): [] for name in sites}, "checks": [_explicit(one) for one in evaluators]}
+    return {
+        "sites": {name.strip("_").lower(): [] for name in sites},
+        "checks": [_make_explicit(one) for one in evaluators],
+    }
 
 
-def _explicit(check: Any) -> Any:
+def _make_explicit(check: Any) -> Any:
     """A check of WebArena-Verified with the values that it has when they are not written, and its dates read as it
     reads them: the month first."""
     if not isinstance(check, dict):
@@ -108,9 +108,9 @@ def _explicit(check: Any) -> Any:
     expected = check.get("expected")
     if not isinstance(expected, dict):
         return check
-    check = _without_idle_schemas(check, expected.get("post_data"))
+    check = _drop_idle_schemas(check, expected.get("post_data"))
     if check.get("evaluator") == "AgentResponseEvaluator":
-        return check | {"expected": _as_retrieved(expected)}
+        return check | {"expected": _convert_expected(expected)}
     if check.get("evaluator") != "NetworkEventEvaluator":
         return check
     taken: dict[str, Any] = {} if expected.get("post_data") else {"http_method": "GET"}  # nothing is sent with a GET
@@ -119,7 +119,7 @@ def _explicit(check: Any) -> Any:
     return check | {"expected": expected | {key: value for key, value in taken.items() if key not in expected}}
 
 
-def _without_idle_schemas(check: dict[str, Any], sent: Any) -> dict[str, Any]:
+def _drop_idle_schemas(check: dict[str, Any], sent: Any) -> dict[str, Any]:
     """Without schemas of fields that nothing is expected of: tasks of the package have some, and it reads none."""
     schema = check.get("post_data_schema")
     if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict) or not isinstance(sent, dict):
@@ -128,7 +128,7 @@ def _without_idle_schemas(check: dict[str, Any], sent: Any) -> dict[str, Any]:
     return check | {"post_data_schema": schema | {"properties": {k: v for k, v in properties.items() if k in sent}}}
 
 
-def _as_retrieved(expected: dict[str, Any]) -> dict[str, Any]:
+def _convert_expected(expected: dict[str, Any]) -> dict[str, Any]:
     """What an answer must say: of tasks that retrieve nothing, the null that stands for their data is not compared."""
     if expected.get("retrieved_data") is not None or str(expected.get("task_type", "")).lower() == "retrieve":
         return expected

@@ -121,7 +121,6 @@ class NetworkTrace:
 
     @cached_property
     def evaluated(self) -> tuple[NetworkEvent, ...]:
-        """The events that a check looks at: all but the static ones."""
         return tuple(event for event in self.events if not event.is_static)
 
 
@@ -131,7 +130,7 @@ def read_trace(stream: BinaryIO, name: str) -> NetworkTrace:
     It is read entry by entry, in bounded memory; the stream stays open. Raises FormatError for what is no HAR, and
     where a trace exceeds the limits. Nothing is redacted here: that has happened on import.
     """
-    reading = _Reading(name)
+    reading = _TraceReader(name)
     with har.open_entries(stream, name) as entries:
         for entry in entries:
             reading.take(entry)
@@ -139,14 +138,13 @@ def read_trace(stream: BinaryIO, name: str) -> NetworkTrace:
 
 
 def has_static_suffix(url: str) -> bool:
-    """Whether the path of a URL ends as those of scripts, styles, pictures, fonts and films do."""
     try:
         return urlsplit(url).path.lower().endswith(STATIC_SUFFIXES)
     except ValueError:
         return False
 
 
-class _Reading:
+class _TraceReader:
     """Makes events of entries, and keeps count of what it holds."""
 
     def __init__(self, name: str) -> None:
@@ -162,8 +160,8 @@ class _Reading:
         where = f"log.entries[{index}]"
         if not isinstance(entry, dict) or not isinstance(entry.get("request"), dict):
             raise har.failed("har_invalid", self._name, f"{where} is no entry of a HAR: it has no request")
-        self._begun.append(_begun(entry, self._begun[-1] if self._begun else 0.0))
-        self.events.append(self._event(index, entry, entry["request"], _object(entry, "response")))
+        self._begun.append(_read_start(entry, self._begun[-1] if self._begun else 0.0))
+        self.events.append(self._read_event(index, entry, entry["request"], _read_object(entry, "response")))
         self._forget()
         if self._sent > MOST_SENT:
             says = f"{where}: URLs, headers and posted texts have more than {MOST_SENT:,} characters up to here"
@@ -173,35 +171,35 @@ class _Reading:
         """The events by the time when they began, as HAR 1.2 asks of whoever reads one; those of one time as listed."""
         return tuple(sorted(self.events, key=lambda event: self._begun[event.index]))
 
-    def _event(self, index: int, entry: dict[str, Any], request: dict[str, Any], response: dict[str, Any]) -> Any:
-        url = self._held(_text(request, "url")[:LONGEST_URL])
-        method = (_text(request, "method") or "GET").upper()[:40]
-        sent, content = dict(_headers(request)), _object(response, "content")
-        kind = _text(entry, "_resourceType").lower()
+    def _read_event(self, index: int, entry: dict[str, Any], request: dict[str, Any], response: dict[str, Any]) -> Any:
+        url = self._intern(_read_text(request, "url")[:LONGEST_URL])
+        method = (_read_text(request, "method") or "GET").upper()[:40]
+        sent, content = dict(_read_headers(request)), _read_object(response, "content")
+        kind = _read_text(entry, "_resourceType").lower()
         is_document = _is_document(sent, kind)
         bare = NetworkEvent(
             index=index,
             url=url,
             method=method,
-            status=_status(response.get("status")),
+            status=_read_status(response.get("status")),
             is_document_event=is_document,
             is_static=not is_document and method in READING and _is_static(url, sent, kind, content),
         )
         if bare.is_static:
             return bare
-        got, post = dict(_headers(response)), self._post_data(request, sent)
+        got, post = dict(_read_headers(response)), self._read_post_data(request, sent)
         return replace(
             bare,
-            referer=self._held(sent.get("referer", "")[:LONGEST_URL]),
-            redirect_url=self._held(_redirect(bare, response, got)),
-            request_headers=self._shared(sent),
-            response_headers=self._shared(got),
+            referer=self._intern(sent.get("referer", "")[:LONGEST_URL]),
+            redirect_url=self._intern(_find_redirect(bare, response, got)),
+            request_headers=self._share(sent),
+            response_headers=self._share(got),
             post_data=post,
-            response_content=self._content(index, content),
-            event_type=_event_type(bare, sent, kind, post),
+            response_content=self._read_content(index, content),
+            event_type=_classify(bare, sent, kind, post),
         )
 
-    def _held(self, text: str) -> str:
+    def _intern(self, text: str) -> str:
         """The text, fit to be stored; short ones are held once however often they come."""
         if len(text) > SHARED:
             self._sent += len(text)
@@ -212,24 +210,24 @@ class _Reading:
             held = self._known[text] = UNSTORABLE.sub("\ufffd", text)
         return held
 
-    def _shared(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        return {self._held(name): self._held(value) for name, value in headers.items()}
+    def _share(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        return {self._intern(name): self._intern(value) for name, value in headers.items()}
 
-    def _post_data(self, request: dict[str, Any], headers: Mapping[str, str]) -> Body | None:
+    def _read_post_data(self, request: dict[str, Any], headers: Mapping[str, str]) -> Body | None:
         posted = request.get("postData")
         if not isinstance(posted, dict):
             return None
-        stated = _text(posted, "mimeType") or headers.get("content-type", "")
-        body = _body(posted, stated)
+        stated = _read_text(posted, "mimeType") or headers.get("content-type", "")
+        body = _read_body(posted, stated)
         if body is None:
             return None
-        fields = tuple((self._held(name), self._held(value)) for name, value in _pairs(posted.get("params")))
+        fields = tuple((self._intern(name), self._intern(value)) for name, value in _read_pairs(posted.get("params")))
         self._sent += len(body.text)
         return replace(body, params=fields)
 
-    def _content(self, index: int, content: dict[str, Any]) -> Body | None:
-        stated = _text(content, "mimeType")
-        body = _body(content, stated) if "text" in content or "comment" in content else None
+    def _read_content(self, index: int, content: dict[str, Any]) -> Body | None:
+        stated = _read_text(content, "mimeType")
+        body = _read_body(content, stated) if "text" in content or "comment" in content else None
         if body is None or not is_text(media_type(stated)):
             return None
         self._received += len(body.text)
@@ -247,41 +245,40 @@ class _Reading:
                 self.events[index] = replace(event, response_content=emptied)
 
 
-def _object(message: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _read_object(message: Mapping[str, Any], key: str) -> dict[str, Any]:
     found = message.get(key)
     return found if isinstance(found, dict) else {}
 
 
-def _text(message: Mapping[str, Any], key: str) -> str:
+def _read_text(message: Mapping[str, Any], key: str) -> str:
     found = message.get(key)
     return found if isinstance(found, str) else ""
 
 
-def _begun(entry: Mapping[str, Any], before: float) -> float:
+def _read_start(entry: Mapping[str, Any], before: float) -> float:
     """When an entry began, in seconds; where it does not say so, as the one before it."""
     try:
-        stated = datetime.fromisoformat(_text(entry, "startedDateTime").strip())
+        stated = datetime.fromisoformat(_read_text(entry, "startedDateTime").strip())
         return (stated if stated.tzinfo else stated.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return before
 
 
-def _status(stated: Any) -> int:
+def _read_status(stated: Any) -> int:
     """The status of a response; browsers write -1 and 0 where none came."""
     is_number = isinstance(stated, (int, float)) and not isinstance(stated, bool)
     return int(stated) if is_number and 0 < stated < 1000 else 0
 
 
-def _pairs(listed: Any) -> Iterator[tuple[str, str]]:
-    """Name and value of each object in a list of them."""
+def _read_pairs(listed: Any) -> Iterator[tuple[str, str]]:
     for pair in listed if isinstance(listed, list) else ():
         if isinstance(pair, dict) and isinstance(pair.get("name"), str):
-            yield pair["name"], _text(pair, "value")
+            yield pair["name"], _read_text(pair, "value")
 
 
-def _headers(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _read_headers(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     headers: dict[str, str] = {}
-    for name, value in _pairs(message.get("headers")):
+    for name, value in _read_pairs(message.get("headers")):
         key = name.strip().lower()[:SHARED]
         if key in headers:
             headers[key] = f"{headers[key]}, {value}"[:LONGEST_HEADER]
@@ -290,14 +287,14 @@ def _headers(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from headers.items()
 
 
-def _body(message: Mapping[str, Any], stated: str) -> Body | None:
+def _read_body(message: Mapping[str, Any], stated: str) -> Body | None:
     """A posted or received text; one that was left out on import is none of which anything is known."""
     stated = stated[:SHARED]
-    text = _text(message, "text")
+    text = _read_text(message, "text")
     if not text:
-        left_out = _text(message, "comment") == har.LEFT_OUT
+        left_out = _read_text(message, "comment") == har.LEFT_OUT
         return Body("", stated, truncated=left_out)
-    kept = decoded(text, _text(message, "encoding"), media_type(stated))
+    kept = decoded(text, _read_text(message, "encoding"), media_type(stated))
     if kept is None:
         return Body("", stated, truncated=True)
     return Body(UNSTORABLE.sub("\ufffd", kept[:LONGEST_TEXT]), stated, truncated=len(kept) > LONGEST_TEXT)
@@ -316,7 +313,7 @@ def _is_document(headers: Mapping[str, str], resource: str) -> bool:
 
 def _is_static(url: str, headers: Mapping[str, str], resource: str, content: Mapping[str, Any]) -> bool:
     told = headers.get("sec-fetch-dest", "").lower() in STATIC_DESTINATIONS or resource in STATIC_RESOURCES
-    return told or has_static_suffix(url) or media_type(_text(content, "mimeType")).startswith(STATIC_MEDIA)
+    return told or has_static_suffix(url) or media_type(_read_text(content, "mimeType")).startswith(STATIC_MEDIA)
 
 
 def _is_beacon(headers: Mapping[str, str], resource: str, post: Body | None) -> bool:
@@ -326,18 +323,17 @@ def _is_beacon(headers: Mapping[str, str], resource: str, post: Body | None) -> 
     return without_answer or destination == "report" or resource in BEACON_RESOURCES or media in BEACON_MEDIA
 
 
-def _event_type(event: NetworkEvent, headers: Mapping[str, str], resource: str, post: Body | None) -> EventType:
+def _classify(event: NetworkEvent, headers: Mapping[str, str], resource: str, post: Body | None) -> EventType:
     if event.is_document_event and event.method == "GET":
         return EventType.NAVIGATION
     is_mutation = event.method in MUTATING and not _is_beacon(headers, resource, post)
     return EventType.MUTATION if is_mutation else EventType.OTHER
 
 
-def _redirect(event: NetworkEvent, response: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """Where the response leads, absolute."""
+def _find_redirect(event: NetworkEvent, response: Mapping[str, Any], headers: Mapping[str, str]) -> str:
     if event.status not in REDIRECTS:
         return ""
-    target = headers.get("location") or _text(response, "redirectURL")
+    target = headers.get("location") or _read_text(response, "redirectURL")
     try:
         return urljoin(event.url, target)[:LONGEST_URL] if target else ""
     except ValueError:

@@ -15,23 +15,23 @@ from decimal import Decimal
 from typing import Any
 
 from judges.scorers.network_trace import dates
-from judges.scorers.network_trace.addresses import Address, UnknownSite, address, expanded, may_be, may_be_path
-from judges.scorers.network_trace.amounts import NotOne, money
+from judges.scorers.network_trace.addresses import Address, UnknownSite, expand, may_be, may_be_path, parse_address
+from judges.scorers.network_trace.amounts import NotParsable, parse_money
 from judges.scorers.network_trace.bodies import Body
-from judges.scorers.network_trace.bodies_compared import MISSING, TRUNCATED, value_at
+from judges.scorers.network_trace.bodies_compared import MISSING, TRUNCATED, find_value
 from judges.scorers.network_trace.model import NOT_GIVEN, AnswerCheck, NetworkCheck
-from judges.scorers.network_trace.patterns import TooCostly, compiled, is_pattern, shared_steps
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, distance, said, verdict
+from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern, shared_steps
+from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, combine, describe, distance
 from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace
 from judges.scorers.network_trace.values import (
     KINDS,
     WAS_REDACTED,
     Compared,
-    Kind,
     Rules,
     Schema,
-    as_text,
+    ValueKind,
     compare,
+    format_text,
     is_missing,
     is_redacted,
 )
@@ -45,50 +45,49 @@ TOLERANCE = Decimal("0.1")
 Differences = tuple[Difference, ...]
 
 
-def text(value: Any) -> str:
+def normalise_text(value: Any) -> str:
     """A text as upstream sees it: no case, accents, trade marks, hyphens at letters, marks around it; 0 is empty."""
-    shown = unicodedata.normalize("NFKC", (as_text(value) if value else "").translate(MARKS))
+    shown = unicodedata.normalize("NFKC", (format_text(value) if value else "").translate(MARKS))
     plain = unicodedata.normalize("NFKD", HYPHENS.sub(" ", shown))
     kept = "".join(char for char in plain if not unicodedata.combining(char))
     return " ".join(kept.split()).casefold()
 
 
-def _number(value: Any, schema: Schema) -> float:
+def _parse_number(value: Any, schema: Schema) -> float:
     try:
         return float(str(value).replace(",", "").replace(" ", ""))
     except ValueError:
-        raise NotOne("is no number") from None
+        raise NotParsable("is no number") from None
 
 
-def _day(value: Any, schema: Schema) -> Any:
-    return dates.day(value, [dates.date_format("MM/DD/YYYY"), dates.date_format("MM-DD-YYYY")])
+def _parse_day(value: Any, schema: Schema) -> Any:
+    return dates.parse_day(value, [dates.check_date_format("MM/DD/YYYY"), dates.check_date_format("MM-DD-YYYY")])
 
 
 UPSTREAM = Rules(
     KINDS
     | {
-        "string": Kind(
-            lambda value, schema: text(value),
+        "string": ValueKind(
+            lambda value, schema: normalise_text(value),
             lambda one, other: one == other or one.strip(AROUND) == other.strip(AROUND),
         ),
-        "number": Kind(_number),
-        "integer": Kind(_number),
-        "date": Kind(_day),
-        "currency": Kind(
-            lambda value, schema: money(value).amount, lambda one, other: bool(abs(one - other) <= TOLERANCE)
+        "number": ValueKind(_parse_number),
+        "integer": ValueKind(_parse_number),
+        "date": ValueKind(_parse_day),
+        "currency": ValueKind(
+            lambda value, schema: parse_money(value).amount, lambda one, other: bool(abs(one - other) <= TOLERANCE)
         ),
     },
     lambda expected: "string",
-    lambda value: " ".join(as_text(value).split()),
+    lambda value: " ".join(format_text(value).split()),
     is_missing,
 )
 
 
 @shared_steps()
-def held(
+def run_check(
     check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]], task_type: str
 ) -> Result:  # fmt: skip
-    """The trace held against one check as upstream does it."""
     try:
         return _Upstream(check, trace, sites, task_type).result()
     except (UnknownSite, TooCostly) as error:
@@ -110,29 +109,29 @@ class _Upstream:
         listed = sorted(trace.events, key=lambda one: one.index)  # upstream's order is that of the file
         self.events = [one for one in listed if not one.url.partition("?")[0].partition("#")[0].endswith(ASSETS)]
         self.navigates = task_type.lower() == "navigate" and self.method == "GET"
-        self.urls = self._places(list(check.urls))
-        self.referers = self._places(self._listed(check.headers.get("referer")))
+        self.urls = self._expand_places(list(check.urls))
+        self.referers = self._expand_places(self._parse_listed(check.headers.get("referer")))
 
     def _refuse_unreadable(self) -> None:
         """Upstream reads what is expected before it looks at an event, and ends in an error whatever the trace has."""
-        check, patterns = self.check, [compiled(one) for one in self.check.ignored_post_data_params_patterns]
+        check, patterns = self.check, [compile_pattern(one) for one in self.check.ignored_post_data_params_patterns]
         for name, wanted in check.post_data.items():
             is_array = check.post_data_schema.get(name, Schema()).kind == "array"
             is_read = is_array or any(one.search(name) for one in patterns)
             if not is_read and isinstance(wanted, list) and len(wanted) < 2:
                 raise _NotComparable("Upstream takes a list of one value only where post_data_schema says array.")
-        in_urls = {name for url in self.urls if not is_pattern(url) for name in _values(self.address(url))}
+        in_urls = {name for url in self.urls if not is_pattern(url) for name in _list_values(self.address(url))}
         for name in (check.query_params or in_urls) if check.query_params_schema else ():
             if check.query_params_schema.get(name, Schema()).kind != "array" and not self._is_left_out(name):
                 says = "Upstream takes query_params_schema with an array for each parameter only"
                 raise _NotComparable(f"{says} ({name}).")
 
-    def _listed(self, value: Any) -> list[str]:
+    def _parse_listed(self, value: Any) -> list[str]:
         return [] if value is None else [str(one) for one in (value if isinstance(value, list) else [value])]
 
-    def _places(self, urls: list[str]) -> list[str]:
+    def _expand_places(self, urls: list[str]) -> list[str]:
         """The addresses that are meant; upstream knows no other hosts than those of the sites."""
-        found = [one for url in urls for one in expanded(url, self.sites, pattern=is_pattern(url))]
+        found = [one for url in urls for one in expand(url, self.sites, pattern=is_pattern(url))]
         bases = [base.rstrip("/").lower() for bases in self.sites.values() for base in bases]
         for url in found:
             if not is_pattern(url) and not any(base in url.lower() for base in bases):
@@ -153,14 +152,14 @@ class _Upstream:
             return Result(check, FAIL, "An event that must not be is there.", event, len(candidates), differences)
         for wanted, outcome in ((True, PASS), (None, ERROR)):
             for event, differences in compared:
-                if verdict(differences) is wanted:
-                    message = "The event is as expected." if wanted else f"It cannot be told: {said(differences)}."
+                if combine(differences) is wanted:
+                    message = "The event is as expected." if wanted else f"It cannot be told: {describe(differences)}."
                     return Result(check, outcome, message, event, len(candidates), differences)
         shown = compared or [(event, tuple(self.differences(event))) for event in self.events[-50:]]
         if not shown:
             return Result(check, FAIL, "The trace has no event.")
         event, differences = min(shown, key=lambda one: (distance(one[1]), -one[0].index))
-        return Result(check, FAIL, f"No event matches: {said(differences)}.", event, len(candidates), differences)
+        return Result(check, FAIL, f"No event matches: {describe(differences)}.", event, len(candidates), differences)
 
     def candidates(self) -> Sequence[NetworkEvent]:
         if self.navigates:
@@ -173,12 +172,12 @@ class _Upstream:
     def _is_alike(self, event: NetworkEvent) -> bool | None:
         if event.method != self.method:
             return False
-        found = [self._at_any(self.urls, event.url)]
+        found = [self._match_any_place(self.urls, event.url)]
         if self.referers and event.referer:
-            found.append(self._at_any(self.referers, event.referer))
+            found.append(self._match_any_place(self.referers, event.referer))
         return False if False in found else None if None in found else True
 
-    def _at_any(self, urls: Sequence[str], actual: str) -> bool | None:
+    def _match_any_place(self, urls: Sequence[str], actual: str) -> bool | None:
         found = [self.at(url, actual) for url in urls]
         return True if True in found else None if None in found else False
 
@@ -189,7 +188,7 @@ class _Upstream:
             plain = actual.partition("?")[0]
             if is_redacted(plain):
                 return None
-            return compiled(wanted).match(plain) or compiled(wanted).match(plain.rstrip("/"))
+            return compile_pattern(wanted).match(plain) or compile_pattern(wanted).match(plain.rstrip("/"))
         one, other = self.address(wanted), self.address(actual)
         if replace(one, segments=()).place != replace(other, segments=()).place:
             return False
@@ -198,40 +197,44 @@ class _Upstream:
         return False if False in {path, fragment} else None if None in {path, fragment} else True
 
     def address(self, url: str) -> Address:
-        return address(url, decode_base64=self.check.decode_base64_query)
+        return parse_address(url, decode_base64=self.check.decode_base64_query)
 
     def differences(self, event: NetworkEvent) -> Iterator[Difference]:
         check = self.check
-        ways = [tuple(self._address_differences(url, event.url)) for url in self.urls]
+        ways = [tuple(self._compare_address(url, event.url)) for url in self.urls]
         yield from min(ways, key=distance)
         yield Difference("http_method", self.method, event.method, event.method == self.method, weight=3)
         status = event.status if event.status > 0 else -1
         yield Difference("response_status", self.statuses[0], event.status, status in self.statuses)
         for name, wanted in check.headers.items():
-            yield self._header(event, name, wanted)
-        yield from self._sent(event)
+            yield self._compare_header(event, name, wanted)
+        yield from self._compare_sent(event)
         for key, wanted in check.response_content.items():
-            yield self._answered(event, key, wanted)
+            yield self._compare_answered(event, key, wanted)
         for name, wanted in check.response_cookies.items():
             yield Difference(f"response_cookies.{name}", wanted, None, None, WAS_REDACTED)
 
-    def _address_differences(self, url: str, actual: str) -> Iterator[Difference]:
+    def _compare_address(self, url: str, actual: str) -> Iterator[Difference]:
         is_there = self.at(url, actual)
         yield Difference("url", url, actual, is_there, WAS_REDACTED if is_there is None else "", 8)
         check = self.check
         written: dict[str, Any] = {name: list(values) for name, values in check.query_params.items()}
-        wanted = written or ({} if is_pattern(url) else _values(self.address(url)))
-        had = _values(self.address(actual))
+        wanted = written or ({} if is_pattern(url) else _list_values(self.address(url)))
+        had = _list_values(self.address(actual))
         for name in sorted(wanted.keys() | had.keys()):
             if name not in check.ignored_query_params and not self._is_left_out(name):
-                yield self._parameter(name, wanted.get(name, []), had.get(name, []))
+                yield self._compare_parameter(name, wanted.get(name, []), had.get(name, []))
 
     def _is_left_out(self, name: str) -> bool:
-        return any(compiled(one, ignore_case=True).search(name) for one in self.check.ignored_query_params_patterns)
+        return any(
+            compile_pattern(one, ignore_case=True).search(name) for one in self.check.ignored_query_params_patterns
+        )
 
-    def _parameter(self, name: str, wanted: Sequence[Any], had: Sequence[str]) -> Difference:
+    def _compare_parameter(self, name: str, wanted: Sequence[Any], had: Sequence[str]) -> Difference:
         """Only the first value, in alphabetical order, is compared; an empty one is as good as none."""
-        one, other = (min((as_text(value).lower().strip() for value in values), default="") for values in (wanted, had))
+        one, other = (
+            min((format_text(value).lower().strip() for value in values), default="") for values in (wanted, had)
+        )
         field = f"query_params.{name}"
         if is_redacted(other):
             return Difference(field, one, other, None, WAS_REDACTED)
@@ -242,52 +245,52 @@ class _Upstream:
             compared = compare(one, other, schema.items, UPSTREAM)
             return Difference(field, one, other, compared.equal, compared.note)
         if is_pattern(one):
-            return Difference(field, one, other, compiled(one).match(other))
+            return Difference(field, one, other, compile_pattern(one).match(other))
         return Difference(field, one or None, other or None, one == other)
 
-    def _header(self, event: NetworkEvent, name: str, wanted: Any) -> Difference:
+    def _compare_header(self, event: NetworkEvent, name: str, wanted: Any) -> Difference:
         field, actual = f"headers.{name}", event.request_headers.get(name.lower())
         if actual is None:
             return Difference(field, wanted, None, False)
         if is_redacted(actual):
             return Difference(field, wanted, actual, None, WAS_REDACTED)
         if name == "referer":
-            ways = (tuple(self._referer_differences(url, actual)) for url in self.referers)
-            return Difference(field, wanted, actual, any(verdict(way) for way in ways))
+            ways = (tuple(self._compare_referer(url, actual)) for url in self.referers)
+            return Difference(field, wanted, actual, any(combine(way) for way in ways))
         compared = compare(wanted, actual, None, UPSTREAM)
         return Difference(field, wanted, actual, compared.equal, compared.note)
 
-    def _referer_differences(self, url: str, actual: str) -> Iterator[Difference]:
+    def _compare_referer(self, url: str, actual: str) -> Iterator[Difference]:
         plain = _Upstream(replace(self.check, query_params={}, headers={}), NetworkTrace(), self.sites, "")
-        yield from plain._address_differences(url, actual)
+        yield from plain._compare_address(url, actual)
 
-    def _sent(self, event: NetworkEvent) -> Iterator[Difference]:
+    def _compare_sent(self, event: NetworkEvent) -> Iterator[Difference]:
         check, body = self.check, event.post_data
-        patterns = [compiled(one) for one in check.ignored_post_data_params_patterns]
-        document = _parsed(body) or {}
+        patterns = [compile_pattern(one) for one in check.ignored_post_data_params_patterns]
+        document = _parse_body(body) or {}
         is_sent = bool(document)  # where nothing is sent, a null is not what is expected either
         document = {key: value for key, value in document.items() if not any(one.search(key) for one in patterns)}
         for key, wanted in check.post_data.items():
             if any(one.search(key) for one in patterns):
                 continue
-            actual = value_at(key.strip(), document, body, several=False) if body and document else MISSING
+            actual = find_value(key.strip(), document, body, several=False) if body and document else MISSING
             schema = check.post_data_schema.get(key, Schema())
             if actual is MISSING or actual is None:
                 equal = None if body is not None and body.truncated else is_sent and wanted is None
                 yield Difference(f"post_data.{key}", wanted, None, equal, TRUNCATED if equal is None else "")
                 continue
-            compared = _posted(wanted, actual, schema)
+            compared = _read_posted(wanted, actual, schema)
             yield Difference(f"post_data.{key}", wanted, actual, compared.equal, compared.note)
 
-    def _answered(self, event: NetworkEvent, key: str, wanted: Any) -> Difference:
+    def _compare_answered(self, event: NetworkEvent, key: str, wanted: Any) -> Difference:
         """Compared as it is: upstream normalises nothing in what the server answered."""
         body = event.response_content
-        document = _parsed(body)
-        actual = value_at(key, document, body, several=False) if body and document else MISSING
+        document = _parse_body(body)
+        actual = find_value(key, document, body, several=False) if body and document else MISSING
         if actual is MISSING:
             cut = body is not None and body.truncated
             return Difference(f"response_content.{key}", wanted, None, None if cut else False, TRUNCATED if cut else "")
-        equal = None if is_redacted(actual) else _as_it_is(wanted, actual)
+        equal = None if is_redacted(actual) else _is_contained(wanted, actual)
         return Difference(f"response_content.{key}", wanted, actual, equal, WAS_REDACTED if equal is None else "")
 
 
@@ -303,12 +306,12 @@ def is_navigation(event: NetworkEvent) -> bool:
     return accepts.startswith("text/html")
 
 
-def answered(check: AnswerCheck) -> AnswerCheck:
+def convert_answer_check(check: AnswerCheck) -> AnswerCheck:
     """The check as upstream means it: only what a task retrieves is compared with what the agent retrieved."""
     return check if check.task_type.lower() == "retrieve" else replace(check, retrieved_data=NOT_GIVEN)
 
 
-def _posted(wanted: Any, actual: Any, schema: Schema) -> Compared:
+def _read_posted(wanted: Any, actual: Any, schema: Schema) -> Compared:
     if wanted is None:  # a null is only what is null, or not there
         return Compared(False)
     if schema.kind != "array" and isinstance(actual, list) and len(actual) > 1:
@@ -326,7 +329,7 @@ def _is_list(value: Any) -> bool:
         return False
 
 
-def _parsed(body: Body | None) -> dict[str, Any] | None:
+def _parse_body(body: Body | None) -> dict[str, Any] | None:
     """What upstream reads of a body: forms, and JSON objects that call themselves so."""
     if body is None or (not body.text and not body.params):
         return None
@@ -340,19 +343,19 @@ def _parsed(body: Body | None) -> dict[str, Any] | None:
     return dict(reversed(form)) if form else None
 
 
-def _as_it_is(wanted: Any, actual: Any) -> bool:
+def _is_contained(wanted: Any, actual: Any) -> bool:
     if isinstance(wanted, dict):
         return isinstance(actual, dict) and all(
-            key in actual and _as_it_is(value, actual[key]) for key, value in wanted.items()
+            key in actual and _is_contained(value, actual[key]) for key, value in wanted.items()
         )
     if isinstance(wanted, list):
-        return isinstance(actual, list) and sorted(map(_key, wanted)) == sorted(map(_key, actual))
+        return isinstance(actual, list) and sorted(map(_make_sort_key, wanted)) == sorted(map(_make_sort_key, actual))
     return bool(wanted == actual)
 
 
-def _key(value: Any) -> str:
+def _make_sort_key(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _values(found: Address) -> dict[str, list[str]]:
+def _list_values(found: Address) -> dict[str, list[str]]:
     return {name: list(values) for name, values in found.by_name.items()}

@@ -12,8 +12,8 @@ from typing import Any
 from annotation.formats.har import REDACTED
 from annotation.formats.printable import printable
 from judges.scorers.network_trace import addresses, amounts, dates
-from judges.scorers.network_trace.amounts import Ambiguous, NotOne
-from judges.scorers.network_trace.patterns import TooCostly, compiled, is_pattern
+from judges.scorers.network_trace.amounts import Ambiguous, NotParsable
+from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern
 
 MOST_ITEMS = 200  # of a list that is compared regardless of order
 MISSING_TEXTS = frozenset({"", "null", "none"})
@@ -49,8 +49,8 @@ Read = Callable[[Any, Schema], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """How values of one kind are read (raising NotOne or Ambiguous) and when two of them are equal."""
+class ValueKind:
+    """How values of one kind are read (raising NotParsable or Ambiguous) and when two of them are equal."""
 
     read: Read
     equal: Callable[[Any, Any], bool] = lambda one, other: bool(one == other)
@@ -63,27 +63,26 @@ class Rules:
     ``missing`` says which values are as good as none; ``blanked`` whether import may have blanked what is compared.
     """
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ValueKind]
     kind_of: Callable[[Any], str]
     text: Callable[[Any], str]
     missing: Callable[[Any], bool]
     blanked: bool = True
 
 
-def text(value: Any) -> str:
+def normalise_text(value: Any) -> str:
     """A value as text: Unicode NFKC, one space for all white space, no case, no invisible characters."""
-    return squeezed(value).casefold()
+    return squeeze(value).casefold()
 
 
-def squeezed(value: Any) -> str:
-    """As `text`, with its case: what a regular expression is matched against."""
-    shown = unicodedata.normalize("NFKC", as_text(value))
+def squeeze(value: Any) -> str:
+    """As `normalise_text`, with its case: what a regular expression is matched against."""
+    shown = unicodedata.normalize("NFKC", format_text(value))
     kept = "".join(char for char in shown if char.isspace() or unicodedata.category(char) not in {"Cc", "Cf"})
     return SPACES.sub(" ", kept).strip()
 
 
-def as_text(value: Any) -> str:
-    """How a value of JSON stands in a form or an address."""
+def format_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if value is None:
@@ -93,77 +92,76 @@ def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def boolean(value: Any) -> bool:
+def parse_boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    word = text(value)
+    word = normalise_text(value)
     if word in TRUE | FALSE:
         return word in TRUE
-    raise NotOne("is neither true nor false")
+    raise NotParsable("is neither true nor false")
 
 
-def listed(value: Any) -> tuple[str, ...]:
+def parse_list(value: Any) -> tuple[str, ...]:
     """A list that is written as one text with commas, regardless of order."""
-    return tuple(sorted(part for part in (text(one) for one in as_text(value).split(",")) if part))
+    return tuple(sorted(part for part in (normalise_text(one) for one in format_text(value).split(",")) if part))
 
 
-def from_json(value: Any) -> Any:
+def parse_json(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise NotOne("is no JSON") from None
+        raise NotParsable("is no JSON") from None
 
 
 def is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and text(value) in MISSING_TEXTS)
+    return value is None or (isinstance(value, str) and normalise_text(value) in MISSING_TEXTS)
 
 
 def is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not text(value))
+    return value is None or (isinstance(value, str) and not normalise_text(value))
 
 
 def is_redacted(value: Any) -> bool:
     return isinstance(value, str) and REDACTED in value
 
 
-def _null(value: Any, schema: Schema) -> None:
+def _parse_null(value: Any, schema: Schema) -> None:
     if not is_missing(value):
-        raise NotOne("is not empty")
+        raise NotParsable("is not empty")
 
 
-def _day(value: Any, schema: Schema) -> Any:
-    return dates.day(value, [dates.date_format(one) for one in schema.formats])
+def _parse_day(value: Any, schema: Schema) -> Any:
+    return dates.parse_day(value, [dates.check_date_format(one) for one in schema.formats])
 
 
-KINDS: dict[str, Kind] = {
-    "string": Kind(lambda value, schema: text(value)),
-    "number": Kind(lambda value, schema: amounts.number(value)),
-    "integer": Kind(lambda value, schema: amounts.whole_number(value)),
-    "boolean": Kind(lambda value, schema: boolean(value)),
-    "null": Kind(_null),
-    "currency": Kind(lambda value, schema: amounts.money(value), lambda one, other: one.equals(other)),
-    "date": Kind(_day),
-    "date-time": Kind(lambda value, schema: dates.moment(value), dates.same_moment),
-    "month": Kind(lambda value, schema: dates.month(value)),
-    "string_list": Kind(lambda value, schema: listed(value)),
-    "json": Kind(lambda value, schema: from_json(value)),
-    "markdown": Kind(lambda value, schema: text(value)),
-    "url": Kind(lambda value, schema: as_text(value), addresses.same),
+KINDS: dict[str, ValueKind] = {
+    "string": ValueKind(lambda value, schema: normalise_text(value)),
+    "number": ValueKind(lambda value, schema: amounts.parse_number(value)),
+    "integer": ValueKind(lambda value, schema: amounts.parse_whole_number(value)),
+    "boolean": ValueKind(lambda value, schema: parse_boolean(value)),
+    "null": ValueKind(_parse_null),
+    "currency": ValueKind(lambda value, schema: amounts.parse_money(value), lambda one, other: one.equals(other)),
+    "date": ValueKind(_parse_day),
+    "date-time": ValueKind(lambda value, schema: dates.parse_moment(value), dates.is_same_moment),
+    "month": ValueKind(lambda value, schema: dates.parse_month(value)),
+    "string_list": ValueKind(lambda value, schema: parse_list(value)),
+    "json": ValueKind(lambda value, schema: parse_json(value)),
+    "markdown": ValueKind(lambda value, schema: normalise_text(value)),
+    "url": ValueKind(lambda value, schema: format_text(value), addresses.is_same),
 }
 # Formats of WebArena-Verified that need its libraries: what has them is an error, which names the other judge.
 FOREIGN = ("duration", "distance", "coordinates", "full_address", "location-name", "base64")
 
 
-def kind_of(expected: Any) -> str:
-    """The kind of a value that has no schema: of what it is written as."""
+def find_kind(expected: Any) -> str:
     if isinstance(expected, bool):
         return "boolean"
     return "number" if isinstance(expected, int | float) else "string"
 
 
-DEFAULT = Rules(KINDS, kind_of, squeezed, is_empty)
+DEFAULT = Rules(KINDS, find_kind, squeeze, is_empty)
 
 
 def compare(
@@ -182,7 +180,7 @@ def compare(
     if schema.kind == "array" or (isinstance(expected, list | tuple) and isinstance(actual, list | tuple)):
         return _compare_arrays(expected, actual, schema, rules, ordered, all_keys)
     if isinstance(expected, list | tuple):
-        return _any_of(compare(one, actual, schema, rules, ordered=ordered, all_keys=all_keys) for one in expected)
+        return _combine_any(compare(one, actual, schema, rules, ordered=ordered, all_keys=all_keys) for one in expected)
     if isinstance(actual, list | tuple) and len(actual) == 1:
         actual = actual[0]
     return _compare_scalars(expected, actual, schema, rules)
@@ -205,11 +203,11 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
     kind = rules.kinds[name]
     try:
         wanted = kind.read(expected, schema)
-    except (NotOne, Ambiguous) as error:
+    except (NotParsable, Ambiguous) as error:
         return Compared(None, f"what is expected {error}")
     try:
         return Compared(kind.equal(wanted, kind.read(actual, schema)))
-    except NotOne as error:
+    except NotParsable as error:
         return Compared(False, str(error))
     except Ambiguous as error:
         return Compared(None, str(error))
@@ -217,12 +215,12 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
 
 def _compare_pattern(pattern: str, value: str) -> Compared:
     try:
-        return Compared(compiled(pattern, ignore_case=True).fullmatch(value))
+        return Compared(compile_pattern(pattern, ignore_case=True).fullmatch(value))
     except TooCostly as error:
         return Compared(None, printable(str(error), 300))
 
 
-def _any_of(found: Iterable[Compared]) -> Compared:
+def _combine_any(found: Iterable[Compared]) -> Compared:
     results = list(found)
     for wanted in (True, None):
         for one in results:
@@ -231,7 +229,7 @@ def _any_of(found: Iterable[Compared]) -> Compared:
     return results[0] if len(results) == 1 else Compared(False, "is none of the alternatives" if results else "")
 
 
-def _all_of(found: Iterable[Compared]) -> Compared:
+def _combine_all(found: Iterable[Compared]) -> Compared:
     """Equal only where all are; a difference outweighs what cannot be said."""
     results = list(found)
     for wanted in (False, None):
@@ -248,8 +246,8 @@ def _compare_objects(
         return Compared(None, WAS_REDACTED)
     if isinstance(actual, str):
         try:
-            actual = from_json(actual)
-        except NotOne:
+            actual = parse_json(actual)
+        except NotParsable:
             actual = None
     if not isinstance(actual, dict):
         return Compared(False, "is no object")
@@ -262,10 +260,10 @@ def _compare_objects(
             value, actual.get(key), schema.properties.get(key), rules, ordered=ordered, all_keys=all_keys
         )  # fmt: skip
         found.append(one if one.equal else Compared(one.equal, f"{printable(key)}: {one.note or 'another value'}"))
-    return _all_of(found)
+    return _combine_all(found)
 
 
-def as_list(value: Any) -> list[Any]:
+def make_list(value: Any) -> list[Any]:
     """A value where an array is expected: a list, a JSON array as text, or a single value as a list of one."""
     if isinstance(value, list | tuple):
         return list(value)
@@ -285,16 +283,16 @@ def _compare_arrays(
 ) -> Compared:
     if rules.blanked and is_redacted(actual):
         return Compared(None, WAS_REDACTED)
-    wanted, had = as_list(expected), as_list(actual)
+    wanted, had = make_list(expected), make_list(actual)
     if len(wanted) != len(had):
         return Compared(False, f"number of values: {len(had):,}, expected: {len(wanted):,}")
     if len(wanted) > MOST_ITEMS and not ordered:
         return Compared(None, f"lists of more than {MOST_ITEMS} values are only compared in order")
-    pairs = paired(wanted, had, schema.items, rules, ordered=ordered, all_keys=all_keys)
-    return _all_of(compared for _, compared in pairs)
+    pairs = pair(wanted, had, schema.items, rules, ordered=ordered, all_keys=all_keys)
+    return _combine_all(compared for _, compared in pairs)
 
 
-def paired(
+def pair(
     wanted: Sequence[Any], had: Sequence[Any], schema: Schema | None, rules: Rules, *, ordered: bool, all_keys: bool
 ) -> list[tuple[int | None, Compared]]:
     """For each expected item the place of the item that it is compared with, None where none is left, and the result.
@@ -311,7 +309,7 @@ def paired(
     if ordered:
         rows: list[tuple[int | None, Compared]] = [(place, row[0]) for place, row in enumerate(table)]
         return rows + [(None, Compared(False, "is not there"))] * (len(wanted) - len(rows))
-    chosen = _matching(table, len(had))
+    chosen = _match(table, len(had))
     left = [place for place in range(len(had)) if place not in chosen.values()]
     rows = []
     for place, row in enumerate(table):
@@ -320,7 +318,7 @@ def paired(
     return rows
 
 
-def _matching(table: Sequence[Sequence[Compared]], columns: int) -> dict[int, int]:
+def _match(table: Sequence[Sequence[Compared]], columns: int) -> dict[int, int]:
     """A largest set of pairs that are equal, enlarged by pairs that cannot be told (augmenting paths)."""
     taken: dict[int, int] = {}
     passes: tuple[set[bool | None], ...] = ({True}, {True, None})

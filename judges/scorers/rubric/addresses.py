@@ -10,8 +10,8 @@ from annotation.formats.cached_pages import md5_of, stems, stored_as, without_fr
 from annotation.formats.cached_pages import stem as file_stem
 
 __all__ = [
-    "file_stem", "from_markdown", "md5_of", "simple_form", "stems", "stored_as", "variants", "without_fragment",
-    "without_tracking",
+    "file_stem", "list_variants", "md5_of", "remove_tracking", "simplify", "stems", "stored_as", "unescape_markdown",
+    "without_fragment",
 ]  # fmt: skip
 LONGEST = 20_000  # characters; longer addresses are compared as they are
 TRACKING = "utm_"
@@ -20,28 +20,28 @@ ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!~|<>&])")
 SAFE = (":/?#[]@!$&'()*+,;=%", ":/?&=#", ":/?=&", ":/")
 
 
-def from_markdown(address: str) -> str:
+def unescape_markdown(address: str) -> str:
     """Trimmed, and without the backslashes that escape characters in Markdown."""
     return ESCAPED.sub(r"\1", address.strip())
 
 
-def without_tracking(address: str) -> str:
+def remove_tracking(address: str) -> str:
     """Without ``utm_*`` parameters. What is left of a query is encoded anew; without a query nothing changes."""
     try:
         parts = urlparse(address)
         if not parts.query:
             return address
-        kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _tracks(pair[0])]
+        kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _is_tracking(pair[0])]
         return urlunparse(parts._replace(query=urlencode(kept, errors="surrogatepass")))
     except ValueError:  # of what is no address at all
         return address
 
 
-def _tracks(name: str) -> bool:
+def _is_tracking(name: str) -> bool:
     return name.lower().startswith(TRACKING)
 
 
-def simple_form(address: str) -> str:
+def simplify(address: str) -> str:
     """The form in which two addresses of the same page are equal.
 
     Tracking parameters, fragment, percent-encoding and one slash at the end go, then tracking parameters once more (a
@@ -50,8 +50,8 @@ def simple_form(address: str) -> str:
     """
     if len(address) > LONGEST:
         return address
-    bare = unquote(without_fragment(without_tracking(address))).removesuffix("/")
-    bare = without_tracking(bare)
+    bare = unquote(without_fragment(remove_tracking(address))).removesuffix("/")
+    bare = remove_tracking(bare)
     if bare.startswith("http://"):
         bare = "https://" + bare.removeprefix("http://")
     if bare.startswith("https://www."):
@@ -59,14 +59,14 @@ def simple_form(address: str) -> str:
     return bare.lower()
 
 
-def variants(address: str) -> Iterator[str]:
+def list_variants(address: str) -> Iterator[str]:
     """Other ways to write an address, most likely first and each once: without tracking, decoded and encoded in
     several ways, with the other scheme, with and without a slash at the end, and with what assistants append."""
     if len(address) > LONGEST:
         return
     seen = {address}
-    for written in _written(address):
-        for schemed in (written, _other_scheme(written)):
+    for written in _list_spellings(address):
+        for schemed in (written, _swap_scheme(written)):
             for ended in (schemed, schemed.removesuffix("/") if schemed.endswith("/") else schemed + "/"):
                 for one in (ended, *_cited(ended)):
                     if one not in seen:
@@ -74,8 +74,8 @@ def variants(address: str) -> Iterator[str]:
                         yield one
 
 
-def _written(address: str) -> Iterator[str]:
-    for base in dict.fromkeys((address, without_fragment(address), without_fragment(without_tracking(address)))):
+def _list_spellings(address: str) -> Iterator[str]:
+    for base in dict.fromkeys((address, without_fragment(address), without_fragment(remove_tracking(address)))):
         decoded = unquote(base)
         yield base
         yield decoded
@@ -83,7 +83,7 @@ def _written(address: str) -> Iterator[str]:
             yield quote(decoded, safe=safe, errors="surrogatepass")
 
 
-def _other_scheme(address: str) -> str:
+def _swap_scheme(address: str) -> str:
     if address.startswith("https://"):
         return "http://" + address.removeprefix("https://")
     if address.startswith("http://"):

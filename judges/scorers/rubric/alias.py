@@ -1,6 +1,6 @@
 """Scripts that were written for the package mind2web2, run unchanged: its names, on this engine.
 
-Nine modules are there under their names while they are `installed`; nothing else of the package is.
+Nine modules are there under their names while they are `install_temporarily`; nothing else of the package is.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class GoogleMapsTool:
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
         """Metres, or a text where there is no way."""
-        return await _asked("distance", address1, address2, mode)
+        return await _ask("distance", address1, address2, mode)
 
     async def calculate_travel_time(self, address1: str, address2: str, mode: str = "driving") -> int | str:
         """Seconds, or a text where there is no way."""
-        return await _asked("travel_time", address1, address2, mode)
+        return await _ask("travel_time", address1, address2, mode)
 
 
-async def _asked(what: str, address1: str, address2: str, mode: str) -> int | str:
+async def _ask(what: str, address1: str, address2: str, mode: str) -> int | str:
     engine = current()
     if engine.maps is None:
         error = NoMaps(f"The maps tool was asked for a {what.replace('_', ' ')}, and judging has no network.")
@@ -71,8 +71,7 @@ async def _asked(what: str, address1: str, address2: str, mode: str) -> int | st
     return await engine.maps(what, address1, address2, mode)
 
 
-def modules() -> dict[str, ModuleType]:
-    """The nine modules by name, new ones at each call."""
+def build_modules() -> dict[str, ModuleType]:
     tree: dict[str, Any] = {"AggregationStrategy": AggregationStrategy, "VerificationNode": VerificationNode}
     cache, client = {"CacheFileSys": CacheFileSys}, {"LLMClient": LLMClient}
     contents: dict[str, dict[str, Any]] = {
@@ -86,7 +85,7 @@ def modules() -> dict[str, ModuleType]:
         "api_tools": {},
         "api_tools.tool_googlemap": {"GoogleMapsTool": GoogleMapsTool},
     }
-    made = {f"{PACKAGE}.{name}".rstrip("."): _module(name, names) for name, names in contents.items()}
+    made = {f"{PACKAGE}.{name}".rstrip("."): _build_module(name, names) for name, names in contents.items()}
     for name, module in made.items():
         above, _, last = name.rpartition(".")
         if above:
@@ -94,7 +93,7 @@ def modules() -> dict[str, ModuleType]:
     return made
 
 
-def _module(name: str, names: Mapping[str, Any]) -> ModuleType:
+def _build_module(name: str, names: Mapping[str, Any]) -> ModuleType:
     module = ModuleType(
         f"{PACKAGE}.{name}".rstrip("."), "A part of the package mind2web2, on the engine of this project."
     )
@@ -104,34 +103,34 @@ def _module(name: str, names: Mapping[str, Any]) -> ModuleType:
 
 
 def install() -> None:
-    """Put the nine modules in place for good: for a process that runs one script."""
-    sys.modules.update(modules())
+    sys.modules.update(build_modules())
 
 
 @contextmanager
-def installed() -> Iterator[dict[str, ModuleType]]:
+def install_temporarily() -> Iterator[dict[str, ModuleType]]:
     """The nine modules in place, and whatever went by their names back afterwards."""
-    before = {name: module for name, module in sys.modules.items() if _ours(name)}
+    before = {name: module for name, module in sys.modules.items() if _is_own(name)}
     for name in before:
         del sys.modules[name]
-    made = modules()
+    made = build_modules()
     sys.modules.update(made)
     try:
         yield made
     finally:
-        for name in [name for name in sys.modules if _ours(name)]:
+        for name in [name for name in sys.modules if _is_own(name)]:
             del sys.modules[name]
         sys.modules.update(before)
 
 
-def _ours(name: str) -> bool:
+def _is_own(name: str) -> bool:
     return name == PACKAGE or name.startswith(f"{PACKAGE}.")
 
 
 def load_script(path: Path | str) -> ModuleType:
     """The script at ``path`` as a module with a name of its own; ScriptError when it cannot be used.
 
-    It is executed: only what an administrator installed may come here. The modules of `installed` have to be in place.
+    It is executed: only what an administrator installed may come here. The modules of `install_temporarily` have to be
+    in place.
     """
     file = Path(path)
     try:
@@ -152,12 +151,11 @@ def load_script(path: Path | str) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, ScriptError) or not isinstance(error, Exception):
             raise
-        raise ScriptError(f"{file.name}: cannot be loaded: {_said(error, file)}") from error
+        raise ScriptError(f"{file.name}: cannot be loaded: {_describe_error(error, file)}") from error
     return module
 
 
-def _said(error: Exception, file: Path) -> str:
-    """The error in a line, with the line of the script that it came from."""
+def _describe_error(error: Exception, file: Path) -> str:
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__
     while trace is not None:

@@ -8,7 +8,7 @@ from judges.scorers.rubric.engine import Fault
 from judges.scorers.rubric.tree import PASSED, VerificationNode
 
 
-def possible_scores(
+def compute_bounds(
     root: VerificationNode,
     before: Mapping[str, tuple[float, str]],
     score: float,
@@ -29,12 +29,12 @@ def possible_scores(
         return score, score
     if any(fault.kind in ("extraction", "tool") or fault.where not in before for fault in counted):
         return 0.0, 1.0
-    passed = _open(root.leaves(), {fault.where for fault in counted})
+    passed = _find_open(root.leaves(), {fault.where for fault in counted})
     values = dict(before) | dict.fromkeys(passed, (1.0, PASSED))
-    return score, max(score, _copied(root, values).compute_score())
+    return score, max(score, _copy(root, values).compute_score())
 
 
-def _open(nodes: Iterable[VerificationNode], broken: set[str]) -> set[str]:
+def _find_open(nodes: Iterable[VerificationNode], broken: set[str]) -> set[str]:
     """The broken nodes, and those that were skipped for nothing but nodes that are open themselves."""
     skipped = {node.id: set(node.checked.blocked_by) for node in nodes if node.checked and node.checked.blocked_by}
     found = set(broken)
@@ -43,9 +43,9 @@ def _open(nodes: Iterable[VerificationNode], broken: set[str]) -> set[str]:
     return found
 
 
-def _copied(node: VerificationNode, values: Mapping[str, tuple[float, str]]) -> VerificationNode:
+def _copy(node: VerificationNode, values: Mapping[str, tuple[float, str]]) -> VerificationNode:
     """The tree with these scores and statuses at its leaves; what was added later has its own."""
     copy = VerificationNode(id=node.id, desc=node.desc, critical=node.critical, strategy=node.strategy)
     copy.score, copy.status = values.get(node.id, (node.score, node.status))
-    copy.children = [_copied(child, values) for child in node.children]
+    copy.children = [_copy(child, values) for child in node.children]
     return copy

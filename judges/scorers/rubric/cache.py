@@ -43,7 +43,7 @@ class Index:
 
     def add(self, address: str, kind: PageKind) -> None:
         self.kinds[address] = kind
-        self._by_form.setdefault(addresses.simple_form(address), address)
+        self._by_form.setdefault(addresses.simplify(address), address)
 
     def find(self, address: str) -> str | None:
         """The stored address that ``address`` means, None where there is none.
@@ -51,16 +51,16 @@ class Index:
         In this order: the very address; its simple form as an address; the first one with the same simple form; a
         variant. Before that, backslashes of Markdown go.
         """
-        bare = addresses.from_markdown(address)
+        bare = addresses.unescape_markdown(address)
         for exact in (address, bare):
             if exact in self.kinds:
                 return exact
-        form = addresses.simple_form(bare)
+        form = addresses.simplify(bare)
         if form in self.kinds:
             return form
         if form in self._by_form:
             return self._by_form[form]
-        return next((one for one in addresses.variants(bare) if one in self.kinds), None)
+        return next((one for one in addresses.list_variants(bare) if one in self.kinds), None)
 
 
 class _Pages:
@@ -69,7 +69,6 @@ class _Pages:
     index: Index
 
     def has(self, url: str) -> PageKind | None:
-        """``"web"``, ``"pdf"`` or None."""
         found = self.index.find(url)
         return None if found is None else self.index.kinds[found]
 
@@ -84,7 +83,6 @@ class _Pages:
         return list(self.index.kinds)
 
     def summary(self) -> dict[str, int]:
-        """How many pages there are, of each kind and together."""
         kinds = list(self.index.kinds.values())
         return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
 
@@ -125,7 +123,9 @@ class CacheFileSys(_Pages):
 
     def put_web(self, url: str, text: str, screenshot: bytes | str) -> None:
         """Keep a page; the screenshot is bytes or base64 of any PNG, JPEG or WebP. PictureError when it is none."""
-        self._write(url, "web", {".txt": text.encode("utf-8", "replace"), ".jpg": pictures.kept(screenshot)})
+        self._write(
+            url, "web", {".txt": text.encode("utf-8", "replace"), ".jpg": pictures.convert_for_cache(screenshot)}
+        )
 
     def put_pdf(self, url: str, data: bytes) -> None:
         self._write(url, "pdf", {".pdf": data})

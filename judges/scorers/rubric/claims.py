@@ -9,12 +9,12 @@ from annotation.formats.answer_text import read_answer
 from judges.llm import SentImage
 from judges.scorer import Subject
 from judges.scorers import framing
-from judges.scorers.one_call import different
+from judges.scorers.one_call import group_by_picture
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.tree import Checked, VerificationNode
-from judges.scorers.rubric.verifying import Evidence
+from judges.scorers.rubric.verifying import ClaimEvidence
 from judges.scorers.rubric.written import MOST_SOURCES, Node, Rubric
-from judges.scorers.together import together
+from judges.scorers.together import run_together
 
 LONGEST_URL = 500  # characters of the address of a step
 NOTHING_CITED = "The answer cites no address."
@@ -54,7 +54,7 @@ class Checking:
         for node in nodes:
             if node.critical:
                 await self._one(node)
-        await together(self._one(node) for node in nodes if not node.critical)
+        await run_together(self._one(node) for node in nodes if not node.critical)
 
     async def _one(self, node: Node) -> None:
         if node.about is None:
@@ -62,7 +62,7 @@ class Checking:
             return
         against = self.against(node)
         if isinstance(against, str):
-            self._unsupported(node, against)
+            self._fail_unsupported(node, against)
             return
         await self.evaluator.verify(
             claim=node.text,
@@ -73,7 +73,7 @@ class Checking:
             num_trials=self.votes,
         )
 
-    def _unsupported(self, node: Node, why: str) -> None:
+    def _fail_unsupported(self, node: Node, why: str) -> None:
         """There is nothing to check against: the claim fails without a question."""
         made = self.nodes[node.id]
         made.checked = Checked(node.text, node.sources, instruction=node.note, reasoning=why)
@@ -84,51 +84,51 @@ class Checking:
         if node.about == "answer":
             return None
         if node.about == "pages":
-            return list(node.sources) or cited(self.subject) or NOTHING_CITED
+            return list(node.sources) or find_cited(self.subject) or NOTHING_CITED
         return self._evidence(node)
 
-    def _evidence(self, node: Node) -> Evidence | str:
+    def _evidence(self, node: Node) -> ClaimEvidence | str:
         chosen = node.steps.of(len(self.subject.record.steps))
         if not chosen:
             return NO_STEPS
         pictures: tuple[Any, ...] = ()
         if node.about == "screenshots":
-            pictures = shown(self.subject, chosen, self.max_images)
+            pictures = select_pictures(self.subject, chosen, self.max_images)
             if not pictures:
                 return NO_PICTURES
-        return Evidence(lines=lines(self.subject, chosen), images=pictures, steps=chosen)
+        return ClaimEvidence(lines=build_lines(self.subject, chosen), images=pictures, steps=chosen)
 
 
-def cited(subject: Subject) -> list[str]:
+def find_cited(subject: Subject) -> list[str]:
     """The addresses that the final answer cites, each once, in their order; at most `MOST_SOURCES`."""
     found = read_answer(subject.record.final_answer or "").citations
     return [one.address for one in found][:MOST_SOURCES]
 
 
-def lines(subject: Subject, chosen: tuple[int, ...]) -> tuple[str, ...]:
+def build_lines(subject: Subject, chosen: tuple[int, ...]) -> tuple[str, ...]:
     """The record of the chosen steps: addresses and actions; neither thoughts nor what hands over the answer."""
     wanted = frozenset(chosen)
-    acting = {step.index for step in framing.acting(subject.record, "auto")}
+    acting = {step.index for step in framing.select_acting(subject.record, "auto")}
     written: list[str] = []
     for step in subject.record.steps:
         if step.index in wanted and step.url:
-            written.append(framing.field(f"step {step.index} url", step.url, LONGEST_URL))
+            written.append(framing.format_field(f"step {step.index} url", step.url, LONGEST_URL))
         if step.index in wanted & acting:
-            written += framing.history([step])
+            written += framing.format_history([step])
     return tuple(written)
 
 
-def shown(subject: Subject, chosen: tuple[int, ...], most: int) -> tuple[Mapping[str, Any], ...]:
+def select_pictures(subject: Subject, chosen: tuple[int, ...], most: int) -> tuple[Mapping[str, Any], ...]:
     """Every different screenshot of the chosen steps after a line that names them; the last ``most`` where there are
     more."""
-    pairs = [(step, image) for step in chosen if (image := _picture(subject, step)) is not None]
+    pairs = [(step, image) for step in chosen if (image := _build_picture(subject, step)) is not None]
     parts: list[Mapping[str, Any]] = []
-    for image, steps in list(different(pairs).items())[-most:]:
+    for image, steps in list(group_by_picture(pairs).items())[-most:]:
         named = ", ".join(map(str, steps))
         parts.append({"type": "text", "text": f"Screenshot of step{'s' if len(steps) > 1 else ''} {named}:"})
         parts.append({"type": "image", "image": SentImage(image)})
     return tuple(parts)
 
 
-def _picture(subject: Subject, step: int) -> Any:
+def _build_picture(subject: Subject, step: int) -> Any:
     return subject.screenshots[step] if step < len(subject.screenshots) else None

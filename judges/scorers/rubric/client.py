@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from judges.llm import Asker, GivenImage, Part, Prompt, Reply, SentImage
 from judges.scorers.rubric.engine import STAGES
-from judges.scorers.rubric.schemas import schema_of
+from judges.scorers.rubric.schemas import build_schema
 
 OTHER = "script"  # the stage of a prompt that is not ours: of a script that asks by itself
 RESULT = re.compile(r"^[\s*_#`>-]*result[\s*_`]*[:=][\s*_`\"']*(true|false)[\s*_`\"'.]*$", re.IGNORECASE | re.MULTILINE)
@@ -55,7 +55,7 @@ class AskerClient:
         ``others`` (model, temperature) are the judge's to decide, and not a script's. Raises Unusable, BadRequest, and
         what `Asker.ask` raises.
         """
-        schema = None if response_format is None else schema_of(response_format)
+        schema = None if response_format is None else build_schema(response_format)
         found = await self.ask(messages, schema)
         try:
             return found if response_format is None else response_format.model_validate(found)
@@ -63,12 +63,11 @@ class AskerClient:
             raise Unusable(f"The reply does not fit: {error.errors()[0]['msg']}") from None
 
     async def ask(self, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> Any:
-        """The object of a structured reply, or the text where no ``schema`` is given."""
         self.calls += 1
         if self.calls > self.most:
             raise BadRequest(f"More than {self.most:,} model calls were asked for one answer.")
-        stage, prompt = self._staged(await asyncio.to_thread(prompt_of, messages))
-        key = _key(prompt, schema)
+        stage, prompt = self._build_staged(await asyncio.to_thread(build_prompt, messages))
+        key = _hash(prompt, schema)
         vote = self._asked[key]
         self._asked[key] += 1
         reply = await self.asker.ask(prompt, stage=stage, schema=schema, vote=vote)
@@ -76,12 +75,12 @@ class AskerClient:
             raise Unusable(why)
         if schema is None:
             return reply.text
-        found = data_of(reply, schema)
+        found = read_data(reply, schema)
         if found is None:
             raise Unusable(f"The reply could not be read. {reply.problem}".strip())
         return found
 
-    def _staged(self, prompt: Prompt) -> tuple[str, Prompt]:
+    def _build_staged(self, prompt: Prompt) -> tuple[str, Prompt]:
         """The stage of a prompt, and the prompt with our rules as its system text: the engine puts all into one
         message, as the published one does."""
         first = prompt.messages[0][0] if prompt.messages and prompt.messages[0] else ""
@@ -94,7 +93,7 @@ class AskerClient:
         return OTHER, prompt
 
 
-def data_of(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def read_data(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The object of a reply. In text, a last line "Result: true" is one where the schema has such a result."""
     if reply.data is not None:
         return reply.data
@@ -105,7 +104,7 @@ def data_of(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | None
     return {"reasoning": reasoning, "result": stated[-1][1].lower() == "true"}
 
 
-def prompt_of(messages: Sequence[Mapping[str, Any]]) -> Prompt:
+def build_prompt(messages: Sequence[Mapping[str, Any]]) -> Prompt:
     """Messages as chat completions have them, with pictures as data URLs or references; raises BadRequest."""
     if not isinstance(messages, list | tuple) or not messages:
         raise BadRequest("A model is asked with a list of messages.")
@@ -115,7 +114,7 @@ def prompt_of(messages: Sequence[Mapping[str, Any]]) -> Prompt:
         role = message.get("role") if isinstance(message, Mapping) else None
         if role not in ("system", "developer", "user"):
             raise BadRequest("A message has the role system or user.")
-        parts = _parts(message.get("content"))
+        parts = _read_parts(message.get("content"))
         if role == "user":
             users.append(parts)
         elif all(isinstance(part, str) for part in parts):
@@ -128,15 +127,15 @@ def prompt_of(messages: Sequence[Mapping[str, Any]]) -> Prompt:
     return Prompt("\n\n".join(system), tuple(users))
 
 
-def _parts(content: Any) -> tuple[Part, ...]:
+def _read_parts(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (content,)
     if not isinstance(content, list):
         raise BadRequest("The content of a message is a text, or a list of parts.")
-    return tuple(_part(part) for part in content)
+    return tuple(_read_part(part) for part in content)
 
 
-def _part(part: Any) -> Part:
+def _read_part(part: Any) -> Part:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind == "text" and isinstance(part.get("text"), str):
         return str(part["text"])
@@ -146,10 +145,10 @@ def _part(part: Any) -> Part:
     url = address.get("url") if isinstance(address, Mapping) else None
     if not isinstance(url, str):
         raise BadRequest("A part is a text, or an image_url with a url.")
-    return SentImage(_given(url))
+    return SentImage(_read_image(url))
 
 
-def _given(url: str) -> GivenImage:
+def _read_image(url: str) -> GivenImage:
     head, comma, encoded = url.partition(",")
     if not comma or not head.startswith("data:image/") or not head.endswith(";base64"):
         raise BadRequest("A picture is a data URL in base64; nothing is fetched for a script.")
@@ -162,7 +161,7 @@ def _given(url: str) -> GivenImage:
     return GivenImage(hashlib.sha256(data).hexdigest(), data)
 
 
-def _key(prompt: Prompt, schema: Mapping[str, Any] | None) -> str:
+def _hash(prompt: Prompt, schema: Mapping[str, Any] | None) -> str:
     parts = [[part if isinstance(part, str) else part.image.digest for part in parts] for parts in prompt.messages]
     written = json.dumps([prompt.system, parts, schema], sort_keys=True)
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()

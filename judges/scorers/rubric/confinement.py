@@ -1,8 +1,8 @@
 """Limits that a process puts on itself before it looks at anything hostile. Standard library only.
 
-Three layers: limits of the system (`Limits`), the kernel's (`kernel`: no network, no processes, no files but some), and
-a hook of the interpreter that refuses the same in Python's own words. The hook alone stops no one who is determined, so
-`confine` says which layers there are.
+Three layers: limits of the system (`ProcessLimits`), the kernel's (`kernel`: no network, no processes, no files but
+some), and a hook of the interpreter that refuses the same in Python's own words. The hook alone stops no one who is
+determined, so `confine` says which layers there are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEGABYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """``cpu`` and ``wall`` in seconds, ``memory`` (address space) and ``file`` in bytes, ``files`` open at once.
 
     ``wall`` is kept by the parent, everything else by the kernel.
@@ -39,7 +39,7 @@ class Limits:
         return asdict(self)
 
 
-def limit(limits: Limits) -> None:
+def limit(limits: ProcessLimits) -> None:
     """Set the limits of the system for this process; none can be raised again once `confine` was called."""
     wanted = {
         resource.RLIMIT_CPU: limits.cpu,
@@ -62,7 +62,7 @@ def confine(folder: Path, *, hook: bool) -> list[str]:
 
     ``hook``: refuse it in the interpreter, too; for processes that run Python which is not ours.
     """
-    readable, missing = library_paths(), []
+    readable, missing = find_library_paths(), []
     try:
         version = kernel.confine_files(readable, [folder])
         if version < kernel.WHOLE:
@@ -88,7 +88,7 @@ def _forget() -> None:
     vars(kernel).pop("ctypes", None)
 
 
-def library_paths() -> list[Path]:
+def find_library_paths() -> list[Path]:
     """Where the interpreter and the system keep code and tables that everybody may read."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     paths = [Path(sysconfig.get_path(name)) for name in names]
@@ -127,7 +127,7 @@ TWO_PATHS = frozenset({"os.rename", "os.link", "os.symlink"})
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class Refused(PermissionError):
+class AccessRefused(PermissionError):
     """Something that a script may not do; the message is for whoever wrote it."""
 
 
@@ -145,13 +145,13 @@ class _Hook:
             for path in arguments[: 2 if event in TWO_PATHS else 1]:
                 self._check(event, path, writing=event not in READING)
         elif event.startswith(FORBIDDEN):
-            raise Refused(f"A rubric script has no network, no processes and no ctypes ({event}).")
+            raise AccessRefused(f"A rubric script has no network, no processes and no ctypes ({event}).")
 
     def _import(self, name: Any, file: Any) -> None:
         """By what it is called, and by the file it is loaded from, since a file can be loaded under any name."""
         called = [*str(name).split("."), Path(os.fsdecode(file or "")).name.partition(".")[0]]
         if not MODULES.isdisjoint(called):
-            raise Refused(f"A rubric script may not import {name}.")
+            raise AccessRefused(f"A rubric script may not import {name}.")
 
     def _open(self, path: Any, mode: Any, flags: Any) -> None:
         if isinstance(path, int):
@@ -165,4 +165,4 @@ class _Hook:
         text = os.path.realpath(os.fsdecode(path if path else "."))
         roots = (self.folder,) if writing else self.readable
         if not any(text == root or text.startswith(root + os.sep) for root in roots):
-            raise Refused(f"A rubric script may not touch {text} ({event}); it has its own folder only.")
+            raise AccessRefused(f"A rubric script may not touch {text} ({event}); it has its own folder only.")

@@ -1,7 +1,7 @@
 """What an evaluation stands on that a script never says: the prompt texts, and which errors end it.
 
-Scripts make their evaluator themselves. Whoever runs one opens an `Engine` around it (`using`), which every evaluator
-made inside takes its texts from and is known to. Without one the defaults hold.
+Scripts make their evaluator themselves. Whoever runs one opens an `Engine` around it (`open_engine`), which every
+evaluator made inside takes its texts from and is known to. Without one the defaults hold.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from judges.prompts import builtin
+from judges.prompts import load_builtin
 
 PROMPTS = "rubric/1"
 STAGES = ("verify_answer", "verify_page", "verify_steps", "extract_answer", "extract_page")
@@ -52,7 +52,7 @@ class Evaluation(Protocol):
     def score_bounds(self, *, missing_pages: bool = False) -> tuple[float, float]: ...
 
 
-def unread(data: bytes) -> tuple[str, list[bytes]]:
+def describe_unread(data: bytes) -> tuple[str, list[bytes]]:
     """What is shown of a PDF that nobody reads: reading one takes a process of its own."""
     return "(This PDF was not read.)", []
 
@@ -67,13 +67,13 @@ class Engine:
     texts: Mapping[str, str] | None = None
     lets_through: tuple[type[Exception], ...] = ()
     threads: bool = False
-    read_pdf: ReadPdf = unread
+    read_pdf: ReadPdf = describe_unread
     maps: Maps | None = None
     evaluators: list[Evaluation] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     def text(self, name: str) -> str:
-        texts = builtin(PROMPTS).texts if self.texts is None else self.texts
+        texts = load_builtin(PROMPTS).texts if self.texts is None else self.texts
         if not texts.get(name, "").strip():
             raise LookupError(f"The prompt texts have no {name}; they have {', '.join(sorted(texts)) or 'none'}.")
         return texts[name]
@@ -83,12 +83,11 @@ _current: ContextVar[Engine | None] = ContextVar("rubric_engine", default=None)
 
 
 def current() -> Engine:
-    """The engine that was opened around this, or one with the defaults."""
     return _current.get() or Engine()
 
 
 @contextmanager
-def using(**settings: Any) -> Iterator[Engine]:
+def open_engine(**settings: Any) -> Iterator[Engine]:
     """Open an `Engine` with these settings for what runs inside, tasks that are started there included."""
     engine = Engine(**settings)
     token = _current.set(engine)

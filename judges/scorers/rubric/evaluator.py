@@ -13,14 +13,14 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from judges.scorers.rubric import tree
-from judges.scorers.rubric.bounds import possible_scores
+from judges.scorers.rubric.bounds import compute_bounds
 from judges.scorers.rubric.engine import Fault, current
 from judges.scorers.rubric.extracting import Extraction, Extractor
-from judges.scorers.rubric.questions import Desk
-from judges.scorers.rubric.semaphores import limits_of
+from judges.scorers.rubric.questions import Questioner
+from judges.scorers.rubric.semaphores import find_limits
 from judges.scorers.rubric.shown_pages import Pages
 from judges.scorers.rubric.tree import AggregationStrategy, Checked, VerificationNode
-from judges.scorers.rubric.verifying import TRIALS, Ballot, Evidence, Verifier
+from judges.scorers.rubric.verifying import TRIALS, Ballot, ClaimEvidence, Verifier
 
 DEFAULT_MODEL = "o4-mini"
 ROOT = "root"
@@ -34,7 +34,7 @@ class NotInitialized(RuntimeError, ValueError):
     """Something was asked of an evaluator before `Evaluator.initialize`."""
 
 
-class _Done:
+class _Finished:
     """Nothing to wait for, whether somebody awaits it or not."""
 
     def __await__(self) -> Generator[None, None, None]:
@@ -92,8 +92,8 @@ class Evaluator:
         self.logger = logger or logging.getLogger(__name__)
         task = task_description or f"The task {task_id}"
         self._root = VerificationNode(id=ROOT, desc=task, strategy=strategy)
-        web, calls = limits_of(global_semaphore)
-        desk = Desk(client, task, answer, calls, self.engine, self.logger)
+        web, calls = find_limits(global_semaphore)
+        desk = Questioner(client, task, answer, calls, self.engine, self.logger)
         self.pages = Pages(global_cache, web, self.engine)
         self.verifier = Verifier(desk, self.pages, verify_model or default_model)
         self.extractor = Extractor(desk, self.pages, extract_model or default_model)
@@ -114,7 +114,7 @@ class Evaluator:
 
     def close(self) -> Awaitable[None]:
         """Nothing is held open; it may be awaited or not."""
-        return _Done()
+        return _Finished()
 
     # --- the tree ------------------------------------------------------------------------------------------------
 
@@ -122,13 +122,13 @@ class Evaluator:
         self, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = False
     ) -> VerificationNode:
         """A group whose children stand for themselves; below the root where no parent is given."""
-        return self._added(parent, id, desc, critical, strategy=AggregationStrategy.PARALLEL)
+        return self._add(parent, id, desc, critical, strategy=AggregationStrategy.PARALLEL)
 
     def add_sequential(
         self, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = False
     ) -> VerificationNode:
         """A group in which each child needs the ones before it."""
-        return self._added(parent, id, desc, critical, strategy=AggregationStrategy.SEQUENTIAL)
+        return self._add(parent, id, desc, critical, strategy=AggregationStrategy.SEQUENTIAL)
 
     def add_leaf(
         self,
@@ -144,25 +144,25 @@ class Evaluator:
             raise ValueError(f"Leaf {id}: score must be 0 or 1, not {score!r}.")
         if status not in tree.LEAF_STATUSES:
             raise ValueError(f"Leaf {id}: status must be one of {', '.join(tree.LEAF_STATUSES)}, not {status!r}.")
-        return self._added(parent, id, desc, critical, score=float(score), status=status)
+        return self._add(parent, id, desc, critical, score=float(score), status=status)
 
     def add_custom_node(
         self, result: Any, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = True
     ) -> VerificationNode:
         """A leaf that the script decided itself: passed where ``result`` is true in Python's sense, else failed."""
         score, status = (1.0, tree.PASSED) if result else (0.0, tree.FAILED)
-        return self._added(parent, id, desc, critical, score=score, status=status)
+        return self._add(parent, id, desc, critical, score=score, status=status)
 
-    def _added(
+    def _add(
         self, parent: VerificationNode | None, wanted: str, desc: str, critical: bool, **more: Any
     ) -> VerificationNode:
         above = self.root if parent is None else parent
-        node = VerificationNode(id=self._unused(wanted), desc=desc, critical=bool(critical), **more)
+        node = VerificationNode(id=self._find_unused_id(wanted), desc=desc, critical=bool(critical), **more)
         above.add_node(node)
         self._ids.add(node.id)
         return node
 
-    def _unused(self, wanted: str) -> str:
+    def _find_unused_id(self, wanted: str) -> str:
         """``wanted``, or with the first of _1, _2, ... that nobody has."""
         found, number = wanted, 0
         while found in self._ids:
@@ -171,7 +171,6 @@ class Evaluator:
         return found
 
     def find_node(self, id: str) -> VerificationNode | None:
-        """The node of that id, None when there is none."""
         return next((node for node in self.root.walk() if node.id == id), None)
 
     # --- asking --------------------------------------------------------------------------------------------------
@@ -194,7 +193,7 @@ class Evaluator:
         """
         given = (claim, sources, node, additional_instruction)
         options = {"majority_vote": majority_vote, "num_trials": num_trials, "use_screenshot": use_screenshot}
-        return await self._prepared(given, extra_prerequisites, options)
+        return await self._prepare(given, extra_prerequisites, options)
 
     async def batch_verify(
         self, claims: Sequence[Sequence[Any]], extra_prerequisites: Nodes = None, **options: Any
@@ -204,26 +203,26 @@ class Evaluator:
         What is decided already counts as a prerequisite, and what is decided within the batch does not: who is
         skipped is settled before anything is asked. An error takes the place of its result.
         """
-        given = [_quadruple(one) for one in claims]
-        checks = [self._prepared(one, extra_prerequisites, options) for one in given]
+        given = [_read_quadruple(one) for one in claims]
+        checks = [self._prepare(one, extra_prerequisites, options) for one in given]
         results = await asyncio.gather(*checks, return_exceptions=True)
         ended = [one for one in results if isinstance(one, self.engine.lets_through)]
         if ended:
             raise ended[0]
         return results
 
-    def _prepared(self, given: Quadruple, extra: Nodes, options: Mapping[str, Any]) -> Awaitable[bool]:
+    def _prepare(self, given: Quadruple, extra: Nodes, options: Mapping[str, Any]) -> Awaitable[bool]:
         """The check, still to be awaited; whether the node is skipped is settled now."""
         claim, sources, node, instruction = given
-        noted = self._noted(node, claim, sources, instruction)
-        if node is not None and self._skipped(node, noted, extra):
-            return _decided(False)
-        return self._checked(node, noted, sources, **options)
+        noted = self._start_note(node, claim, sources, instruction)
+        if node is not None and self._skip(node, noted, extra):
+            return _describe_decided(False)
+        return self._check(node, noted, sources, **options)
 
-    def _noted(self, node: VerificationNode | None, claim: Any, sources: Any, instruction: str | None) -> Checked:
+    def _start_note(self, node: VerificationNode | None, claim: Any, sources: Any, instruction: str | None) -> Checked:
         """A fresh note of a check; what an earlier one of the same node left is forgotten."""
         self._ready()
-        steps = tuple(sources.steps) if isinstance(sources, Evidence) else ()
+        steps = tuple(sources.steps) if isinstance(sources, ClaimEvidence) else ()
         named = [sources] if isinstance(sources, str) else sources if isinstance(sources, list) else []
         noted = Checked(str(claim), tuple(map(str, named)), steps, str(instruction or ""))
         if node is not None:
@@ -231,12 +230,12 @@ class Evaluator:
             self.faults = [one for one in self.faults if one.where != node.id or one.kind == "extraction"]
         return noted
 
-    def _skipped(self, node: VerificationNode, noted: Checked, extra: Nodes) -> bool:
+    def _skip(self, node: VerificationNode, noted: Checked, extra: Nodes) -> bool:
         """Whether the node is not to be asked about: a prerequisite has failed, or its prerequisites make no sense."""
         try:
-            blocking = tree.blocking(self.root, node, _listed(extra))
+            blocking = tree.find_blocking(self.root, node, _make_list(extra))
         except Exception as error:
-            self._broke(node, noted, error)
+            self._record_error(node, noted, error)
             return True
         if blocking:
             noted.blocked_by = tuple(one.id for one in blocking)
@@ -244,7 +243,7 @@ class Evaluator:
             node.skip()
         return bool(blocking)
 
-    async def _checked(
+    async def _check(
         self,
         node: VerificationNode | None,
         noted: Checked,
@@ -259,7 +258,7 @@ class Evaluator:
         except self.engine.lets_through:
             raise
         except Exception as error:
-            self._broke(node, noted, error)
+            self._record_error(node, noted, error)
             return False
         if node is not None:
             node.settle(result)
@@ -267,7 +266,7 @@ class Evaluator:
             self.faults.append(Fault("page", node.id if node else "", noted.error))
         return result
 
-    def _broke(self, node: VerificationNode | None, noted: Checked, error: Exception) -> None:
+    def _record_error(self, node: VerificationNode | None, noted: Checked, error: Exception) -> None:
         """The check of a node ended in an error: it counts as failed, and the error is kept beside it."""
         noted.error = f"infrastructure error: {type(error).__name__}: {error}"
         self.faults.append(Fault("call", node.id if node else "", noted.error))
@@ -315,7 +314,7 @@ class Evaluator:
         """Between which numbers the score would lie had nothing broken (`possible_scores`)."""
         score = self.score()
         faults = (*self.faults, *self.engine.faults)
-        return possible_scores(self.root, self._before, score, faults, missing_pages=missing_pages)
+        return compute_bounds(self.root, self._before, score, faults, missing_pages=missing_pages)
 
     @property
     def infrastructure_errors(self) -> list[Fault]:
@@ -325,16 +324,20 @@ class Evaluator:
     @property
     def missing_pages(self) -> list[str]:
         """Addresses that something was to be checked against and that are not stored, in order."""
-        return [url for url, stored in self._pages_asked().items() if stored == "missing"]
+        return [url for url, stored in self._list_pages().items() if stored == "missing"]
 
     def get_summary(self) -> dict[str, Any]:
         """The outcome in the form of the published evaluator."""
         if self._root is None:
-            return _summary(("", ""), 0.0, ("unknown", "unknown"), [], {"depth": 0, "total_nodes": 0, "leaf_nodes": 0})
+            return _build_summary(
+                ("", ""), 0.0, ("unknown", "unknown"), [], {"depth": 0, "total_nodes": 0, "leaf_nodes": 0}
+            )
         score = self.score()
-        breakdown = [{"info": self._info() or [{"no_info": True}], "verification_tree": self.root.as_json()}]
+        breakdown = [{"info": self._list_info() or [{"no_info": True}], "verification_tree": self.root.as_json()}]
         models = (self.verifier.model, self.extractor.model)
-        return _summary((self.agent_name, self.answer_name), score, models, breakdown, tree.statistics(self.root))
+        return _build_summary(
+            (self.agent_name, self.answer_name), score, models, breakdown, tree.compute_statistics(self.root)
+        )
 
     def details(self) -> dict[str, Any]:
         """The outcome with everything that was checked on the way, as JSON for a page; texts are bounded."""
@@ -342,50 +345,49 @@ class Evaluator:
         return {
             "tree": self.root.details(),
             "final_score": score,
-            "statistics": tree.statistics(self.root),
-            "pages": [{"url": tree.bounded(url), "stored": stored} for url, stored in self._pages_asked().items()],
+            "statistics": tree.compute_statistics(self.root),
+            "pages": [{"url": tree.limit_text(url), "stored": stored} for url, stored in self._list_pages().items()],
             "extractions": [one.as_json() for one in self.extractions],
-            "info": [{key: _plain(value) for key, value in one.items()} for one in self._told()],
+            "info": [{key: _make_plain(value) for key, value in one.items()} for one in self._list_told()],
         }
 
-    def _pages_asked(self) -> Mapping[str, str]:
+    def _list_pages(self) -> Mapping[str, str]:
         return {} if self._root is None else self.pages.asked
 
-    def _info(self) -> list[dict[str, Any]]:
-        return [*({one.name: one.value.model_dump(mode="json")} for one in self.extractions), *self._told()]
+    def _list_info(self) -> list[dict[str, Any]]:
+        return [*({one.name: one.value.model_dump(mode="json")} for one in self.extractions), *self._list_told()]
 
-    def _told(self) -> list[dict[str, Any]]:
+    def _list_told(self) -> list[dict[str, Any]]:
         return [*self._ground_truth, *self._custom_info]
 
 
-def _listed(nodes: Nodes) -> Sequence[VerificationNode]:
+def _make_list(nodes: Nodes) -> Sequence[VerificationNode]:
     if nodes is None:
         return ()
     return (nodes,) if isinstance(nodes, VerificationNode) else nodes
 
 
-def _quadruple(given: Sequence[Any]) -> Quadruple:
-    """A claim with sources, node and instruction; the instruction may be left out."""
+def _read_quadruple(given: Sequence[Any]) -> Quadruple:
     if not isinstance(given, Sequence) or len(given) not in (3, 4):
         raise ValueError("batch_verify takes tuples of claim, sources, node and instruction.")
     claim, sources, node, instruction = (*given, None)[:4]
     return claim, sources, node, instruction
 
 
-async def _decided(result: bool) -> bool:
+async def _describe_decided(result: bool) -> bool:
     return result
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     """What a script told, as JSON of a bounded length; anything else as a text."""
     try:
         written = json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        return tree.bounded(str(value))
-    return json.loads(written) if len(written) <= tree.LONGEST_TEXT else tree.bounded(written)
+        return tree.limit_text(str(value))
+    return json.loads(written) if len(written) <= tree.LONGEST_TEXT else tree.limit_text(written)
 
 
-def _summary(
+def _build_summary(
     names: tuple[str, str], score: float, models: tuple[str, str], breakdown: list[Any], counts: Mapping[str, int]
 ) -> dict[str, Any]:
     return {

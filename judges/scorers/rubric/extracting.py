@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from judges.scorers import framing
 from judges.scorers.rubric import questions
 from judges.scorers.rubric.engine import FaultKind
-from judges.scorers.rubric.questions import Desk
+from judges.scorers.rubric.questions import Questioner
 from judges.scorers.rubric.shown_pages import Pages
-from judges.scorers.rubric.tree import LONGEST_TEXT, bounded
+from judges.scorers.rubric.tree import LONGEST_TEXT, limit_text
 from judges.scorers.rubric.verifying import NOT_STORED
 
 T = TypeVar("T", bound=BaseModel)
@@ -30,14 +30,14 @@ class Extraction:
 
     def as_json(self) -> dict[str, Any]:
         value = self.value.model_dump(mode="json")
-        shown = {"name": bounded(self.name), "source": bounded(self.source), "error": bounded(self.error)}
-        return shown | ({"value": value} if len(str(value)) <= LONGEST_TEXT else {"value": bounded(str(value))})
+        shown = {"name": limit_text(self.name), "source": limit_text(self.source), "error": limit_text(self.error)}
+        return shown | ({"value": value} if len(str(value)) <= LONGEST_TEXT else {"value": limit_text(str(value))})
 
 
 class Extractor:
     """Extracts from one answer and its pages."""
 
-    def __init__(self, desk: Desk, pages: Pages, model: str) -> None:
+    def __init__(self, desk: Questioner, pages: Pages, model: str) -> None:
         self.desk = desk
         self.pages = pages
         self.model = model
@@ -62,7 +62,7 @@ class Extractor:
                     return Extraction(name, shown, template(), f"{NOT_STORED}: {source}", "page")
                 stage, lines = "extract_page", [*lines, *self.desk.cited(page)]
                 images = page.images if use_screenshot else ()
-            request, schema = framing.quoted(prompt, questions.CLAIM), questions.schema_text(template)
+            request, schema = framing.quote(prompt, questions.CLAIM), questions.format_schema(template)
             value = await self.desk.ask(stage, self.model, template, lines, images, request=request, schema=schema)
         except self.desk.engine.lets_through:
             raise

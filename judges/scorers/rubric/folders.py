@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def own_folder() -> AsyncIterator[Path]:
+async def open_folder() -> AsyncIterator[Path]:
     """An empty folder that is gone afterwards; what cannot be removed is left, and said in the log."""
     await asyncio.to_thread(scratch.sweep)
     home = Path(tempfile.mkdtemp(prefix="rubric-", dir=scratch.process_folder())).resolve()
@@ -38,13 +38,13 @@ def remove(home: Path) -> None:
         numbers = itertools.count()
         waiting = list(home.iterdir())
         while waiting:
-            waiting += _emptied(waiting.pop(), home, numbers)
+            waiting += _empty(waiting.pop(), home, numbers)
         home.rmdir()
     except Exception:
         logger.warning("The temporary folder %s could not be removed.", home, exc_info=True)
 
 
-def _emptied(folder: Path, home: Path, numbers: itertools.count[int]) -> list[Path]:
+def _empty(folder: Path, home: Path, numbers: itertools.count[int]) -> list[Path]:
     """Remove a folder but for the folders in it, which now lie in ``home``."""
     found: list[Path] = []
     folder.chmod(0o700)  # a script may make one that nobody can read

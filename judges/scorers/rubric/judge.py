@@ -5,27 +5,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
 from annotation.formats.documents import FormatError
 from annotation.records import Finding, Verdict
-from judges.llm import Asker, BudgetSpent, CallFailed
-from judges.prompts import required
-from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
+from judges.llm import Asker, BudgetSpent, CallFailed, NotConfigured
+from judges.prompts import require_parts
+from judges.scorer import (
+    KeyPointEvidence,
+    Kind,
+    ParameterError,
+    Prompts,
+    Requirement,
+    Score,
+    StepEvidence,
+    Subject,
+    register,
+)
 from judges.scorers.rubric import attached_pages, engine, forecast, outcome, scripts
 from judges.scorers.rubric.claims import Checking
 from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable
-from judges.scorers.rubric.confinement import Limits
+from judges.scorers.rubric.confinement import ProcessLimits
+from judges.scorers.rubric.details import read_details
 from judges.scorers.rubric.evaluator import Evaluator
-from judges.scorers.rubric.folders import own_folder
-from judges.scorers.rubric.outcome import Outcome
-from judges.scorers.rubric.pdf import Reading
-from judges.scorers.rubric.process import Patience, Unanswered, run_script, running
+from judges.scorers.rubric.folders import open_folder
+from judges.scorers.rubric.outcome import RubricOutcome
+from judges.scorers.rubric.pdf import PdfReader
+from judges.scorers.rubric.process import ScriptPatience, ScriptUnanswered, get_script_semaphore, run_script
 from judges.scorers.rubric.semaphores import DualSemaphore
 from judges.scorers.rubric.tree import AggregationStrategy
 from judges.scorers.rubric.written import Rubric, parse
-from judges.scorers.suspicion import noted
+from judges.scorers.suspicion import add_suspicions
 
 NAME = "rubric"  # of the scorer
 EXPECTATION = "rubric"
@@ -39,7 +51,7 @@ NOTHING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class RubricParameters:
     source: Literal["auto", "written", "script"] = field(
         default="auto",
         metadata={
@@ -74,31 +86,31 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class RubricScorer:
     """``limits`` and ``patience`` are those of a script's process."""
 
-    parameters: Parameters
+    parameters: RubricParameters
     texts: Mapping[str, str]
-    limits: Limits = Limits()  # noqa: RUF009 - frozen
-    patience: Patience = Patience()  # noqa: RUF009 - frozen
+    limits: ProcessLimits = ProcessLimits()  # noqa: RUF009 - frozen
+    patience: ScriptPatience = ScriptPatience()  # noqa: RUF009 - frozen
 
     async def score(self, subject: Subject, model: Asker) -> Score:
         """Raises CallFailed, also for a script that came to no score, and BudgetSpent."""
-        script = _script_for(self.parameters, subject)
+        script = _find_script(self.parameters, subject)
         if script is not None:
-            return noted(self._scored(await self._by_script(script, subject, model)), subject)
-        rubric = written_for(subject) if self.parameters.source != "script" else None
+            return add_suspicions(self._build_score(await self._judge_by_script(script, subject, model)), subject)
+        rubric = find_rubric(subject) if self.parameters.source != "script" else None
         if rubric is None:
             return Score(None, unscored=NOTHING[self.parameters.source])
-        found = await self._by_claims(rubric, subject, model)
-        return noted(self._scored(found, rubric, subject), subject)
+        found = await self._judge_by_claims(rubric, subject, model)
+        return add_suspicions(self._build_score(found, rubric, subject), subject)
 
     # --- both ways -------------------------------------------------------------------------------------------------
 
-    async def _by_claims(self, rubric: Rubric, subject: Subject, model: Asker) -> Outcome:
+    async def _judge_by_claims(self, rubric: Rubric, subject: Subject, model: Asker) -> RubricOutcome:
         record = subject.record
         given = {"texts": self.texts, "lets_through": (CallFailed, BudgetSpent), "threads": True}
-        with Reading() as pdfs, engine.using(**given, read_pdf=pdfs.read):
+        with PdfReader() as pdfs, engine.open_engine(**given, read_pdf=pdfs.read):
             evaluator = Evaluator()
             evaluator.initialize(
                 task_id=record.task_id,
@@ -107,7 +119,7 @@ class Judge:
                 client=AskerClient(model, self.texts),
                 task_description=record.task_text,
                 answer=record.final_answer or "",
-                global_cache=await asyncio.to_thread(attached_pages.stored, subject),
+                global_cache=await asyncio.to_thread(attached_pages.open_pages, subject),
                 global_semaphore=DualSemaphore(PAGES_AT_ONCE, CALLS_AT_ONCE),
                 strategy=AggregationStrategy(rubric.strategy),
             )
@@ -115,19 +127,19 @@ class Judge:
                 rubric, subject, evaluator, votes=self.parameters.votes, max_images=self.parameters.max_images
             )
             await checking.run()
-            return outcome.of_evaluator(evaluator, subject.expectations[EXPECTATION])
+            return outcome.read_evaluator(evaluator, subject.expectations[EXPECTATION])
 
-    async def _by_script(self, script: scripts.Script, subject: Subject, model: Asker) -> Outcome:
+    async def _judge_by_script(self, script: scripts.Script, subject: Subject, model: Asker) -> RubricOutcome:
         client = AskerClient(model, self.texts, self.patience.calls)
 
         async def ask(messages: Any, schema: Any) -> Any:
             try:
                 return await client.ask(messages, schema if isinstance(schema, dict) else None)
             except (Unusable, BadRequest) as why:
-                raise Unanswered(str(why)) from None
+                raise ScriptUnanswered(str(why)) from None
 
-        async with running(), own_folder() as folder:
-            await attached_pages.copied(subject, folder)
+        async with get_script_semaphore(), open_folder() as folder:
+            await attached_pages.copy_pages(subject, folder)
             (folder / script.name).write_bytes(script.source)
             job = {
                 "script": script.name,
@@ -136,11 +148,11 @@ class Judge:
                 "texts": dict(self.texts),
             }
             said = await run_script(folder, job, ask, self.limits, self.patience)
-        return outcome.of_script(said, script)
+        return outcome.read_script(said, script)
 
     # --- the verdict -----------------------------------------------------------------------------------------------
 
-    def _scored(self, found: Outcome, rubric: Rubric | None = None, subject: Subject | None = None) -> Score:
+    def _build_score(self, found: RubricOutcome, rubric: Rubric | None = None, subject: Subject | None = None) -> Score:
         stated = rubric.pass_score if rubric else None
         needed = self.parameters.pass_score if stated is None else stated
         low, high = found.bounds(count_missing=self.parameters.missing_pages == "unscored")
@@ -151,21 +163,21 @@ class Judge:
             unscored=found.why_undecided() if passed != might else "",
             score=low if low == high else None,
             explanation=found.explanation(),
-            key_points=evidence_of(rubric, found.nodes(), subject.key_points if subject else ()) if rubric else (),
-            steps=steps_of(found.nodes(), subject) if subject else (),
+            key_points=collect_evidence(rubric, found.nodes(), subject.key_points if subject else ()) if rubric else (),
+            steps=collect_steps(found.nodes(), subject) if subject else (),
             notes=MappingProxyType(notes),
             details=found.details,
         )
 
 
-def _script_for(parameters: Parameters, subject: Subject) -> scripts.Script | None:
+def _find_script(parameters: RubricParameters, subject: Subject) -> scripts.Script | None:
     """The script to judge by, None for a written rubric; raises NotConfigured."""
     if parameters.source == "written":
         return None
-    return scripts.installed(subject.rubric_scripts, subject.record.task_id)
+    return scripts.find_script(subject.rubric_scripts, subject.record.task_id)
 
 
-def written_for(subject: Subject) -> Rubric | None:
+def find_rubric(subject: Subject) -> Rubric | None:
     """The rubric of the task as it is now, None where there is none; CallFailed where it cannot be read any more."""
     expected = subject.expectations.get(EXPECTATION)
     if expected is None:
@@ -176,7 +188,7 @@ def written_for(subject: Subject) -> Rubric | None:
         raise CallFailed(f"Version {expected.version} of the task's rubric cannot be read: {error}") from None
 
 
-def evidence_of(
+def collect_evidence(
     rubric: Rubric, nodes: Mapping[str, Mapping[str, Any]], known: tuple[str, ...]
 ) -> tuple[KeyPointEvidence, ...]:
     """What the claims that name a key point say about it; what was not checked, or broke, is unclear.
@@ -197,8 +209,7 @@ def evidence_of(
     return tuple(evidence)
 
 
-def steps_of(nodes: Mapping[str, Mapping[str, Any]], subject: Subject) -> tuple[StepEvidence, ...]:
-    """The steps whose screenshots were looked at for any claim."""
+def collect_steps(nodes: Mapping[str, Mapping[str, Any]], subject: Subject) -> tuple[StepEvidence, ...]:
     used = sorted({step for node in nodes.values() for step in node.get("steps", ()) if node.get("votes")})
     return tuple(
         StepEvidence(step, None, kept=True)
@@ -207,22 +218,39 @@ def steps_of(nodes: Mapping[str, Mapping[str, Any]], subject: Subject) -> tuple[
     )
 
 
-def built(parameters: Parameters, prompts: Prompts) -> Judge:
+def build(parameters: RubricParameters, prompts: Prompts) -> RubricScorer:
     """LookupError for a prompt set that lacks a text."""
-    required(prompts, *(f"{stage}.{part}" for stage in engine.STAGES for part in ("system", "user")))
-    return Judge(parameters, prompts.texts)
+    require_parts(prompts, *(f"{stage}.{part}" for stage in engine.STAGES for part in ("system", "user")))
+    return RubricScorer(parameters, prompts.texts)
 
 
-def calls(parameters: Parameters, subject: Subject) -> list[tuple[str, int]]:
+def forecast_calls(parameters: RubricParameters, subject: Subject) -> list[tuple[str, int]]:
     """What judging a trajectory will about ask; nothing where there is no rubric, or none that can be read."""
     try:
-        script = _script_for(parameters, subject)
-        rubric = written_for(subject) if script is None and parameters.source != "script" else None
+        script = _find_script(parameters, subject)
+        rubric = find_rubric(subject) if script is None and parameters.source != "script" else None
     except CallFailed:
         return []
     if script is not None:
-        return forecast.of_script(script.source)
-    return forecast.of_rubric(rubric, subject, parameters.votes, parameters.max_images) if rubric else []
+        return forecast.forecast_script(script.source)
+    return forecast.forecast_rubric(rubric, subject, parameters.votes, parameters.max_images) if rubric else []
+
+
+def require_rubric(parameters: RubricParameters) -> Requirement:
+    label = {"written": "a rubric", "script": "a rubric script"}.get(parameters.source, "a rubric or a rubric script")
+    return Requirement(label, partial(_has_rubric, parameters.source))
+
+
+def _has_rubric(source: str, subject: Subject) -> bool:
+    written = source != "script" and EXPECTATION in subject.expectations
+    return written or (source != "written" and _has_script(subject))
+
+
+def _has_script(subject: Subject) -> bool:
+    try:
+        return scripts.find_script(subject.rubric_scripts, subject.record.task_id) is not None
+    except NotConfigured:  # there is one; that it cannot be used is an error of the item
+        return True
 
 
 KIND = register(
@@ -234,9 +262,11 @@ KIND = register(
             "Checks a tree of claims about the answer, the pages that it cites, or the steps, one by one. The rubric "
             "is written for the task, or is a script of Mind2Web-2 that an administrator installed."
         ),
-        parameters=Parameters,
+        parameters=RubricParameters,
         prompts=engine.PROMPTS,
-        build=built,
-        calls=calls,
+        build=build,
+        calls=forecast_calls,
+        requires=require_rubric,
+        read_details=read_details,
     )
 )

@@ -168,8 +168,8 @@ class Unavailable(Exception):
 def die_with_parent() -> None:
     """Ask the kernel to end this process when its parent ends. Linux only, and nothing elsewhere."""
     if sys.platform == "linux":
-        _library().prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-        _library().prctl(NOT_DUMPABLE, 0, 0, 0, 0)
+        _load_library().prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        _load_library().prctl(NOT_DUMPABLE, 0, 0, 0, 0)
 
 
 def refuse_calls() -> None:
@@ -177,10 +177,10 @@ def refuse_calls() -> None:
 
     Threads may still be started, and sockets that exist work on.
     """
-    column, machine = _machine()
+    column, machine = _find_machine()
     program = filter_program(column, machine, os.getpid())
-    library = _library()
-    _no_new_privileges(library)
+    library = _load_library()
+    _forbid_new_privileges(library)
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
     if library.syscall(SECCOMP[column], 1, ALL_THREADS, ctypes.create_string_buffer(header, len(header))):
@@ -217,7 +217,7 @@ def confine_files(readable: Iterable[Path], writable: Iterable[Path]) -> int:
     """From here on only what lies below these paths can be opened; the version of Landlock, or raises Unavailable."""
     if sys.platform != "linux":
         raise Unavailable("Landlock is a part of Linux")
-    library = _library()
+    library = _load_library()
     version = library.syscall(LANDLOCK_CREATE, None, 0, 1)
     if version < 1:
         raise Unavailable("the kernel has no Landlock")
@@ -235,7 +235,7 @@ def confine_files(readable: Iterable[Path], writable: Iterable[Path]) -> int:
             _allow(library, rules, path, handled & (READ_FILE | READ_FOLDER))
         for path in writable:
             _allow(library, rules, path, handled & (READ_FILE | READ_FOLDER | WRITE_FILE | TRUNCATE | CHANGE_FOLDER))
-        _no_new_privileges(library)
+        _forbid_new_privileges(library)
         if library.syscall(LANDLOCK_RESTRICT, rules, 0):
             raise Unavailable(f"Landlock could not be switched on ({os.strerror(ctypes.get_errno())})")
         return int(version)
@@ -258,7 +258,7 @@ def _allow(library: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:
         os.close(place)
 
 
-def _machine() -> tuple[int, int]:
+def _find_machine() -> tuple[int, int]:
     if sys.platform != "linux" or sys.maxsize < 2**32:
         raise Unavailable("seccomp is a part of 64-bit Linux")
     try:
@@ -267,12 +267,12 @@ def _machine() -> tuple[int, int]:
         raise Unavailable(f"there is no filter for {platform.machine()}") from None
 
 
-def _no_new_privileges(library: ctypes.CDLL) -> None:
+def _forbid_new_privileges(library: ctypes.CDLL) -> None:
     if library.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise Unavailable("the kernel does not let a process give up its privileges")
 
 
-def _library() -> ctypes.CDLL:
+def _load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long
     return library

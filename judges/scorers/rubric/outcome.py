@@ -18,7 +18,7 @@ MOST_NODES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RubricOutcome:
     """``between`` are lowest and highest score had nothing broken, ``between_with_pages`` had every page been stored,
     too. ``details`` are those of a judgment."""
 
@@ -32,7 +32,6 @@ class Outcome:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Facts about how it was made, as JSON."""
         found = {"rubric": self.details["source"], "faults": list(self.faults[:50])}
         found["missing_pages"] = [page[:2_000] for page in self.missing_pages[:50]]
         return found | ({"unconfined": list(self.unconfined)} if self.unconfined else {})
@@ -41,15 +40,13 @@ class Outcome:
         return self.between_with_pages if count_missing else self.between
 
     def nodes(self) -> dict[str, Mapping[str, Any]]:
-        """Every node by its id."""
         return {str(node.get("id")): node for node in _walk(self.details["tree"])}
 
     def why_undecided(self) -> str:
-        """Why there is no verdict, in words."""
         if self.faults:
-            return f"Something broke that decides: {_some(self.faults, '; ')}"
+            return f"Something broke that decides: {_limit_list(self.faults, '; ')}"
         return (
-            f"Cited pages that decide are not stored: {_some(self.missing_pages, ', ')}. Pages cannot be "
+            f"Cited pages that decide are not stored: {_limit_list(self.missing_pages, ', ')}. Pages cannot be "
             "added to what is imported: run capture_pages on the package and import it again, as a new attempt; or let "
             "the judge count missing pages as unsupported."
         )
@@ -69,11 +66,10 @@ def reaches(score: float, needed: float) -> bool:
     return score >= needed - CLOSE
 
 
-def of_evaluator(evaluator: Evaluator, expected: Expected) -> Outcome:
-    """The outcome of a written rubric."""
+def read_evaluator(evaluator: Evaluator, expected: Expected) -> RubricOutcome:
     source = {"kind": "written", "name": "rubric", "version": expected.version, "digest": expected.digest}
     details = evaluator.details()
-    return Outcome(
+    return RubricOutcome(
         score=evaluator.score(),
         between=evaluator.score_bounds(),
         between_with_pages=evaluator.score_bounds(missing_pages=True),
@@ -83,7 +79,7 @@ def of_evaluator(evaluator: Evaluator, expected: Expected) -> Outcome:
     )
 
 
-def of_script(said: Mapping[str, Any], script: Script) -> Outcome:
+def read_script(said: Mapping[str, Any], script: Script) -> RubricOutcome:
     """The outcome of a script; ScriptFailed when what it said is no outcome."""
     score, details, bounds = said.get("score"), said.get("details"), said.get("bounds")
     if not isinstance(score, int | float) or not _is_score(score):
@@ -93,19 +89,19 @@ def of_script(said: Mapping[str, Any], script: Script) -> Outcome:
     if not _are_bounds(bounds) or not _is_score(details.get("final_score")):
         raise ScriptFailed(GARBAGE)
     source = {"kind": "script", "name": script.name, "version": None, "digest": script.digest}
-    plain, with_pages = (_moved(pair, float(score), float(details["final_score"])) for pair in bounds)
-    return Outcome(
+    plain, with_pages = (_move_bounds(pair, float(score), float(details["final_score"])) for pair in bounds)
+    return RubricOutcome(
         score=float(score),
         between=plain,
         between_with_pages=with_pages,
-        faults=_texts(said.get("faults")),
-        missing_pages=_texts(said.get("missing_pages")),
+        faults=_read_texts(said.get("faults")),
+        missing_pages=_read_texts(said.get("missing_pages")),
         details={"kind": "rubric", "source": source, **details, "final_score": float(score)},
-        unconfined=_texts(said.get("missing")),
+        unconfined=_read_texts(said.get("missing")),
     )
 
 
-def _moved(pair: Sequence[float], score: float, of_tree: float) -> tuple[float, float]:
+def _move_bounds(pair: Sequence[float], score: float, of_tree: float) -> tuple[float, float]:
     """The bounds, where a script returns another score than that of its tree: then that one, and nothing else."""
     low, high = float(pair[0]), float(pair[1])
     if abs(score - of_tree) <= CLOSE:
@@ -150,10 +146,10 @@ def _walk(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         waiting += reversed(node.get("children", []))
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _read_texts(value: Any) -> tuple[str, ...]:
     return tuple(str(one)[:2_000] for one in value[:200]) if isinstance(value, list) else ()
 
 
-def _some(texts: Sequence[str], joint: str) -> str:
+def _limit_list(texts: Sequence[str], joint: str) -> str:
     more = f"{joint}and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
     return joint.join(text[:500] for text in texts[:SHOWN]) + more

@@ -18,12 +18,12 @@ from typing import Self
 
 from annotation.formats import scratch
 from judges.llm import CallFailed
-from judges.scorers.rubric.confinement import MEGABYTE, Limits
+from judges.scorers.rubric.confinement import MEGABYTE, ProcessLimits
 from judges.scorers.rubric.pdf_child import UNWRITTEN
-from judges.scorers.rubric.process import command, end_group, environment
+from judges.scorers.rubric.process import build_command, build_environment, end_group
 
 LARGEST = 100 * MEGABYTE  # bytes of a document
-LIMITS = Limits(cpu=60, wall=120.0, memory=1536 * MEGABYTE, file=64 * MEGABYTE, files=64)
+LIMITS = ProcessLimits(cpu=60, wall=120.0, memory=1536 * MEGABYTE, file=64 * MEGABYTE, files=64)
 MOST_PICTURES = 32 * MEGABYTE  # bytes of all pictures together; those after them are left out
 
 LOOKS = 0.2  # seconds between two looks at whether it is still wanted
@@ -37,7 +37,7 @@ class Stopped(Exception):
     """Nobody wants what was being read any more."""
 
 
-def read_pdf(data: bytes, limits: Limits = LIMITS, stop: Event | None = None) -> tuple[str, list[bytes]]:
+def read_pdf(data: bytes, limits: ProcessLimits = LIMITS, stop: Event | None = None) -> tuple[str, list[bytes]]:
     """Text, and the pages as JPEGs from the first. Blocks, so it is called in a thread; raises Stopped soon after
     ``stop`` is set, and CallFailed where this machine cannot read it: its disk is full.
 
@@ -50,12 +50,12 @@ def read_pdf(data: bytes, limits: Limits = LIMITS, stop: Event | None = None) ->
         with scratch.folder("rubric-pdf") as folder:
             (folder / "document.pdf").write_bytes(data)
             why = _read(folder, limits, stop or Event())
-            return (NOTHING.format(why=why), []) if why else _found(folder)
+            return (NOTHING.format(why=why), []) if why else _read_result(folder)
     except OSError as error:
         raise CallFailed(UNREADABLE.format(why=error.strerror or error)) from error
 
 
-class Reading:
+class PdfReader:
     """Reads the documents of one answer, in ``seconds`` for all of them together; a context, which ends what is still
     being read when it is left: a thread cannot be cancelled."""
 
@@ -77,19 +77,18 @@ class Reading:
         return read_pdf(data, replace(LIMITS, wall=min(LIMITS.wall, round(left, 1))), self.stop)
 
 
-def _read(folder: Path, limits: Limits, stop: Event) -> str:
-    """Have it read; why that did not work, "" when it did."""
+def _read(folder: Path, limits: ProcessLimits, stop: Event) -> str:
     reader = subprocess.Popen(  # noqa: S603 - our own module, in an interpreter of our own
-        [*command("pdf"), json.dumps(limits.as_json())],
+        [*build_command("pdf"), json.dumps(limits.as_json())],
         cwd=folder,
-        env=environment(folder),
+        env=build_environment(folder),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
-        if not _ended(reader, limits.wall, stop):
+        if not _wait_for_end(reader, limits.wall, stop):
             return f"it took more than {limits.wall:g} seconds"
         if reader.returncode == UNWRITTEN:
             raise CallFailed(UNREADABLE.format(why="its temporary folder takes no more"))
@@ -104,7 +103,7 @@ def _read(folder: Path, limits: Limits, stop: Event) -> str:
     return str(said.get("error", "")).strip().rstrip(".")
 
 
-def _ended(reader: subprocess.Popen[bytes], seconds: float, stop: Event) -> bool:
+def _wait_for_end(reader: subprocess.Popen[bytes], seconds: float, stop: Event) -> bool:
     until = time.monotonic() + seconds
     while not stop.is_set():
         left = until - time.monotonic()
@@ -116,7 +115,7 @@ def _ended(reader: subprocess.Popen[bytes], seconds: float, stop: Event) -> bool
     raise Stopped
 
 
-def _found(folder: Path) -> tuple[str, list[bytes]]:
+def _read_result(folder: Path) -> tuple[str, list[bytes]]:
     text = (folder / "text.txt").read_text(encoding="utf-8").strip()
     pictures: list[bytes] = []
     left = MOST_PICTURES

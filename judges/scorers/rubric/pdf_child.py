@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.formats.pdf_text import page_texts
-from judges.scorers.rubric.confinement import Limits, confine, limit
+from judges.scorers.rubric.confinement import ProcessLimits, confine, limit
 
 PAGES_SHOWN = 50
 SCALE = 144 / 72  # pixels for a point, of which an inch has 72
@@ -29,7 +29,7 @@ def run() -> None:
 
     Ends with `UNWRITTEN` where it cannot.
     """
-    limit(Limits(**json.loads(sys.argv[2])))
+    limit(ProcessLimits(**json.loads(sys.argv[2])))
     import pypdfium2  # noqa: PLC0415 - under the limits, and before what it needs is taken away
     from PIL import Image, JpegImagePlugin  # noqa: F401, PLC0415
 
@@ -55,17 +55,17 @@ def _write(file: Path, data: bytes) -> None:
 
 def _read(pypdfium2: Any, folder: Path) -> int:
     document = pypdfium2.PdfDocument(folder / "document.pdf")
-    _write(folder / "text.txt", _text(document).encode("utf-8", "replace"))
+    _write(folder / "text.txt", _extract_text(document).encode("utf-8", "replace"))
     for number in range(min(len(document), PAGES_SHOWN)):
         try:
-            picture = _picture(document[number])
+            picture = _render_page(document[number])
         except (pypdfium2.PdfiumError, OSError, ValueError):
             continue  # a page that is broken by itself is missing among the pictures, and no more than that
         _write(folder / f"{number:03}.jpg", picture)
     return len(document)
 
 
-def _text(document: Any) -> str:
+def _extract_text(document: Any) -> str:
     texts: list[str] = []
     length = 0
     for text in page_texts(document):
@@ -76,7 +76,7 @@ def _text(document: Any) -> str:
     return "\n\n".join(texts)[:MOST_TEXT]
 
 
-def _picture(page: Any) -> bytes:
+def _render_page(page: Any) -> bytes:
     width, height = page.get_size()
     scale = min(SCALE, (MOST_PIXELS / max(1.0, width * height)) ** 0.5)
     jpeg = BytesIO()

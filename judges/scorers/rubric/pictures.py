@@ -26,7 +26,7 @@ class TooManyPixels(PictureError):
     """A picture that is refused before it is decoded."""
 
 
-def decoded(data: bytes) -> Image.Image:
+def decode(data: bytes) -> Image.Image:
     """The picture, in memory; PictureError when it is none, or not within `MOST_PIXELS`."""
     if len(data) > MOST_BYTES:
         raise TooManyPixels(f"The picture has {len(data):,} bytes; at most {MOST_BYTES:,} are taken.")
@@ -45,8 +45,7 @@ def decoded(data: bytes) -> Image.Image:
     return picture
 
 
-def on_white(picture: Image.Image) -> Image.Image:
-    """RGB, with what is transparent on white."""
+def flatten_on_white(picture: Image.Image) -> Image.Image:
     if picture.has_transparency_data:
         layers = picture.convert("RGBA")
         white = Image.new("RGBA", layers.size, "white")
@@ -56,18 +55,18 @@ def on_white(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def as_jpeg(picture: Image.Image) -> bytes:
+def encode_jpeg(picture: Image.Image) -> bytes:
     written = io.BytesIO()
     picture.save(written, "JPEG", quality=QUALITY)
     return written.getvalue()
 
 
-def kept(screenshot: bytes | str) -> bytes:
+def convert_for_cache(screenshot: bytes | str) -> bytes:
     """A screenshot (bytes, or base64 with or without the head of a data URL) as the JPEG that a cache keeps."""
-    return as_jpeg(on_white(decoded(bytes_of(screenshot))))
+    return encode_jpeg(flatten_on_white(decode(read_bytes(screenshot))))
 
 
-def bytes_of(screenshot: bytes | str) -> bytes:
+def read_bytes(screenshot: bytes | str) -> bytes:
     if isinstance(screenshot, bytes):
         return screenshot
     encoded = screenshot.partition(",")[2] if screenshot.startswith("data:") else screenshot
@@ -77,25 +76,25 @@ def bytes_of(screenshot: bytes | str) -> bytes:
         raise PictureError("The screenshot is a text that is no base64.") from error
 
 
-def shown(data: bytes) -> bytes:
+def convert_for_model(data: bytes) -> bytes:
     """A kept picture as a model gets it: RGB, at most `WIDEST` wide and `HIGHEST` high.
 
     Bytes that cannot be decoded are sent as they are, as the published engine does, so that it is the endpoint that
     refuses them; one of too many pixels raises TooManyPixels.
     """
     try:
-        picture = on_white(decoded(data))
+        picture = flatten_on_white(decode(data))
         if picture.width > WIDEST:
             height = max(1, round(picture.height * WIDEST / picture.width))
             picture = picture.resize((WIDEST, height), Image.Resampling.LANCZOS)
         if picture.height > HIGHEST:
             picture = picture.crop((0, 0, picture.width, HIGHEST))
-        return as_jpeg(picture)
+        return encode_jpeg(picture)
     except TooManyPixels:
         raise
     except PictureError:
         return data
 
 
-def data_url(jpeg: bytes) -> str:
+def build_data_url(jpeg: bytes) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode('ascii')}"

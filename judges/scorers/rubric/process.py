@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from judges.llm import CallFailed
-from judges.scorers.rubric.confinement import MEGABYTE, Limits
+from judges.scorers.rubric.confinement import MEGABYTE, ProcessLimits
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -29,16 +29,16 @@ class ScriptFailed(CallFailed):
     """A script did not come to a score: it raised, broke a limit, or ended. The item fails, and never scores 0."""
 
 
-class Unanswered(Exception):
+class ScriptUnanswered(Exception):
     """What a script asked has no usable answer, in words for the script."""
 
 
-def command(mode: str) -> list[str]:
+def build_command(mode: str) -> list[str]:
     """How a confined process is started: an interpreter that takes nothing from environment and folder."""
     return [sys.executable, "-I", "-B", "-X", "utf8", str(CHILD), mode]
 
 
-def environment(folder: Path) -> dict[str, str]:
+def build_environment(folder: Path) -> dict[str, str]:
     """All that a confined process knows of the environment: no keys, no settings, no addresses."""
     return {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
 
@@ -50,7 +50,7 @@ def end_group(process: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ScriptPatience:
     """How much a script may say and ask. ``silence`` is in seconds, without a word and with nothing that it waits for;
     ``line``, ``waiting`` and ``result`` are in bytes: of one message, of all that wait for an answer, of the result.
     ``marks`` bounds what a message can be made of: brackets, commas and colons, those of its texts included."""
@@ -67,30 +67,29 @@ AT_ONCE = max(4, os.cpu_count() or 1)  # of one worker: they mostly wait for mod
 _running: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-def running() -> asyncio.Semaphore:
-    """The places for scripts of this worker's event loop."""
+def get_script_semaphore() -> asyncio.Semaphore:
     return _running.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
 
 
 async def run_script(
-    folder: Path, job: Mapping[str, Any], ask: Ask, limits: Limits, patience: Patience
+    folder: Path, job: Mapping[str, Any], ask: Ask, limits: ProcessLimits, patience: ScriptPatience
 ) -> dict[str, Any]:
     """What a script's process says at its end: score, details, bounds, faults, and what could not be confined.
 
     ``folder`` is all that the process may touch; ``ask`` answers what it asks a model. Raises ScriptFailed, and what
-    ``ask`` raises but for Unanswered, which the script is told. Whatever happens, no process is left.
+    ``ask`` raises but for ScriptUnanswered, which the script is told. Whatever happens, no process is left.
     """
     process = await asyncio.create_subprocess_exec(
-        *command("script"),
+        *build_command("script"),
         cwd=folder,
-        env=environment(folder),
+        env=build_environment(folder),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         limit=patience.line,
         start_new_session=True,
     )
-    talk = _Talk(process, ask, limits, patience)
+    talk = _ScriptSession(process, ask, limits, patience)
     try:
         async with asyncio.timeout(limits.wall):
             return await talk.whole({**job, "folder": str(folder), "limits": limits.as_json()})
@@ -100,10 +99,12 @@ async def run_script(
         await talk.end()
 
 
-class _Talk:
+class _ScriptSession:
     """One conversation with one process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ask: Ask, limits: Limits, patience: Patience) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, ask: Ask, limits: ProcessLimits, patience: ScriptPatience
+    ) -> None:
         if process.stdin is None or process.stdout is None:
             raise ValueError("A script is talked to over pipes.")
         self.process, self.ask, self.limits, self.patience = process, ask, limits, patience
@@ -118,11 +119,11 @@ class _Talk:
         try:
             while True:
                 reading = reading or asyncio.ensure_future(self.back.readline())
-                line = await self._next(reading)
+                line = await self._read_line(reading)
                 if line is None:
                     continue
                 reading = None
-                ended = await self._heard(line)
+                ended = await self._handle_message(line)
                 if ended is not None:
                     return ended | {"missing": self.missing or []}
         finally:
@@ -130,7 +131,7 @@ class _Talk:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
-    async def _next(self, reading: asyncio.Task[bytes]) -> bytes | None:
+    async def _read_line(self, reading: asyncio.Task[bytes]) -> bytes | None:
         """A whole line, or None when an answer was given meanwhile."""
         done, _ = await asyncio.wait(
             {reading, *self.answering},
@@ -138,7 +139,7 @@ class _Talk:
             return_when=asyncio.FIRST_COMPLETED,
         )
         for answer in [one for one in done if one is not reading]:
-            self._answered(answer)  # type: ignore[arg-type]  # all but `reading` are ours
+            self._finish_answer(answer)  # type: ignore[arg-type]  # all but `reading` are ours
         if reading not in done:
             if not done:
                 raise ScriptFailed(
@@ -151,14 +152,14 @@ class _Talk:
         except ValueError:
             raise ScriptFailed(f"The script sent more than {self.patience.line:,} bytes at once.") from None
 
-    async def _heard(self, line: bytes) -> dict[str, Any] | None:
+    async def _handle_message(self, line: bytes) -> dict[str, Any] | None:
         """Deal with one message; the result, when it is that."""
         if not line.endswith(b"\n"):
-            raise ScriptFailed(await self._why_it_ended())
+            raise ScriptFailed(await self._describe_end())
         said = self._read(line)
         kind, missing, number = said.get("kind"), said.get("missing"), said.get("id")
         if kind == "call" and isinstance(number, int) and number not in self.asked:
-            await self._called(number, said, len(line))
+            await self._handle_call(number, said, len(line))
         elif kind == "cancel" and isinstance(number, int) and number in self.asked:
             self.asked[number].cancel()
         elif kind == "ready" and self.missing is None and isinstance(missing, list):
@@ -187,7 +188,7 @@ class _Talk:
             raise ScriptFailed(GARBAGE)
         return said
 
-    async def _called(self, number: int, said: Mapping[str, Any], size: int) -> None:
+    async def _handle_call(self, number: int, said: Mapping[str, Any], size: int) -> None:
         """Begin to answer; no more is read while too much waits for an answer."""
         if len(self.asked) >= self.patience.calls:
             raise ScriptFailed(f"The script asked for more than {self.patience.calls:,} model calls.")
@@ -196,9 +197,9 @@ class _Talk:
         while sum(self.answering.values()) > self.patience.waiting:
             done, _ = await asyncio.wait(self.answering, return_when=asyncio.FIRST_COMPLETED)
             for one in done:
-                self._answered(one)
+                self._finish_answer(one)
 
-    def _answered(self, answer: asyncio.Task[None]) -> None:
+    def _finish_answer(self, answer: asyncio.Task[None]) -> None:
         """Raises what answering raised; what the script has cancelled itself is over without a word."""
         del self.answering[answer]
         if not answer.cancelled():
@@ -207,7 +208,7 @@ class _Talk:
     async def _answer(self, number: int, said: Mapping[str, Any]) -> None:
         try:
             found = {"found": await self.ask(said.get("messages"), said.get("schema"))}
-        except Unanswered as why:
+        except ScriptUnanswered as why:
             found = {"problem": str(why)[:2_000]}
         self._tell({"id": number} | found)
 
@@ -216,7 +217,7 @@ class _Talk:
             # Not drained: a script that does not listen would keep us from hearing it, and answers are short.
             self.out.write(json.dumps(message).encode() + b"\n")
 
-    async def _why_it_ended(self) -> str:
+    async def _describe_end(self) -> str:
         try:
             async with asyncio.timeout(5):  # wait_for loses a cancellation in Python 3.11
                 code = await asyncio.shield(self.process.wait())
@@ -240,10 +241,10 @@ class _Talk:
         await asyncio.gather(*self.answering, return_exceptions=True)
         self.out.close()
         # Its end is only seen when its pipe is, and a reader that is full looks at no pipe: what is left is taken out.
-        await asyncio.shield(asyncio.gather(self.process.wait(), self._drained()))
+        await asyncio.shield(asyncio.gather(self.process.wait(), self._drain()))
         with suppress(ConnectionError):
             await self.out.wait_closed()
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         while await self.back.read(MEGABYTE):
             pass

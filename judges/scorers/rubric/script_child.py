@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judges.scorers.rubric.confinement import Limits, confine, limit
+from judges.scorers.rubric.confinement import ProcessLimits, confine, limit
 
 if TYPE_CHECKING:
     from judges.scorers.rubric.engine import Evaluation
@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 2_000  # characters of an error
 LONGEST_LINE = 64 * 1024 * 1024  # bytes of a reply
 
 
-class Unusable(Exception):
+class PipeUnusable(Exception):
     """The model's reply could not be used, or what was asked could not be asked; the parent says why."""
 
 
@@ -80,7 +80,7 @@ class Pipe:
         finally:
             self._waiting.pop(number, None)
         if "problem" in reply:
-            raise Unusable(reply["problem"])
+            raise PipeUnusable(reply["problem"])
         return reply["found"]
 
     def say(self, **message: Any) -> None:
@@ -89,7 +89,7 @@ class Pipe:
             data = data[os.write(self._out, data) :]
 
 
-class Client:
+class PipeClient:
     """What a script is given as its client."""
 
     def __init__(self, pipe: Pipe) -> None:
@@ -97,9 +97,9 @@ class Client:
 
     async def async_response(self, *, messages: Sequence[Any], response_format: Any = None, **others: Any) -> Any:
         """An instance of ``response_format``, or the reply's text; the model and its settings are the judge's."""
-        from judges.scorers.rubric.schemas import schema_of  # noqa: PLC0415 - loaded under the limits, see _preload
+        from judges.scorers.rubric.schemas import build_schema  # noqa: PLC0415 - loaded under the limits, see _preload
 
-        schema = None if response_format is None else schema_of(response_format)
+        schema = None if response_format is None else build_schema(response_format)
         found = await self._pipe.ask(messages, schema)
         return found if response_format is None else response_format.model_validate(found)
 
@@ -108,12 +108,12 @@ def run() -> None:
     """The whole life of the process; it ends with `os._exit`, whatever threads a script has left."""
     pipe = Pipe()
     job = pipe.read_job()
-    limit(Limits(**job["limits"]))
+    limit(ProcessLimits(**job["limits"]))
     _preload()
     try:
         asyncio.run(_run(pipe, job))
     except BaseException as error:
-        pipe.say(kind="error", message=_said(error), trace="")
+        pipe.say(kind="error", message=_describe_error(error), trace="")
     os._exit(0)
 
 
@@ -126,13 +126,13 @@ def _preload() -> None:
     alias.install()
 
 
-def _prepared_pdf(folder: Path, data: bytes) -> tuple[str, list[bytes]]:
+def _load_pdf(folder: Path, data: bytes) -> tuple[str, list[bytes]]:
     """What the parent has read of a PDF: reading one is nothing for a process that runs other people's Python."""
     from judges.scorers.rubric import engine  # noqa: PLC0415
 
     place = folder / "pdf" / hashlib.sha256(data).hexdigest()
     if not place.is_dir():
-        return engine.unread(data)
+        return engine.describe_unread(data)
     pictures = [file.read_bytes() for file in sorted(place.glob("*.jpg"))]
     return (place / "text.txt").read_text(encoding="utf-8"), pictures
 
@@ -143,23 +143,23 @@ async def _run(pipe: Pipe, job: Mapping[str, Any]) -> None:
     missing = confine(folder, hook=True)
     pipe.say(kind="ready", missing=missing)
     try:
-        found = await _evaluated(pipe, job, folder)
+        found = await _evaluate(pipe, job, folder)
     except BaseException as error:  # sys.exit and its kind, too
-        pipe.say(kind="error", message=_said(error), trace=_trace(error, job["script"]))
+        pipe.say(kind="error", message=_describe_error(error), trace=_find_line(error, job["script"]))
     else:
         pipe.say(kind="result", **found)
     listening.cancel()
 
 
-async def _evaluated(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+async def _evaluate(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     from judges.scorers.rubric import alias, engine  # noqa: PLC0415
     from judges.scorers.rubric.cache import CacheFileSys  # noqa: PLC0415
     from judges.scorers.rubric.semaphores import DualSemaphore  # noqa: PLC0415
 
-    with engine.using(texts=job["texts"], read_pdf=partial(_prepared_pdf, folder)) as opened:
+    with engine.open_engine(texts=job["texts"], read_pdf=partial(_load_pdf, folder)) as opened:
         script = alias.load_script(folder / job["script"])
         given = {
-            "client": Client(pipe),
+            "client": PipeClient(pipe),
             "answer": job["answer"],
             "agent_name": "agent",
             "answer_name": "answer",
@@ -169,10 +169,10 @@ async def _evaluated(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[s
             "model": job["model"],
         }
         summary = await alias.evaluate(script, **given)
-        return _outcome(summary, opened.evaluators)
+        return _build_outcome(summary, opened.evaluators)
 
 
-def _outcome(summary: Any, made: Sequence[Evaluation]) -> dict[str, Any]:
+def _build_outcome(summary: Any, made: Sequence[Evaluation]) -> dict[str, Any]:
     """What the parent is told; ValueError for a script that returns no summary."""
     if not isinstance(summary, Mapping) or "final_score" not in summary:
         raise ValueError(f"evaluate_answer must return a summary with a final_score, not {type(summary).__name__}")
@@ -189,12 +189,10 @@ def _outcome(summary: Any, made: Sequence[Evaluation]) -> dict[str, Any]:
     }
 
 
-def _said(error: BaseException) -> str:
-    """The last line of a traceback."""
+def _describe_error(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:LONGEST_MESSAGE]
 
 
-def _trace(error: BaseException, script: str) -> str:
-    """Where in the script it happened, "" where it is not known."""
+def _find_line(error: BaseException, script: str) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == script]
     return f"line {frames[-1].lineno} of {script}" if frames else ""

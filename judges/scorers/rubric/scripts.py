@@ -29,7 +29,7 @@ class Script:
     digest: str
 
 
-def installed(folder: str, task_id: str) -> Script | None:
+def find_script(folder: str, task_id: str) -> Script | None:
     """The script of a task in ``folder`` ("" has none), None where there is none.
 
     Raises NotConfigured where there is one that cannot be used.

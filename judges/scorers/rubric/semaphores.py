@@ -42,7 +42,7 @@ class DualSemaphore:
         self.webpage.release()
 
 
-def limits_of(given: Any) -> tuple[Limit, Limit]:
+def find_limits(given: Any) -> tuple[Limit, Limit]:
     """The limits of pages and of model calls in what a script was given; a plain semaphore is both, None neither.
 
     A page is never held while a model call waits, so that a plain semaphore of one place blocks nothing.

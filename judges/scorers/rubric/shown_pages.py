@@ -34,7 +34,7 @@ class Page:
         return len(self.text) + sum(map(len, self.images))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """``text`` of a page; a longer one than `LONGEST_TEXT` has its white space collapsed, and may be cut then."""
     return text if len(text) <= LONGEST_TEXT else cut(" ".join(text.split()), LONGEST_TEXT)
 
@@ -53,14 +53,13 @@ class Pages:
         self._prepared: OrderedDict[str, Page] = OrderedDict()
 
     async def get(self, url: str) -> Page | None:
-        """The page of an address, None when it is not stored."""
         async with self.limit:
             kind = self.cache.has(url) if self.cache is not None else None
             self.asked.setdefault(url, kind or "missing")
             if kind is None:
                 return None
             if url not in self._prepared:
-                page = await self._apart(lambda: self._prepare(url, kind))
+                page = await self._prepare_apart(lambda: self._prepare(url, kind))
                 if page is None:
                     self.asked[url] = "missing"
                     return None
@@ -71,14 +70,14 @@ class Pages:
                 self._prepared.popitem(last=False)
             return found
 
-    async def _apart(self, work: Callable[[], T]) -> T:
+    async def _prepare_apart(self, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(work) if self.engine.threads else work()
 
     def _prepare(self, url: str, kind: str) -> Page | None:
         if kind == "pdf":
             text, images = self.engine.read_pdf(self.cache.get_pdf(url))
-            return Page(url, kind, shortened(text), tuple(images))
+            return Page(url, kind, shorten(text), tuple(images))
         text, screenshot = self.cache.get_web(url)
         if text is None or not screenshot:
             return None
-        return Page(url, kind, shortened(text), (pictures.shown(screenshot),))
+        return Page(url, kind, shorten(text), (pictures.convert_for_model(screenshot),))

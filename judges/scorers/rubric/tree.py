@@ -136,19 +136,19 @@ class VerificationNode:
         scores = [child.compute_score(mutate=mutate) for child in self.children]
         if mutate:
             if self.strategy is AggregationStrategy.SEQUENTIAL:
-                scores = self._stopped(scores)
-            self.score = _together(self.children, scores)
-            self.status = self._status()
+                scores = self._stop_reason(scores)
+            self.score = _combine_scores(self.children, scores)
+            self.status = self._find_status()
             return self.score
-        return _together(self.children, scores)
+        return _combine_scores(self.children, scores)
 
-    def _stopped(self, scores: Sequence[float]) -> list[float]:
+    def _stop_reason(self, scores: Sequence[float]) -> list[float]:
         first = next((at for at, score in enumerate(scores) if score < 1.0), len(scores))
         for child in self.children[first + 1 :]:
             child.skip()
         return [child.score for child in self.children]
 
-    def _status(self) -> str:
+    def _find_status(self) -> str:
         if self.score >= 1.0:
             return PASSED
         if self.score > 0.0:
@@ -157,9 +157,9 @@ class VerificationNode:
 
     def as_json(self) -> dict[str, Any]:
         """The tree as the published summary has it."""
-        return self._shown(self.desc, [child.as_json() for child in self.children])
+        return self._format_votes(self.desc, [child.as_json() for child in self.children])
 
-    def _shown(self, desc: str, children: list[dict[str, Any]]) -> dict[str, Any]:
+    def _format_votes(self, desc: str, children: list[dict[str, Any]]) -> dict[str, Any]:
         return {
             "id": self.id,
             "desc": desc,
@@ -172,27 +172,27 @@ class VerificationNode:
 
     def details(self) -> dict[str, Any]:
         """The tree with what was checked at each node, every text cut to `LONGEST_TEXT` characters."""
-        shown = self._shown(bounded(self.desc), [child.details() for child in self.children])
+        shown = self._format_votes(limit_text(self.desc), [child.details() for child in self.children])
         if self.checked is None:
             return shown
         checked = self.checked
         return shown | {
-            "claim": bounded(checked.claim),
-            "instruction": bounded(checked.instruction),
-            "sources": [bounded(one) for one in checked.sources],
+            "claim": limit_text(checked.claim),
+            "instruction": limit_text(checked.instruction),
+            "sources": [limit_text(one) for one in checked.sources],
             "steps": list(checked.steps),
-            "reasoning": bounded(checked.reasoning),
+            "reasoning": limit_text(checked.reasoning),
             "votes": [
-                {"result": vote.result, "reasoning": bounded(vote.reasoning), "source": bounded(vote.source)}
+                {"result": vote.result, "reasoning": limit_text(vote.reasoning), "source": limit_text(vote.source)}
                 for vote in checked.votes
             ],
-            "error": bounded(checked.error),
-            "missing": [bounded(one) for one in checked.missing],
+            "error": limit_text(checked.error),
+            "missing": [limit_text(one) for one in checked.missing],
             "blocked_by": list(checked.blocked_by),
         }
 
 
-def bounded(text: str) -> str:
+def limit_text(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
 
@@ -204,7 +204,7 @@ def _agree(status: str, score: float) -> bool:
     return status == INITIALIZED or score == 0.0
 
 
-def _together(children: Sequence[VerificationNode], scores: Sequence[float]) -> float:
+def _combine_scores(children: Sequence[VerificationNode], scores: Sequence[float]) -> float:
     """The scores of children as their parent's; critical ones are a gate and take no part in the mean."""
     if any(child.critical and score < 1.0 for child, score in zip(children, scores, strict=True)):
         return 0.0
@@ -212,7 +212,7 @@ def _together(children: Sequence[VerificationNode], scores: Sequence[float]) -> 
     return sum(counted) / len(counted) if counted else 1.0
 
 
-def path_to(root: VerificationNode, node: VerificationNode) -> list[VerificationNode]:
+def find_path(root: VerificationNode, node: VerificationNode) -> list[VerificationNode]:
     """From ``root`` down to ``node``, both included; empty when the node is not below it."""
     parents: dict[int, VerificationNode] = {}
     for one in root.walk():
@@ -225,7 +225,7 @@ def path_to(root: VerificationNode, node: VerificationNode) -> list[Verification
     return []
 
 
-def prerequisites(
+def find_prerequisites(
     root: VerificationNode, node: VerificationNode, extra: Sequence[VerificationNode] = ()
 ) -> list[VerificationNode]:
     """The leaves on which checking ``node`` rests, each once.
@@ -235,7 +235,7 @@ def prerequisites(
     that would rest on itself.
     """
     found = [leaf for one in extra for leaf in one.leaves()]
-    path = path_to(root, node)
+    path = find_path(root, node)
     for parent, child in pairwise(path):
         earlier = parent.strategy is AggregationStrategy.SEQUENTIAL
         for sibling in parent.children:
@@ -248,14 +248,14 @@ def prerequisites(
     return list({id(leaf): leaf for leaf in found}.values())
 
 
-def blocking(
+def find_blocking(
     root: VerificationNode, node: VerificationNode, extra: Sequence[VerificationNode] = ()
 ) -> list[VerificationNode]:
     """The prerequisites that are failed or skipped at this moment; one that was never checked blocks nothing."""
-    return [leaf for leaf in prerequisites(root, node, extra) if leaf.status in BLOCKING]
+    return [leaf for leaf in find_prerequisites(root, node, extra) if leaf.status in BLOCKING]
 
 
-def statistics(root: VerificationNode) -> dict[str, int]:
+def compute_statistics(root: VerificationNode) -> dict[str, int]:
     """``depth`` (0 for a root alone), ``total_nodes`` and ``leaf_nodes``."""
     depth, level, total, leaves = -1, [root], 0, 0
     while level:

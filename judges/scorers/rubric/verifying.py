@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, StrictBool
 
 from judges.scorers.rubric import questions
-from judges.scorers.rubric.questions import Desk, Image
+from judges.scorers.rubric.questions import Image, Questioner
 from judges.scorers.rubric.shown_pages import Pages
 from judges.scorers.rubric.tree import Checked, Vote
 
@@ -27,11 +27,11 @@ class ClaimCheck(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ClaimEvidence:
     """What a claim is checked against that is neither answer nor page, such as steps of a trajectory.
 
-    ``lines`` are lines of the record (`framing.field`), ``images`` JPEG bytes or ready parts of a message, ``steps``
-    the numbers that go with them, and ``stage`` names the prompt texts.
+    ``lines`` are lines of the record (`framing.format_field`), ``images`` JPEG bytes or ready parts of a message,
+    ``steps`` the numbers that go with them, and ``stage`` names the prompt texts.
     """
 
     lines: Sequence[str] = ()
@@ -63,7 +63,7 @@ class Ballot:
 class Verifier:
     """Checks claims about one answer; `Evaluator` says what becomes of the nodes."""
 
-    def __init__(self, desk: Desk, pages: Pages, model: str) -> None:
+    def __init__(self, desk: Questioner, pages: Pages, model: str) -> None:
         self.desk = desk
         self.pages = pages
         self.model = model
@@ -83,19 +83,19 @@ class Verifier:
         as soon as any supports it, and the others are cancelled; an error at one of them is none as long as another
         supports the claim. TypeError for sources of another type, and whatever a call raises.
         """
-        if isinstance(sources, Evidence):
+        if isinstance(sources, ClaimEvidence):
             return await self._vote(noted, sources.stage, sources.lines, sources.images, ballot)
         if sources is None or (isinstance(sources, list) and not sources):
             return await self._vote(noted, "verify_answer", (self.desk.answered(),), (), ballot)
         if isinstance(sources, str):
-            return await self._page(noted, sources, ballot, use_screenshot)
+            return await self._check_page(noted, sources, ballot, use_screenshot)
         if not isinstance(sources, list):
             raise TypeError(f"sources must be None, an address or a list of addresses, not {type(sources).__name__}.")
         if len(sources) == 1:
-            return await self._page(noted, sources[0], ballot, use_screenshot)
-        return await self._any_page(noted, sources, ballot, use_screenshot)
+            return await self._check_page(noted, sources[0], ballot, use_screenshot)
+        return await self._check_any_page(noted, sources, ballot, use_screenshot)
 
-    async def _page(self, noted: Checked, url: str, ballot: Ballot, use_screenshot: bool) -> bool:
+    async def _check_page(self, noted: Checked, url: str, ballot: Ballot, use_screenshot: bool) -> bool:
         if not isinstance(url, str):
             raise TypeError(f"An address must be a text, not {type(url).__name__}.")
         page = await self.pages.get(url)
@@ -108,16 +108,16 @@ class Verifier:
         images = page.images if use_screenshot else ()
         return await self._vote(noted, "verify_page", lines, images, ballot, source=url)
 
-    async def _any_page(self, noted: Checked, urls: Sequence[str], ballot: Ballot, use_screenshot: bool) -> bool:
+    async def _check_any_page(self, noted: Checked, urls: Sequence[str], ballot: Ballot, use_screenshot: bool) -> bool:
         running: set[asyncio.Future[bool]] = {
-            asyncio.ensure_future(self._page(noted, url, ballot, use_screenshot)) for url in urls
+            asyncio.ensure_future(self._check_page(noted, url, ballot, use_screenshot)) for url in urls
         }
         errors: list[Exception] = []
         try:
             while running:
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 # Every result is looked at, so that no error is lost because another page was quicker.
-                results = [_result(one) for one in done]
+                results = [_read_result(one) for one in done]
                 ended = [one for one in results if isinstance(one, self.desk.engine.lets_through)]
                 if ended:
                     raise ended[0]
@@ -127,7 +127,7 @@ class Verifier:
                     noted.reasoning = next(vote.reasoning for vote in reversed(noted.votes) if vote.result)
                     return True
         finally:
-            await _cancelled(running)
+            await _cancel(running)
         if errors:
             raise errors[0]
         return False
@@ -145,7 +145,7 @@ class Verifier:
         """The answer that is reached first by more than half of the trials, one after the other."""
         said: list[ClaimCheck] = []
         while True:
-            reply = await self.desk.ask(stage, self.model, ClaimCheck, lines, images, **_places(noted))
+            reply = await self.desk.ask(stage, self.model, ClaimCheck, lines, images, **_list_places(noted))
             said.append(reply)
             noted.votes.append(Vote(reply.result, reply.reasoning, source))
             if sum(one.result is reply.result for one in said) >= ballot.needed:
@@ -153,14 +153,14 @@ class Verifier:
                 return reply.result
 
 
-def _places(noted: Checked) -> Mapping[str, str]:
+def _list_places(noted: Checked) -> Mapping[str, str]:
     return {
-        "claim": questions.stated(noted.claim),
-        "instruction": questions.instruction_of(noted.instruction),
+        "claim": questions.read_stated(noted.claim),
+        "instruction": questions.quote_instruction(noted.instruction),
     }
 
 
-def _result(task: asyncio.Future[bool]) -> bool | Exception:
+def _read_result(task: asyncio.Future[bool]) -> bool | Exception:
     error = task.exception()
     if error is None:
         return task.result()
@@ -169,7 +169,7 @@ def _result(task: asyncio.Future[bool]) -> bool | Exception:
     raise error
 
 
-async def _cancelled(running: set[asyncio.Future[bool]]) -> None:
+async def _cancel(running: set[asyncio.Future[bool]]) -> None:
     """Cancel what is still under way and wait for its end, so that nothing goes on behind a decided claim."""
     for one in running:
         one.cancel()

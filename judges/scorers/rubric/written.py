@@ -111,7 +111,6 @@ class Rubric:
             yield from node.walk()
 
     def claims(self) -> list[Node]:
-        """Every claim, in order."""
         return [node for node in self.walk() if node.about is not None]
 
     def tree(self) -> dict[str, Any]:
@@ -125,14 +124,14 @@ def parse(text: str) -> Rubric:
     Raises FormatError with every problem that was found, its line in ``where``.
     """
     document = parse_yaml(text, "rubric")
-    reading = _Reading(document)
+    reading = _RubricReader(document)
     rubric = reading.rubric()
     if reading.problems or rubric is None:
         raise FormatError(*reading.problems[:MOST_PROBLEMS])
     return rubric
 
 
-class _Reading:
+class _RubricReader:
     """Collects problems instead of stopping at the first."""
 
     def __init__(self, document: YamlDocument) -> None:
@@ -334,7 +333,7 @@ HEAD = """\
 """
 
 
-def from_key_points(task_text: str, key_points: tuple[str, ...] | list[str]) -> str:
+def write_from_key_points(task_text: str, key_points: tuple[str, ...] | list[str]) -> str:
     """A first rubric, as YAML that `parse` takes: a critical claim for each key point; one of the task without any."""
     points = [found for point in key_points if (found := _cut(point, LONGEST_KEY_POINT))][:MOST_NODES]
     met = "The screenshots show that this requirement of the task was met:"

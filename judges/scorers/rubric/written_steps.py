@@ -40,9 +40,8 @@ ALL = Steps()
 
 
 def parse_steps(value: Any) -> Steps | None:
-    """The steps that a value names, None where it names none."""
     if isinstance(value, str):
-        return _worded(value.strip().lower())
+        return _parse_words(value.strip().lower())
     numbers = value if isinstance(value, list) else [value]
     if not 0 < len(numbers) <= MOST_LISTED or not all(_is_step(one) for one in numbers):
         return None
@@ -53,7 +52,7 @@ def _is_step(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
 
 
-def _worded(text: str) -> Steps | None:
+def _parse_words(text: str) -> Steps | None:
     if text == "all":
         return ALL
     if text == "last":

@@ -15,7 +15,7 @@ from typing import Any
 from annotation.formats.documents import FormatError
 from judges.scorers.network_trace import agent_response, checks, upstream
 from judges.scorers.network_trace.model import AnswerCheck, NetworkCheck
-from judges.scorers.network_trace.task_files import from_webarena, written
+from judges.scorers.network_trace.task_files import convert_webarena, written
 from judges.scorers.network_trace.trace import NetworkTrace, read_trace
 
 STATUSES = {"success": "pass", "failure": "fail", "error": "error"}
@@ -65,12 +65,12 @@ def we_say(case: Case) -> str:
         return "refused"
     (check,) = found.checks
     assert isinstance(check, NetworkCheck)
-    return upstream.held(check, trace_of(case.entries), found.sites, case.task_type).result
+    return upstream.run_check(check, trace_of(case.entries), found.sites, case.task_type).result
 
 
 @lru_cache(maxsize=16)
 def _imported(check: str, sites: tuple[str, ...]) -> checks.Checks:
-    imported = from_webarena({"sites": list(sites), "eval": [json.loads(check)]}, "a task")
+    imported = convert_webarena({"sites": list(sites), "eval": [json.loads(check)]}, "a task")
     return checks.parse(written(imported | {"sites": {name: SITES[name] for name in sites}}))
 
 
@@ -88,15 +88,15 @@ def upstream_on_answer(check: dict[str, Any], answer: Any) -> str:
 
 def we_on_answer(check: dict[str, Any], answer: Any) -> str:
     try:
-        (found,) = checks.parse(written(from_webarena({"sites": [], "eval": [check]}, "a task"))).checks
+        (found,) = checks.parse(written(convert_webarena({"sites": [], "eval": [check]}, "a task"))).checks
     except FormatError:
         return "refused"
     assert isinstance(found, AnswerCheck)
     try:
-        given = agent_response.structured(answer if isinstance(answer, str) else json.dumps(answer), None)
+        given = agent_response.parse_answer(answer if isinstance(answer, str) else json.dumps(answer), None)
     except agent_response.NoAnswer:
         return "fail"
-    return agent_response.held(upstream.answered(found), given, upstream.UPSTREAM).result
+    return agent_response.run_check(upstream.convert_answer_check(found), given, upstream.UPSTREAM).result
 
 
 @contextmanager

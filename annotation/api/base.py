@@ -1,0 +1,137 @@
+"""What the API stands on: pages, checked filters, a schema that knows the errors, and the answer to an import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.utils.cache import patch_cache_control
+from drf_spectacular.openapi import AutoSchema
+from rest_framework import request as rest_request
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.metadata import SimpleMetadata
+from rest_framework.pagination import PageNumberPagination
+from rest_framework.response import Response
+
+from annotation.api.serializers import ProblemDetailsSerializer
+from annotation.api_tokens import Scope
+from annotation.models import Person
+from annotation.problem_details import MEDIA_TYPE, Refused
+from annotation.records import ImportReport
+
+MOST_PER_PAGE = 200
+ERRORS = {"400", "401", "403", "404", "409"}
+
+
+class Request(rest_request.Request):
+    """A request of the API: only somebody who is signed in gets as far as a view."""
+
+    user: Person
+
+
+class Pages(PageNumberPagination):
+    """``page`` from 1, ``page_size`` from 1 to 200; a size that is neither is an error, not silently another one."""
+
+    page_size_query_param = "page_size"
+    max_page_size = MOST_PER_PAGE
+
+    def get_page_size(self, request: rest_request.Request) -> int | None:
+        field = serializers.IntegerField(min_value=1, max_value=MOST_PER_PAGE)
+        given = request.query_params.get("page_size")
+        try:
+            return self.page_size if given is None else int(field.run_validation(given))
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({"page_size": error.detail}) from error
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        size = {"type": "integer", "minimum": 1, "maximum": MOST_PER_PAGE, "default": self.page_size}
+        page = {"type": "integer", "minimum": 1, "default": 1}
+        return [
+            {"name": name, "in": "query", "required": False, "schema": schema}
+            for name, schema in (("page", page), ("page_size", size))
+        ]
+
+
+class ProblemSchema(AutoSchema):
+    """Every operation may answer with problem details; a view's ``filters`` are the parameters of its GET."""
+
+    def get_override_parameters(self) -> list[Any]:
+        filters = getattr(self.view, "filters", None)
+        return [filters] if filters is not None and self.method == "GET" else []
+
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        scopes: Mapping[str, Scope] = self.view.scopes  # type: ignore[attr-defined]
+        return operation and operation | {"x-token-scope": scopes[self.method].value}
+
+    def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
+        bodies = super()._get_response_bodies(direction)
+        for code in sorted(ERRORS):
+            bodies.setdefault(
+                code, self._get_response_for_code(ProblemDetailsSerializer, code, [MEDIA_TYPE], direction)
+            )
+        return bodies
+
+
+class Metadata(SimpleMetadata):
+    """The answer to OPTIONS. Unlike the framework's, it needs no object to describe a PUT."""
+
+    def determine_actions(self, request: Any, view: Any) -> dict[str, Any]:
+        methods = {"PUT", "POST"} & set(view.allowed_methods)
+        return {method: self.get_serializer_info(view.get_serializer()) for method in sorted(methods)}
+
+
+class View(GenericAPIView):
+    """A view of the API. ``filters`` declares the query parameters; any other one is refused, not ignored.
+
+    ``scopes`` declares the scope that a token needs for each method. A view without it accepts no token.
+    """
+
+    request: Request
+    scopes: Mapping[str, Scope] = {}
+    metadata_class = Metadata
+    schema = ProblemSchema()
+    pagination_class = Pages
+    filters: type[serializers.Serializer] | None = None
+
+    def initial(self, request: rest_request.Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse a large body that would be in memory as a whole; the files of a form go to the disk."""
+        super().initial(request, *args, **kwargs)
+        length = int(request.META.get("CONTENT_LENGTH") or 0)
+        if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not str(request.content_type).startswith("multipart/"):
+            raise RequestDataTooBig
+
+    def finalize_response(self, *args: Any, **kwargs: Any) -> Any:
+        """Labels and tokens must not be left in a cache."""
+        response = super().finalize_response(*args, **kwargs)
+        patch_cache_control(response, private=True, no_store=True)
+        return response
+
+    def chosen(self) -> dict[str, Any]:
+        """The query parameters that were given, checked and converted."""
+        given = self.request.query_params.dict()
+        for name in ("page", "page_size") if self.paginator is not None else ():
+            given.pop(name, None)
+        filters = (self.filters or serializers.Serializer)(data=given)
+        unknown = sorted(set(given) - set(filters.fields))
+        if unknown:
+            raise serializers.ValidationError(dict.fromkeys(unknown, "There is no such query parameter."))
+        filters.is_valid(raise_exception=True)
+        return dict(filters.validated_data)
+
+
+class Listing(View, ListAPIView):
+    """A list in pages."""
+
+    request: Request
+
+
+def imported(report: ImportReport, refusal: str) -> Response:
+    """The answer to a file that is taken as a whole or not at all: its report, or Refused with every problem."""
+    problems = [problem for found in report.rejected.values() for problem in found]
+    if problems:
+        raise Refused(refusal, problems)
+    return Response(report.as_json())

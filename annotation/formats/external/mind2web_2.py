@@ -1,0 +1,269 @@
+"""Answers of Mind2Web-2: Markdown files by task, and the pages they cite.
+
+``[<agent>/]<task_id>/answer_<n>.md`` are the answers, ``cache/[<agent>/]<task_id>/index.json`` and the files that it
+names the pages. Answer number n of every task goes into package n, so that each becomes an attempt of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from annotation.formats import cached_pages
+from annotation.formats.archive import Package, PackageError
+from annotation.formats.documents import FormatError, decode_text
+from annotation.formats.entry_names import LONGEST_WHERE, entry_problem
+from annotation.formats.printable import listing, printable
+from annotation.formats.registry import Format, Progress
+from annotation.formats.tasks import LONGEST_TEXT, task_id_problem
+from annotation.formats.trajectory_folder import RESULT
+from annotation.formats.webverdict import write_result
+from annotation.records import PACKAGE, ImportReport, Problem
+
+ANSWER = re.compile(r"(?:(?P<above>.+)/)?(?P<task>[^/]+)/answer_(?P<number>[^/]*)\.md")
+NUMBER = re.compile(r"0*[1-9][0-9]{0,2}")
+CACHE = "cache"
+ANSWER_LIMIT = 4 * LONGEST_TEXT  # bytes; as many as that many characters can take
+
+
+@dataclass(slots=True)
+class AnsweredTask:
+    """A task with the files and texts of its answers by number; ``pages`` is the folder of its cached pages, or "".
+
+    ``index`` (address to kind) and ``page_files`` (names without folder) have only pages whose files exist.
+    """
+
+    task_id: str
+    folder: str
+    files: dict[int, str] = field(default_factory=dict)
+    pages: str = ""
+    problems: list[Problem] = field(default_factory=list)
+    index: dict[str, str] = field(default_factory=dict)
+    page_files: set[str] = field(default_factory=set)
+    texts: dict[int, str] = field(default_factory=dict)
+
+
+def has_answers(package: Package) -> bool:
+    """Whether the package holds answers and no trajectories."""
+    names = package.names()
+    return any(ANSWER.fullmatch(name) for name in names) and not any(
+        name.rpartition("/")[2] == RESULT for name in names
+    )
+
+
+def convert(package: Package, folder: Path, report: ImportReport, progress: Progress, agent: str = "") -> list[Path]:
+    """Convert as `Format` says: a package for each answer number.
+
+    If there are several agents, the one whose folder is called ``agent`` is taken; otherwise all are refused.
+    """
+    above = _choose_agent(package, report, agent)
+    if above is None:
+        return []
+    tasks = _find_tasks(package, above)
+    _warn_of_unread_files(package, above, tasks, report)
+    _assign_problems(package.problems, tasks, report)
+    for done, task in enumerate(tasks):
+        progress(done, len(tasks))
+        _read_answers(package, task, report)
+        if task.problems:
+            report.reject(task.task_id, *dict.fromkeys(task.problems))
+    good = [task for task in tasks if not task.problems]
+    _warn_of_missing_answers(good, report)
+    return _write_packages(package, good, folder, progress)
+
+
+FORMAT = Format(
+    name="mind2web-2",
+    title="answers of Mind2Web-2",
+    files="folders TASK_ID with answer_1.md, and pages in cache/, zipped",
+    recognise=has_answers,
+    convert=convert,
+    is_answer=True,
+)
+
+
+def _choose_agent(package: Package, report: ImportReport, agent: str) -> str | None:
+    """Return the folder above the tasks of the only agent, or of ``agent``; None, with a problem, if it is unclear."""
+    found = (ANSWER.fullmatch(name) for name in package.names())
+    agents = sorted({match["above"] or "" for match in found if match})
+    if len(agents) == 1:
+        return agents[0]
+    asked = [above for above in agents if agent and above.rpartition("/")[2] == agent]
+    if len(asked) == 1:
+        return asked[0]
+    says = (
+        f"There are answers of several agents: {listing([above or 'one without a folder' for above in agents])}. "
+        "Import one at a time: give the agent the name of its folder, and that one is taken."
+    )
+    report.reject(PACKAGE, Problem("several_agents", says, "agent"))
+    return None
+
+
+def _find_tasks(package: Package, above: str) -> list[AnsweredTask]:
+    names = package.names()
+    tasks: dict[str, AnsweredTask] = {}
+    for name in names:
+        match = ANSWER.fullmatch(name)
+        if match is None or (match["above"] or "") != above:
+            continue
+        task = tasks.setdefault(match["task"], AnsweredTask(match["task"], name.rpartition("/")[0]))
+        _add_answer(task, name, match["number"])
+    indexes = {name for name in names if name.endswith("/index.json")}
+    for task in tasks.values():
+        task.pages = _find_pages(task, above, indexes)
+        says = task_id_problem(task.task_id)
+        if says:
+            task.problems.append(entry_problem("task_id_invalid", task.folder, f"is no task: {says}"))
+    return sorted(tasks.values(), key=lambda task: task.task_id)
+
+
+def _add_answer(task: AnsweredTask, name: str, number: str) -> None:
+    if not NUMBER.fullmatch(number):
+        says = "has no number from 1 to 999 in its name: answer_1.md, answer_2.md and so on"
+        task.problems.append(entry_problem("answer_number", name, says))
+    elif int(number) in task.files:
+        says = f"has the same number as {printable(task.files[int(number)])}"
+        task.problems.append(entry_problem("answer_twice", name, says))
+    else:
+        task.files[int(number)] = name
+
+
+def _find_pages(task: AnsweredTask, above: str, indexes: Iterable[str]) -> str:
+    """Return the folder of the task's pages: of the agent, or else of all agents."""
+    agent = above.rpartition("/")[2]
+    ends = (f"{CACHE}/{agent}/{task.task_id}/index.json", f"{CACHE}/{task.task_id}/index.json")
+    for end in ends:
+        for name in sorted(indexes):
+            if name == end or name.endswith(f"/{end}"):
+                return name.rpartition("/")[0]
+    return ""
+
+
+def _warn_of_unread_files(package: Package, above: str, tasks: list[AnsweredTask], report: ImportReport) -> None:
+    pages = {task.pages for task in tasks if task.pages}
+    names = package.names()
+    rest = [name for name in names if not ANSWER.fullmatch(name) and name.rpartition("/")[0] not in pages]
+    if rest:
+        says = f"These files belong to no answer and were left out: {listing(rest)}."
+        report.warn(PACKAGE, Problem("leftover_file", says, printable(rest[0], LONGEST_WHERE)))
+    other = {match["above"] for name in names if (match := ANSWER.fullmatch(name))} - {above or None}
+    if other:
+        says = f"Answers of other agents were left out: {listing(sorted(one or '' for one in other))}."
+        report.warn(PACKAGE, Problem("other_agents", says))
+
+
+def _assign_problems(problems: list[Problem], tasks: list[AnsweredTask], report: ImportReport) -> None:
+    """Add the problems of the package's entries to the task whose folder they are in, or to the package."""
+    for problem in problems:
+        inside = ".." not in problem.where.split("/")
+        home = next((task for task in tasks if inside and _is_inside(problem.where, task)), None)
+        if home is None:
+            report.reject(PACKAGE, problem)
+        else:
+            home.problems.append(problem)
+
+
+def _is_inside(where: str, task: AnsweredTask) -> bool:
+    folders = [printable(one, LONGEST_WHERE) for one in (task.folder, task.pages) if one]
+    return any(where == one or where.startswith(f"{one}/") for one in folders)
+
+
+# --- answers and pages of a task -----------------------------------------------------------------------
+
+
+def _read_answers(package: Package, task: AnsweredTask, report: ImportReport) -> None:
+    for number, name in task.files.items():
+        try:
+            text = decode_text(package.read(name, ANSWER_LIMIT), printable(name, LONGEST_WHERE))
+        except (PackageError, FormatError) as error:
+            task.problems += error.problems
+            continue
+        if not text.strip():
+            task.problems.append(entry_problem("answer_empty", name, "is empty"))
+        elif len(text) > LONGEST_TEXT:
+            says = f"has {len(text):,} characters; the limit is {LONGEST_TEXT:,}"
+            task.problems.append(entry_problem("text_too_long", name, says))
+        else:
+            task.texts[number] = text
+    _read_index(package, task, report)
+
+
+def _read_index(package: Package, task: AnsweredTask, report: ImportReport) -> None:
+    if not task.pages:
+        says = f"There is no {CACHE}/{task.task_id}/index.json: nobody will see the cited pages."
+        report.warn(task.task_id, Problem("pages_missing", says, task.task_id))
+        return
+    name = f"{task.pages}/index.json"
+    try:
+        data = package.read(name, cached_pages.LIMITS[".json"])
+        index = cached_pages.read_index(data, printable(name, LONGEST_WHERE))
+    except (PackageError, FormatError) as error:
+        task.problems += error.problems
+        return
+    above = f"{task.pages}/"
+    there = {one.removeprefix(above) for one in package.names() if one.startswith(above)}
+    for address, kind in index.items():
+        files = cached_pages.files_of(address, kind, there)
+        lost = [one for one in files if one not in there]
+        if lost:
+            says = f"{printable(address, 200)} was left out: {listing(lost)} is not there."
+            report.warn(task.task_id, Problem("page_missing", says, printable(name, LONGEST_WHERE)))
+        else:
+            task.index[address] = kind
+            task.page_files.update(files)
+
+
+def _warn_of_missing_answers(tasks: list[AnsweredTask], report: ImportReport) -> None:
+    # The attempt of a missing number has fewer trajectories than the others.
+    numbers = sorted({number for task in tasks for number in task.texts})
+    for task in tasks:
+        lacking = [str(number) for number in numbers if number not in task.texts]
+        if lacking:
+            says = f"{task.task_id} has no answer {listing(lacking)}, which other tasks have."
+            report.warn(task.task_id, Problem("answers_uneven", says, printable(task.folder, LONGEST_WHERE)))
+
+
+# --- packages of our own -----------------------------------------------------------------------------------------
+
+
+def _write_packages(package: Package, tasks: list[AnsweredTask], folder: Path, progress: Progress) -> list[Path]:
+    attempts: dict[int, list[AnsweredTask]] = defaultdict(list)
+    for task in tasks:
+        for number in task.texts:
+            attempts[number].append(task)
+    written: dict[str, Path] = {}
+    made = []
+    for number, answered in sorted(attempts.items()):
+        target = folder / f"answer_{number}"
+        for done, task in enumerate(answered):
+            progress(done, len(answered))
+            _write_trajectory(package, task, number, target / task.task_id, written)
+        made.append(target)
+    return made
+
+
+def _write_trajectory(
+    package: Package, task: AnsweredTask, number: int, target: Path, written: dict[str, Path]
+) -> None:
+    # Answers do not state the text of their task; the benchmark does.
+    write_result(target, source_format=FORMAT.name, task_id=task.task_id, task=None, final_answer=task.texts[number])
+    if not task.index:
+        return
+    (target / cached_pages.FOLDER).mkdir()
+    (target / cached_pages.INDEX).write_text(json.dumps(task.index), encoding="utf-8")
+    for name in sorted(task.page_files):
+        _write_page(package, f"{task.pages}/{name}", target / cached_pages.FOLDER / name, written)
+
+
+def _write_page(package: Package, name: str, target: Path, written: dict[str, Path]) -> None:
+    """Write a file of the cache once, and link it from all answers of the task."""
+    if name in written:
+        os.link(written[name], target)
+        return
+    target.write_bytes(package.read(name, cached_pages.LIMITS[target.suffix]))
+    written[name] = target

@@ -1,0 +1,18 @@
+"""Multimodal-Mind2Web: rows, one for each step of a task as a person did it, into reference trajectories and tasks.
+
+A row has annotation_id, action_uid, website, domain, subdomain, confirmed_task, cleaned_html, operation,
+pos_candidates, neg_candidates, action_reprs, target_action_index, target_action_reprs and screenshot. raw_html is
+never read. Everything is streamed: rows of one task need not be neighbours, and memory does not grow with them.
+"""
+
+from annotation.formats.external.multimodal_mind2web.converting import FORMAT, convert_rows, read_tasks
+from annotation.formats.external.multimodal_mind2web.reading import is_rows
+from annotation.formats.external.multimodal_mind2web.reference import (
+    Operation,
+    ReferenceStep,
+    reference_of,
+)
+
+__all__ = [
+    "FORMAT", "Operation", "ReferenceStep", "convert_rows", "is_rows", "read_tasks", "reference_of",
+]  # fmt: skip

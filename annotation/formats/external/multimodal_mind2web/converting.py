@@ -1,0 +1,293 @@
+"""Rows into a package of reference trajectories, and into the tasks of a benchmark."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from annotation.formats.archive import DEFAULT_LIMITS, Package
+from annotation.formats.documents import UNSTORABLE, FormatError
+from annotation.formats.external.multimodal_mind2web.reading import is_rows, read_rows
+from annotation.formats.external.multimodal_mind2web.reference import ReferenceStep, RowError, step_of
+from annotation.formats.external.multimodal_mind2web.rows import Row, row_problem
+from annotation.formats.printable import listing
+from annotation.formats.registry import Format, Progress
+from annotation.formats.tasks import LONGEST, task_id_problem
+from annotation.formats.webverdict import write_result
+from annotation.records import PACKAGE, ImportReport, Problem, TaskRecord
+
+TASK_COLUMNS = ("annotation_id", "confirmed_task", "website", "action_reprs")
+REQUIRED = (
+    "annotation_id", "confirmed_task", "cleaned_html", "operation", "pos_candidates", "neg_candidates", "action_reprs",
+    "target_action_index",
+)  # fmt: skip
+COLUMNS = (*REQUIRED, "action_uid", "website", "domain", "subdomain", "split", "target_action_reprs", "screenshot")
+SPLIT = re.compile(r"(train|test_task|test_website|test_domain)(?![a-z])")
+MOST_PROBLEMS = 1_000  # of one file; the rest is counted
+MOST_BYTES = DEFAULT_LIMITS.total_bytes  # more than that no package may hold
+
+SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
+LARGEST_PICTURE = 64 * 2**20  # bytes; what the store of screenshots takes, and pixels too
+MOST_PIXELS = 40_000_000
+DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
+PICTURE_FAILURES = (
+    OSError, ValueError, SyntaxError, EOFError, IndexError, OverflowError, MemoryError, KeyError, TypeError,
+    Image.DecompressionBombError, Image.DecompressionBombWarning,
+)  # fmt: skip
+
+
+def convert_rows(path: Path, folder: Path, report: ImportReport, progress: Progress = lambda done, total: None) -> None:
+    """Write the tasks of the rows in ``path`` into ``folder``, as a package `webverdict-1`.
+
+    Every row that cannot be taken is in ``report`` with its number and the reason, and so its whole task is refused:
+    without a hard step a task would look easier than it is. A step that has no row at all is a warning, since the
+    data set itself leaves out steps whose page could not be rendered; the trajectory then has the others, and each
+    step knows its place. A file that cannot be read to its end gives nothing. Raises OSError when the disk is full.
+    """
+    conversion = _Conversion(folder, report, SPLIT.match(path.name))
+    try:
+        for row in read_rows(path, COLUMNS, REQUIRED, progress):
+            conversion.take(row)
+    except FormatError as error:
+        report.reject(PACKAGE, *error.problems)
+        conversion.discard()
+        return
+    conversion.finish()
+
+
+@dataclass(slots=True)
+class _Task:
+    """The data of a task that are needed until its last row; pages are not kept."""
+
+    text: str
+    kind: tuple[str, str, str]
+    actions: tuple[str, ...]
+    pictures: dict[int, str | None] = field(default_factory=dict)
+    refused: bool = False
+
+
+@dataclass(slots=True)
+class _Conversion:
+    folder: Path
+    report: ImportReport
+    split: re.Match[str] | None
+    tasks: dict[str, _Task] = field(default_factory=dict)
+    written: int = 0
+    listed: int = 0
+
+    def take(self, row: Row) -> None:
+        task_id = row.values.get("annotation_id")
+        if says := task_id_problem(task_id):
+            if row.values or not row.problems:
+                row.refuse("task_id_invalid", says.replace("task_id", "annotation_id"))
+            self._refuse(PACKAGE, row.problems)
+            return
+        if not row.problems:
+            try:
+                self._write(row, str(task_id))
+            except RowError as error:
+                row.refuse(error.code, str(error))
+        if row.problems:
+            self.tasks.setdefault(str(task_id), _Task("", ("", "", ""), ())).refused = True
+            self._refuse(str(task_id), row.problems)
+
+    def _write(self, row: Row, task_id: str) -> None:
+        values = row.values
+        if self.split and not values.get("split"):
+            values["split"] = self.split[1]
+        picture = _read_image(values.pop("screenshot", None))
+        step = step_of(values, picture.size if picture else None)
+        task = self._find_task(step)
+        if step.index in task.pictures:
+            raise RowError("duplicate_step", f"target_action_index {step.index} of this task was there before")
+        home = self.folder / task_id
+        name = f"{step.index:04}{picture.suffix}" if picture else None
+        if not task.refused:
+            self._write_file(home / "reference" / f"{step.index}.json", step.as_json())
+            if picture and name:
+                self._write_file(home / "trajectory" / name, picture.data)
+        task.pictures[step.index] = name
+
+    def _find_task(self, step: ReferenceStep) -> _Task:
+        """Return the task of a step. Raises RowError if this row contradicts an earlier one."""
+        kind = (step.website, step.domain, step.subdomain)
+        task = self.tasks.get(step.task_id)
+        if task is None or (not task.actions and task.refused):
+            refused = task is not None
+            task = self.tasks[step.task_id] = _Task(step.task, kind, step.actions, refused=refused)
+        if task.text.split() != step.task.split():
+            raise RowError("task_text_differs", "confirmed_task is not that of the task's earlier rows")
+        if task.kind != kind:
+            raise RowError("task_differs", "website, domain or subdomain is not that of the task's earlier rows")
+        if task.actions != step.actions:
+            raise RowError("actions_differ", "action_reprs is not that of the task's earlier rows")
+        return task
+
+    def _write_file(self, path: Path, data: bytes) -> None:
+        self.written += len(data)
+        if self.written > MOST_BYTES:
+            says = f"The rows hold more than {MOST_BYTES:,} bytes of pages and pictures; split the file by tasks."
+            raise FormatError(Problem("package_too_large", says))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    def _refuse(self, task_id: str, problems: list[Problem]) -> None:
+        self.listed += len(problems)
+        if self.listed <= MOST_PROBLEMS:
+            self.report.reject(task_id, *problems)
+        elif task_id not in self.report.rejected:
+            more = "has broken rows as well; the report has no room to list them"
+            self.report.reject(
+                task_id, Problem("more_problems", f"The task {more}." if task_id else f"The file {more}.")
+            )
+
+    def finish(self) -> None:
+        for task_id, task in self.tasks.items():
+            home = self.folder / task_id
+            if task.refused:
+                shutil.rmtree(home, ignore_errors=True)
+                continue
+            indices = sorted(task.pictures)
+            for step, index in enumerate(indices):
+                (home / "reference" / f"{index}.json").rename(home / "reference" / f"{step}.json")
+            write_result(
+                home,
+                source_format=FORMAT.name,
+                task_id=task_id,
+                task=task.text,
+                reference_length=len(task.actions),
+                steps=[_step(task, index) for index in indices],
+            )
+            self._warn(task_id, task, indices)
+
+    def _warn(self, task_id: str, task: _Task, indices: list[int]) -> None:
+        if missing := [str(index) for index in range(len(task.actions)) if index not in task.pictures]:
+            says = f"There is no row for {len(missing)} of {len(task.actions)} steps: {listing(missing)}."
+            self.report.warn(task_id, Problem("steps_missing", says))
+        if bare := [str(index) for index in indices if task.pictures[index] is None]:
+            self.report.warn(task_id, Problem("screenshot_missing", f"Steps without a screenshot: {listing(bare)}."))
+
+    def discard(self) -> None:
+        """Delete everything written: a file that cannot be read to its end must not be imported."""
+        for task_id in self.tasks:
+            shutil.rmtree(self.folder / task_id, ignore_errors=True)
+
+
+def _step(task: _Task, index: int) -> dict[str, str | None]:
+    return {"action": task.actions[index], "thought": None, "url": None, "screenshot": task.pictures[index]}
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    data: bytes
+    suffix: str
+    size: tuple[int, int]
+
+
+def _read_image(value: Any) -> _Image | None:
+    """Return the image of a row after decoding it, or None; a path in the row is never read. Raises RowError."""
+    data = _extract_bytes(value.get("bytes") if isinstance(value, Mapping) else value)
+    if data is None:
+        if isinstance(value, Mapping) and value.get("path"):
+            raise RowError("screenshot_not_embedded", "screenshot names a file, and has no bytes; embed the pictures")
+        return None
+    if len(data) > LARGEST_PICTURE:
+        raise RowError("screenshot_too_large", f"screenshot has more than {LARGEST_PICTURE:,} bytes")
+    try:
+        with Image.open(io.BytesIO(data), formats=list(SUFFIXES)) as image:
+            size, suffix = image.size, SUFFIXES[str(image.format)]
+            if size[0] * size[1] > MOST_PIXELS:
+                raise RowError("screenshot_too_many_pixels", f"screenshot has more than {MOST_PIXELS:,} pixels")
+            image.draft("L", (max(1, size[0] // 8), max(1, size[1] // 8)))  # every byte is read, few pixels are made
+            image.load()
+    except RowError:
+        raise
+    except PICTURE_FAILURES as error:
+        raise RowError("screenshot_undecodable", "screenshot is no PNG, JPEG or WebP that can be decoded") from error
+    return _Image(data, suffix, size)
+
+
+def _extract_bytes(value: Any) -> bytes | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bytes):
+        return value or None
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(DATA_URL.sub("", value[:100], count=1) + value[100:], validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise RowError("screenshot_undecodable", "screenshot is no base64") from error
+    raise RowError("wrong_type", "screenshot must have bytes, or base64 in JSON Lines")
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def read_tasks(path: Path, warnings: list[Problem] | None = None) -> Iterator[TaskRecord]:
+    """Each task of the rows once, in the order of their first rows; ``reference_length`` is how many actions it has.
+
+    Only the columns of the task are read. Rows that name no task that could be taken go into ``warnings``. Raises
+    FormatError where the file cannot be read, or where rows of one task tell different tasks.
+    """
+    known: dict[str, TaskRecord] = {}
+    warnings = [] if warnings is None else warnings
+    for row in read_rows(path, TASK_COLUMNS, TASK_COLUMNS[:2]):
+        task = _task(row)
+        if task is None:
+            warnings += row.problems[:1] if len(warnings) < MOST_PROBLEMS else []
+        elif task.task_id not in known:
+            known[task.task_id] = task
+            yield task
+        elif known[task.task_id] != task:
+            says = f"the task {task.task_id} is not what its earlier rows say (text, website or number of actions)"
+            raise FormatError(row_problem(row.number, "task_text_differs", says))
+
+
+def _task(row: Row) -> TaskRecord | None:
+    """Return the task of a row, or None and add problems to the row."""
+    task_id, text = row.values.get("annotation_id"), row.values.get("confirmed_task")
+    website, actions = row.values.get("website") or "", row.values.get("action_reprs")
+    if says := task_id_problem(task_id):
+        row.refuse("task_id_invalid", says.replace("task_id", "annotation_id"))
+    if not isinstance(text, str) or not text.strip() or UNSTORABLE.search(text):
+        row.refuse("wrong_type", "confirmed_task must be text that can be stored")
+    if not isinstance(website, str) or len(website) > LONGEST["website"] or UNSTORABLE.search(website):
+        row.refuse("wrong_type", f"website must be text of at most {LONGEST['website']} characters")
+    if row.problems:
+        return None
+    length = len(actions) if isinstance(actions, list) and actions else None
+    return TaskRecord(str(task_id), str(text), str(website), length)
+
+
+# --- the format -------------------------------------------------------------------------------------------------------
+
+
+def _recognise(package: Package) -> bool:
+    return package.path.is_file() and is_rows(package.path)
+
+
+def _convert(package: Package, folder: Path, report: ImportReport, progress: Progress, agent: str) -> list[Path]:
+    convert_rows(package.path, folder, report, progress)
+    return [folder] if any(folder.iterdir()) else []
+
+
+FORMAT = Format(
+    name="multimodal-mind2web",
+    title="rows of Multimodal-Mind2Web",
+    files="one .parquet, .jsonl or .jsonl.gz file",
+    recognise=_recognise,
+    convert=_convert,
+    read_tasks=read_tasks,
+)

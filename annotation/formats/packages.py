@@ -1,0 +1,168 @@
+"""Packages of trajectory folders in, records out: Online-Mind2Web, versions 1 and 2, and our own webverdict-1."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+
+from annotation.formats.archive import Package, PackageError
+from annotation.formats.documents import FormatError, kind_of, parse_json
+from annotation.formats.entry_names import LONGEST_WHERE
+from annotation.formats.external.online_mind2web_v1 import read_v1
+from annotation.formats.external.online_mind2web_v2 import read_v2
+from annotation.formats.printable import listing, printable
+from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, TrajectoryFolder
+from annotation.formats.webverdict import is_native, read_native
+from annotation.records import PACKAGE, Problem, TrajectoryRecord
+
+MANY_IGNORED = 1_000  # a zip from macOS has about one for every file, which is normal
+RESULT_LIMIT = 16 * 2**20  # bytes; 20,000 steps of 800 characters
+
+Layout = tuple[list[TrajectoryFolder], list[str]]
+
+
+class ReadTrajectory(NamedTuple):
+    """The content of a trajectory folder; ``task_id`` is for the report and is the name of the folder if it has none.
+
+    A record with problems must not be imported. It serves to find further problems, in its images.
+    """
+
+    task_id: str
+    record: TrajectoryRecord | None
+    problems: list[Problem]
+    warnings: list[Problem]
+
+
+def read_trajectories(package: Package, layout: Layout | None = None) -> Iterator[ReadTrajectory]:
+    """Read every trajectory of ``package``, one at a time; screenshots are not opened. ``layout`` is of `find_layout`.
+
+    Problems of the package's entries come with the trajectory in whose folder they lie; the rest, and files that
+    belong to no trajectory, come last under `PACKAGE`. So all of ``package.problems`` are in what this yields. Before
+    these come, without a record, the problems of tasks with several folders: none of their records may be imported.
+    """
+    folders, leftover = layout or find_layout(package)
+    entry_problems, package_problems = _assign_problems(package, folders)
+    # A document is parsed once and not kept, so duplicates are known only after the last folder.
+    by_task: dict[str, list[TrajectoryFolder]] = defaultdict(list)
+    for folder in folders:
+        yield _read_folder(package, folder, entry_problems[folder.path], by_task)
+    for task_id, same in by_task.items():
+        if len(same) > 1:
+            yield ReadTrajectory(task_id, None, _describe_duplicates(task_id, same), [])
+    if not folders and not package_problems:
+        says = f"{printable(package.path.name)} is empty: no folder in it has a {RESULT}."
+        package_problems.append(Problem("package_empty", says))
+    warnings = []
+    if leftover:
+        says = f"These files belong to no trajectory and were left out: {listing(leftover)}."
+        warnings.append(Problem("leftover_file", says, printable(leftover[0], LONGEST_WHERE)))
+    if package.ignored > max(MANY_IGNORED, 2 * len(package.names())):
+        says = f"{package.ignored:,} entries were ignored: files of operating systems, and empty folders."
+        warnings.append(Problem("many_entries_ignored", says))
+    if package_problems or warnings:
+        yield ReadTrajectory(PACKAGE, None, package_problems, warnings)
+
+
+def find_layout(package: Package) -> Layout:
+    """Return the folders with a result.json or a trajectory/ folder, and the files that lie in none of them."""
+    names = package.names()
+    paths = {_parent(name) for name in names if name.rpartition("/")[2] == RESULT}
+    paths |= {_parent(_parent(name)) for name in names if _parent(name).rpartition("/")[2] == SCREENSHOTS}
+    files: dict[str, list[str]] = defaultdict(list)
+    leftover = []
+    for name in names:
+        home = _home(name, paths)
+        if home is None:
+            leftover.append(name)
+        else:
+            files[home].append(name.removeprefix(f"{home}/") if home else name)
+    folders = [TrajectoryFolder(path, _label(package, path), tuple(files[path])) for path in sorted(files)]
+    return folders, leftover
+
+
+def _parent(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _home(name: str, paths: Container[str]) -> str | None:
+    """Return the innermost of ``paths`` that contains ``name``."""
+    while name:
+        name = _parent(name)
+        if name in paths:
+            return name
+    return None
+
+
+def _label(package: Package, path: str) -> str:
+    name = path.rpartition("/")[2] or package.path.resolve().stem
+    return printable(name, 80)
+
+
+def _assign_problems(
+    package: Package, folders: list[TrajectoryFolder]
+) -> tuple[dict[str, list[Problem]], list[Problem]]:
+    """Return the package's problems by folder, and those outside of all folders."""
+    paths = {printable(folder.path, LONGEST_WHERE): folder.path for folder in folders}
+    by_folder: dict[str, list[Problem]] = defaultdict(list)
+    rest: list[Problem] = []
+    for problem in package.problems:
+        home = problem.where if problem.where in paths else _home(problem.where, paths)
+        # A path that climbs out says nothing good about the whole package, wherever it starts.
+        inside = home is not None and ".." not in problem.where.split("/")
+        (by_folder[paths[str(home)]] if inside else rest).append(problem)
+    return by_folder, rest
+
+
+def _describe_duplicates(task_id: str, folders: list[TrajectoryFolder]) -> list[Problem]:
+    says = f"several folders hold the result of task {task_id}: {listing([folder.path for folder in folders])}"
+    all_findings = [Findings(folder) for folder in folders]
+    for findings in all_findings:
+        findings.problem("duplicate_task_id", "task_id", says)
+    return [problem for findings in all_findings for problem in findings.problems]
+
+
+def _load(package: Package, folder: TrajectoryFolder) -> dict[str, object]:
+    path = f"{folder.path}/{RESULT}" if folder.path else RESULT
+    document = parse_json(package.read(path, RESULT_LIMIT), f"{folder.label}/{RESULT}")
+    if not isinstance(document, dict):
+        says = f"{folder.label}/{RESULT}: must be an object, not {kind_of(document)}."
+        raise FormatError(Problem("wrong_type", says, f"{folder.label}/{RESULT}"))
+    return document
+
+
+def _read_folder(
+    package: Package,
+    folder: TrajectoryFolder,
+    entry_problems: list[Problem],
+    by_task: dict[str, list[TrajectoryFolder]],
+) -> ReadTrajectory:
+    """Read a folder and add it to ``by_task``."""
+    findings = Findings(folder, problems=list(dict.fromkeys(entry_problems)))
+    if RESULT not in folder.files:
+        findings.problem("result_missing", RESULT, f"there is no {RESULT} beside {SCREENSHOTS}/")
+        return ReadTrajectory(folder.label, None, findings.finish(), findings.warnings)
+    try:
+        document = _load(package, folder)
+    except (PackageError, FormatError) as error:
+        return ReadTrajectory(folder.label, None, list(dict.fromkeys([*findings.problems, *error.problems])), [])
+    record = _read_document(package, document, findings)
+    if not record.task_id:
+        return ReadTrajectory(folder.label, None, findings.finish(), findings.warnings)
+    by_task[record.task_id].append(folder)
+    return ReadTrajectory(record.task_id, None if entry_problems else record, findings.finish(), findings.warnings)
+
+
+def _read_document(package: Package, document: dict[str, object], findings: Findings) -> TrajectoryRecord:
+    if not is_native(document):
+        return read_v2(document, findings) if _is_v2(document) else read_v1(document, findings)
+    folder = findings.folder.path
+    return read_native(document, findings, lambda name, limit: package.read(f"{folder}/{name}".lstrip("/"), limit))
+
+
+def _is_v2(document: dict[str, object]) -> bool:
+    """Decide by schema_version, or by the shape: only version 2 has steps that are objects with a number."""
+    actions = document.get("action_history")
+    return "schema_version" in document or (
+        isinstance(actions, list) and any(isinstance(entry, dict) and "step" in entry for entry in actions)
+    )

@@ -1,0 +1,260 @@
+"""The fields of a label and an adjudication, each declared once in `LabelContent`. No Django.
+
+Form, completeness rules, stored columns, facts, API, label file, tables and the import of a bundle follow from the
+declaration. A new field needs a column of `models.reviews.Decision` too, and its shape in the programs and documents
+that are written independently: evaluations/verifier/shapes.py, evaluations/schemas/labels.schema.json, docs/api.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, get_origin, get_type_hints
+
+from annotation.protocol import CAUSES, DECIDING, FAILURE_TYPES, REASONING_LIMIT, Term, is_blank
+from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelField:
+    """How a field is entered, checked and stored. The classes below are the kinds of fields.
+
+    ``title`` names it in tables, ``label`` on the form. A field ``of`` a verdict is stored empty with any other.
+    ``required`` is the message where it is blank, perhaps only ``required_if`` the content says so. Only adjudicators
+    fill in what is ``by_adjudicators``. Facts have an empty field only if it is ``always_recorded``: rows from before
+    the column existed keep their digest.
+    """
+
+    title: str
+    label: str = ""
+    of: Verdict | None = None
+    required: str = ""
+    required_if: Callable[[LabelContent], bool] = lambda content: True
+    by_adjudicators: bool = False
+    always_recorded: bool = False
+    help: str = ""
+    name: str = ""
+
+    def applies(self, content: LabelContent) -> bool:
+        return self.of is None or self.of == content.verdict
+
+    def store(self, value: Any, content: LabelContent) -> Any:
+        """Return the value of the column."""
+        return value
+
+    def as_text(self, stored: Any) -> str:
+        """Return a value of the column as the form shows it; empty where there is none."""
+        return "" if stored is None else str(stored)
+
+    def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
+        """Yield what is wrong with the field for a trajectory of so many steps."""
+        if self.required and self.required_if(content) and self.lacks(getattr(content, self.name)):
+            yield Problem(f"{self.name}_missing", self.required, self.name)
+
+    def lacks(self, value: Any) -> bool:
+        return value is None
+
+
+class VerdictField(LabelField):
+    def as_text(self, stored: Any) -> str:
+        return "" if stored is None else str(int(stored))
+
+
+class TextField(LabelField):
+    def store(self, value: Any, content: LabelContent) -> str:
+        return str(value).strip()
+
+    def lacks(self, value: Any) -> bool:
+        return is_blank(value)
+
+    def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
+        yield from super().problems(content, steps)
+        yield from check_length(getattr(content, self.name), self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeField(LabelField):
+    terms: tuple[Term, ...]
+
+    def lacks(self, value: Any) -> bool:
+        return value not in {term.code for term in self.terms}
+
+    def names_of(self, stored: str) -> list[str]:
+        return _names_of([stored] if stored else [], self.terms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodesField(LabelField):
+    """Codes of the ``terms`` without the one of the field ``beside``; ``unknown`` is the problem (code, message)."""
+
+    terms: tuple[Term, ...]
+    beside: str
+    unknown: tuple[str, str]
+
+    def store(self, value: Any, content: LabelContent) -> list[str]:
+        return [code for code in dict.fromkeys(value) if code != getattr(content, self.beside)]
+
+    def as_text(self, stored: Any) -> str:
+        return " ".join(stored)
+
+    def names_of(self, stored: list[str]) -> list[str]:
+        return _names_of(stored, self.terms)
+
+    def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
+        if not {term.code for term in self.terms}.issuperset(getattr(content, self.name)):
+            yield Problem(*self.unknown, self.name)
+
+
+class StepField(LabelField):
+    """A step of the trajectory; an answer has none, so there it is not required."""
+
+    def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
+        step = getattr(content, self.name)
+        if steps:
+            yield from super().problems(content, steps)
+        if step is not None and not 0 <= step < steps:
+            yield Problem(f"{self.name}_unknown", f"There is no step {step}.", self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsField(LabelField):
+    """Steps of the trajectory; ``unknown`` is the code of the problem that there is no such step."""
+
+    unknown: str
+
+    def store(self, value: Any, content: LabelContent) -> list[int]:
+        return sorted(set(value))
+
+    def as_text(self, stored: Any) -> str:
+        return ", ".join(map(str, stored))
+
+    def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
+        unknown = [step for step in getattr(content, self.name) if not 0 <= step < steps]
+        if unknown:
+            message = f"{self.title}: there is no step {', '.join(map(str, unknown[:5]))}."
+            yield Problem(self.unknown, message, self.name)
+
+
+def _names_of(codes: list[str], terms: tuple[Term, ...]) -> list[str]:
+    names = {term.code: term.name for term in terms}
+    return [names.get(code, code) for code in codes]  # an audited bundle can have any code
+
+
+def check_length(text: str, name: str) -> Iterator[Problem]:
+    if len(text) > REASONING_LIMIT:
+        yield Problem("text_too_long", f"Shorten it to {REASONING_LIMIT} characters; it has {len(text)}.", name)
+
+
+def _has_unmet(content: LabelContent) -> bool:
+    return any(finding.finding is Finding.UNMET for finding in content.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelContent:
+    """Everything that a person enters for a verdict, complete or not: see `completeness.missing`.
+
+    The order is that of tables and of the label file. `findings` and `attempt` have rows of their own; ``attempt``
+    belongs to labels under version 2 of the protocol.
+    """
+
+    verdict: Annotated[
+        Verdict | None, VerdictField(title="Verdict", required="Choose a verdict.", always_recorded=True)
+    ] = None
+    failure_step: Annotated[
+        int | None,
+        StepField(
+            title="Failed at",
+            label="Failed at step",
+            of=Verdict.FAILURE,
+            required="Name the step where it failed.",
+            always_recorded=True,
+        ),
+    ] = None
+    failure_type: Annotated[
+        str,
+        CodeField(
+            title="Failure type",
+            terms=FAILURE_TYPES,
+            of=Verdict.FAILURE,
+            required="Choose the type of the failure.",
+            always_recorded=True,
+        ),
+    ] = ""
+    further_failure_types: Annotated[
+        tuple[str, ...],
+        CodesField(
+            title="Also failed by",
+            label="Further types",
+            terms=FAILURE_TYPES,
+            beside="failure_type",
+            unknown=("failure_type_unknown", "A further failure type is not of the protocol."),
+            of=Verdict.FAILURE,
+            help="Codes beside the main failure type.",
+        ),
+    ] = ()
+    cause: Annotated[
+        str,
+        CodeField(
+            title="Cause",
+            terms=CAUSES,
+            of=Verdict.NOT_EXECUTABLE,
+            required="Say why nobody could have done the task.",
+            always_recorded=True,
+        ),
+    ] = ""
+    reasoning: Annotated[
+        str,
+        TextField(title="Reasoning", required="Write the reasoning, referring to the criteria.", always_recorded=True),
+    ] = ""
+    exception_reason: Annotated[
+        str,
+        TextField(
+            title="Exception",
+            label="Why it is a success with an unmet key point",
+            of=Verdict.SUCCESS,
+            required="A success with an unmet key point needs a written reason.",
+            required_if=_has_unmet,
+            always_recorded=True,
+        ),
+    ] = ""
+    findings: tuple[FindingContent, ...] = ()
+    evidence_missing: Annotated[
+        tuple[int, ...],
+        StepsField(
+            title="Evidence missing",
+            label="Evidence missing at steps",
+            unknown="evidence_step_unknown",
+            help="Steps whose screenshot does not show what is needed.",
+        ),
+    ] = ()
+    criterion: Annotated[
+        str,
+        CodeField(
+            title="Decided by",
+            label="Deciding criterion",
+            terms=DECIDING,
+            required="Name the criterion that decides.",
+            by_adjudicators=True,
+        ),
+    ] = ""
+    attempt: AttemptContent | None = None
+
+
+ADJUDICATION_FIELDS: dict[str, LabelField] = {
+    name: replace(hint.__metadata__[0], name=name)
+    for name, hint in get_type_hints(LabelContent, include_extras=True).items()
+    if get_origin(hint) is Annotated
+}
+LABEL_FIELDS = {name: each for name, each in ADJUDICATION_FIELDS.items() if not each.by_adjudicators}
+TEXT_FIELDS = tuple(name for name, each in LABEL_FIELDS.items() if isinstance(each, TextField))
+CONTENT_ORDER = tuple(each.name for each in fields(LabelContent))  # with `findings` and `attempt`
+ATTEMPT_FIELDS = tuple(each.name for each in fields(AttemptContent))
+
+
+def store(content: LabelContent, declared: Collection[LabelField]) -> dict[str, Any]:
+    """Return the columns of the content, with what does not belong to its verdict left empty."""
+    empty = LabelContent()
+    return {
+        each.name: each.store(getattr(content if each.applies(content) else empty, each.name), content)
+        for each in declared
+    }

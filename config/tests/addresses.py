@@ -1,0 +1,93 @@
+"""Every address that the resolver knows, filled in with the rows of a test, for tests that walk all of them."""
+
+import re
+
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from annotation.models import ApiToken, Attachment, KeyPoint, Person, Phrase, Report, Task, Trajectory, Upload
+from evaluations.models import Audit
+from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.prompts import load_builtin
+
+
+def patterns(resolver=None, prefix="", namespace=""):
+    for entry in (resolver or get_resolver()).url_patterns:
+        if isinstance(entry, URLResolver):
+            inner = f"{namespace}{entry.namespace}:" if entry.namespace else namespace
+            yield from patterns(entry, prefix + str(entry.pattern), inner)
+        elif isinstance(entry, URLPattern):
+            yield prefix + str(entry.pattern), namespace + (entry.name or ""), entry
+
+
+def arguments(route, rows):
+    """The values to walk an address with, by what its route says they are."""
+    submission = rows[0].submission_id
+    things = {
+        "trajectories/<int:pk>/pages/": [
+            {"pk": row.pk, "attachment_pk": Attachment.objects.filter(kind="cached_page").latest("pk").pk}
+            for row in rows
+        ],
+        "trajectories/<int:pk>": [{"pk": row.pk} for row in rows],
+        "submissions/<int:pk>": [{"pk": submission}],
+        "work/<int:pk>": [{"pk": submission}],
+        "adjudicate/<int:pk>": [{"pk": submission}],
+        "practice/<int:pk>": [{"pk": submission}],
+        "tasks/<int:pk>/expectations": [
+            {"pk": Task.objects.first().pk, "expected": kind} for kind in ("network_checks", "rubric")
+        ],
+        "tasks/<int:pk>": [{"pk": Task.objects.first().pk}],
+        "key-points/<int:pk>": [{"pk": KeyPoint.objects.last().pk}],
+        "phrases/<int:pk>": [{"pk": Phrase.objects.get().pk}],
+        "tokens/<int:pk>": [{"pk": ApiToken.objects.get().pk}],
+        "reports/<int:pk>": [{"pk": Report.objects.latest("pk").pk}],
+        "judges/<int:pk>": [{"pk": pk} for pk in Judge.objects.order_by("pk").values_list("pk", flat=True)[:4]],
+        "judge-runs/<int:pk>": [{"pk": JudgeRun.objects.earliest("pk").pk}],
+        "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:6]],
+        "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
+        "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
+        "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
+        "<slug:slug>/tasks/<str:external_id>/expectations": [
+            {"slug": "shops", "external_id": rows[0].task.external_id, "expected": "network_checks"}
+        ],
+        "<slug:slug>/tasks/<str:external_id>": [{"slug": "shops", "external_id": rows[0].task.external_id}],
+        "<slug:slug>": [{"slug": "shops"}],
+    }
+    more = {
+        "step": 0,
+        "number": 0,
+        "kind": "thumbnail",
+        "attachment_pk": Attachment.objects.filter(kind="agent_response").latest("pk").pk,
+        "trajectory_pk": Trajectory.objects.filter(submission__practice=True).earliest("pk").pk,
+        "person_pk": Person.objects.get(username="bob").pk,
+        "export_format": "labels",
+        "uidb64": "MQ",
+        "token": "set-password",
+        "object_id": "1",
+        "id": "1",
+        "app_label": "annotation",
+        "content_type_id": 1,
+        "url": "annotation/",
+        "rest": "nowhere",
+        "digest": load_builtin("webjudge/1").digest,
+        "path": "css/base.css",
+    }
+    wanted = set(re.findall(r"<(?:\w+:)?(\w+)>", route)) | set(re.findall(r"\(\?P<(\w+)>", route))
+    if not wanted:
+        return [{}]
+    bases = next((found for part, found in things.items() if part in route), [{}])
+    filled = [{**{key: more[key] for key in wanted if key in more}, **base} for base in bases]
+    for values in filled:
+        assert wanted <= set(values), f"addresses.py does not know how to walk {route}: missing {wanted}"
+    return filled
+
+
+def addresses(rows):
+    for route, name, _ in patterns():
+        if not name or name.endswith(":"):
+            assert route.startswith("admin/"), f"{route} has no name; the tests walk addresses by name"
+            continue
+        for values in arguments(route, rows):
+            try:
+                yield route, reverse(name, kwargs=values)
+            except Exception as error:
+                raise AssertionError(f"addresses.py cannot build {route} with {values}") from error

@@ -1,0 +1,45 @@
+"""The product starts from the files of the image alone, which are those that .dockerignore names."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+
+from config.tests.instance import Instance
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """A folder with what `COPY . .` in the Dockerfile copies."""
+    folder = tmp_path_factory.mktemp("image")
+    lines = (settings.BASE_DIR / ".dockerignore").read_text().splitlines()
+    named = [line.removeprefix("!") for line in lines if line.startswith("!")]
+    left_out = shutil.ignore_patterns(*[line.removeprefix("**/") for line in lines if line.startswith("**/")])
+    assert "annotation" in named
+    for name in named:
+        source = settings.BASE_DIR / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=left_out)
+        else:
+            shutil.copy(source, folder)
+    return folder
+
+
+@pytest.mark.parametrize("command", [["check"], ["load_demo", "--help"], ["makemigrations", "--check", "--dry-run"]])
+def test_image_runs_commands_without_developer_tools(image, tmp_path, command):
+    done = subprocess.run(
+        [sys.executable, "manage.py", *command],
+        cwd=image,
+        env=Instance(tmp_path).environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_image_has_neither_benchmarks_nor_tools(image):
+    assert [name for name in ("bench", "tools") if (image / name).exists()] == []

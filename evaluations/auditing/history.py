@@ -1,0 +1,146 @@
+"""Import people, flags, reports, releases, draws, redactions, anchors and the chain of events from a bundle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.hashers import make_password
+
+from annotation.models import (
+    Event,
+    Flag,
+    Membership,
+    Person,
+    Redaction,
+    Release,
+    Reopening,
+    Report,
+    SpotCheck,
+    SpotCheckDraw,
+)
+from evaluations.auditing.import_context import BATCH, ImportContext, parse_time
+from evaluations.evidence import decisions
+from evaluations.models import Anchor
+from evaluations.verifier.documents import Bundle, Document
+
+
+def write_people(context: ImportContext, lines: list[Document], prefix: str) -> None:
+    """Stand-ins with the pseudonyms, named ``<prefix>-<pseudonym>``: nobody signs in as one."""
+    roles = {Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR, Membership.Role.MAINTAINER}
+    parts: dict[str, Document] = {}
+    for line in lines:
+        name = line["pseudonym"]
+        problem = "there are two of that name" if name in parts else None
+        if context.rejections.accept(f"person {name}", problem if line["role"] in roles else "there is no such role"):
+            parts[name] = line
+    people = [
+        Person(username=f"{prefix}-{name}", password=make_password(None), is_active=False, stand_in=True)
+        for name in parts
+    ]
+    context.people = dict(zip(parts, Person.objects.bulk_create(people, batch_size=BATCH), strict=True))
+    members = Membership.objects.bulk_create(
+        Membership(submission=context.submission, person=context.people[name], role=line["role"], pseudonym=name)
+        for name, line in parts.items()
+    )
+    for member, line in zip(members, parts.values(), strict=True):
+        member.joined_at = parse_time(line["joined_at"]) or context.submission.created_at
+        member.deactivated_at = parse_time(line["deactivated_at"])
+    Membership.objects.bulk_update(members, ["joined_at", "deactivated_at"], batch_size=BATCH)
+
+
+def write_history(context: ImportContext, bundle: Bundle) -> None:
+    _write(context, Flag, bundle.flags, ("trajectory_id", "annotator_id"))
+    _write(context, Report, bundle.reports, ("trajectory_id", "reporter_id", "kind"))
+    _write(context, Release, bundle.releases, ("trajectory_id", "annotator_id", "lifted_at"))
+    _write(context, Reopening, bundle.reopenings, ())
+    _write(context, Redaction, bundle.redactions, ("original", "revision"))
+    _write(context, Anchor, bundle.anchors, ("method", "sequence"))
+    _write_draws(context, bundle.draws)
+
+
+def write_events(context: ImportContext, lines: list[Document]) -> None:
+    """The chain, word for word: whether it holds is for the checks to say."""
+    numbers: set[int] = set()
+    events = []
+    for line in lines:
+        number = line["sequence"]
+        if context.rejections.accept(f"event {number}", "its number is there twice" if number in numbers else None):
+            numbers.add(number)
+            columns = {name: line[name] for name in ("sequence", "kind", "payload", "previous", "hash")}
+            events.append(
+                Event(
+                    submission=context.submission,
+                    actor_pseudonym=line["actor"] or "",
+                    at=parse_time(line["at"]),
+                    **columns,
+                )
+            )
+    Event.objects.bulk_create(events, batch_size=BATCH)
+
+
+def _write(context: ImportContext, model: Any, lines: list[Document], once: tuple[str, ...]) -> None:
+    """A row of each line that names known people and trajectories, and is not there twice by its columns ``once``."""
+    rows: list[Any] = []
+    seen: set[tuple[Any, ...]] = set()
+    for number, line in enumerate(lines, 1):
+        problem, key = _problem(context, line), None
+        if problem is None:
+            row = _build_row(context, model, line)
+            key = tuple(getattr(row, name) for name in once) or (number,)
+            problem = "it is there twice" if key in seen else None
+        if context.rejections.accept(f"{model._meta.verbose_name} {number}", problem) and key is not None:
+            seen.add(key)
+            rows.append(row)
+    model._default_manager.bulk_create(rows, batch_size=BATCH)
+
+
+COLUMNS = decisions.COLUMNS | {Anchor: ("method", "sequence", "head", "target", "token", "published_at")}
+PEOPLE = ("annotator", "reporter", "settled_by", "reopened_by", "redacted_by")
+WORDS = ("reason", "note")
+
+
+def _problem(context: ImportContext, line: Document) -> str | None:
+    people = [line[name] for name in PEOPLE if line.get(name) is not None]
+    if "task_id" in line and (problem := context.unknown(line["task_id"], *people)):
+        return problem
+    if missing := [name for name in people if name not in context.people]:
+        return f"it is by {missing[0]}, who is not among the people"
+    asked = WORDS if "flagged_at" not in line else ()
+    return next((f"it has no {name}" for name in asked if name in line and not line[name]), None)
+
+
+def _build_row(context: ImportContext, model: Any, line: Document) -> Any:
+    """A row with the columns of a line: a trajectory by task id, people by pseudonym, no text for null."""
+    columns = COLUMNS[model]
+    values: dict[str, Any] = {} if "task_id" in columns else {"submission": context.submission}
+    for name in columns:
+        stated = line[name]
+        if name == "task_id":
+            values["trajectory"] = context.trajectories[stated]
+        elif name in PEOPLE:
+            values[name] = None if stated is None else context.people[stated]
+        elif name.endswith("_at"):
+            values[name] = parse_time(stated)
+        else:
+            values[name] = "" if stated is None else stated
+    return model(**values)
+
+
+def _write_draws(context: ImportContext, lines: list[Document]) -> None:
+    drawn: dict[str, SpotCheck] = {}
+    numbers: set[int] = set()
+    for line in lines:
+        facts = line["facts"]
+        doubled = "its number is there twice" if facts["number"] in numbers else None
+        if not context.rejections.accept(f"draw {facts['number']}", doubled):
+            continue
+        numbers.add(facts["number"])
+        draw = SpotCheckDraw.objects.create(
+            submission=context.submission, drawn_at=parse_time(line["drawn_at"]), **facts
+        )
+        for task_id in facts["population"]:
+            problem = context.unknown(task_id) or ("it was in a draw before" if task_id in drawn else None)
+            if context.rejections.accept(f"draw {draw.number} of {task_id}", problem):
+                selected = task_id in facts["drawn"]
+                drawn[task_id] = SpotCheck(trajectory=context.trajectories[task_id], draw=draw, selected=selected)
+    SpotCheck.objects.bulk_create(drawn.values(), batch_size=BATCH)

@@ -1,0 +1,65 @@
+"""Process an uploaded evidence bundle: it becomes an audit or is refused; workers take it by `annotation.arrivals`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+
+from annotation import arrivals
+from evaluations.auditing.importing import AuditRefused, open_bundle
+from evaluations.auditing.reference_data import decode_reference_data
+from evaluations.models import Audit, BundleUpload
+from evaluations.verifier.findings import Finding
+from judges.working.call_log import make_storable
+
+RETENTION = timedelta(days=30)  # what was refused, and why, can be read for so long
+
+
+def process_upload(upload: BundleUpload) -> None:
+    """Open what `arrivals.claim` gave, and write down what came of it; the file is deleted then.
+
+    Raises OperationalError and InterfaceError when the database was away: then the row waits to be taken again.
+    """
+    with suppress(arrivals.ArrivalLost):
+        try:
+            with arrivals.supervise(upload):
+                _open(upload)
+        except arrivals.ArrivalFailed as ended:
+            _finish(upload, refused=str(ended))
+        arrivals.delete_file(upload.stored_as)
+
+
+def _open(upload: BundleUpload) -> None:
+    try:
+        with arrivals.open_as_file(upload, upload.suffix) as path:
+            open_bundle(
+                path,
+                upload.uploaded_by,
+                decode_reference_data(upload.given),
+                file_name=upload.file_name,
+                progress=arrivals.make_progress_saver(upload),
+                on_opened=partial(_finish, upload),
+            )
+    except AuditRefused as refused:
+        _finish(upload, refused=str(refused), findings=refused.findings)
+    except PermissionDenied as error:
+        _finish(upload, refused=str(error))
+
+
+def _finish(
+    upload: BundleUpload, audit: Audit | None = None, refused: str = "", findings: Sequence[Finding] = ()
+) -> None:
+    stated = make_storable([each.as_json() for each in findings])
+    again = audit is not None and audit.checks.count() > 1
+    arrivals.finish(upload, audit=audit, again=again, refused=make_storable(refused), findings=stated, given="")
+
+
+def forget_old() -> None:
+    """Delete uploads that were finished a month ago, and files that belong to none that waits."""
+    BundleUpload.objects.filter(finished_at__lt=timezone.now() - RETENTION).delete()
+    arrivals.delete_unneeded_files(BundleUpload)

@@ -1,0 +1,111 @@
+"""Parse what an auditor compares a bundle with: keys, heads of chains and tasks, within limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, BinaryIO, TypeVar
+
+from django.conf import settings
+
+from annotation.forms import check_size
+from annotation.records import Problem
+from annotation.workflow import Incomplete
+from evaluations.verifier.anchors import chain_id, kept_head, published_lines
+from evaluations.verifier.canonical import Malformed
+from evaluations.verifier.checking import Given
+from evaluations.verifier.signature import BadKeys, key_list
+from evaluations.verifier.tasks import task_list
+
+LONGEST_KEYS = 100_000  # characters
+KEYS_TOO_LONG = f"Keys have at most {LONGEST_KEYS:,} characters."
+LONGEST_CHAIN = 200  # characters: a hash has 64
+LONGEST_HEADS = 20_000  # characters, of some 300 hashes
+HEADS_TOO_LONG = f"Heads have at most {LONGEST_HEADS:,} characters."
+LARGEST_GIVEN = 16 * 1024 * 1024  # bytes of an uploaded file; the command takes more
+ANCHORS_HELP = "Heads of the chain as they were published elsewhere, one JSON object a line."
+CHAIN_HELP = (
+    "The hash of its first event, told or anchored before anything was judged: no other chain may be in its place."
+)
+HEADS_HELP = (
+    "Hashes of last events that you kept, one a line: the chain must still have them. They need no signature, since it "
+    "was you who kept them."
+)
+TASKS_HELP = "The benchmark's own task list (JSON): then it is checked that every task has a trajectory."
+
+NAMES = {
+    "keys": "published keys",
+    "anchors": "file of published heads",
+    "heads": "kept heads",
+    "chain": "id of the chain",
+    "tasks": "task list",
+}
+
+Value = TypeVar("Value")
+
+
+def check_bundle_size(bundle: Any) -> None:
+    check_size(bundle, settings.WEBVERDICT_MAX_UPLOAD_BYTES, "The command import_audit takes any.")
+
+
+def parse_reference_data(
+    keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | None = None, chain: str = "", heads: str = ""
+) -> Given:
+    """Return all of it as checks take it; Incomplete names every one that is something else."""
+    problems: list[Problem] = []
+    given = Given(
+        keys=_parse(problems, "keys", lambda: key_list(keys)) if keys.strip() else None,
+        anchors=_parse(problems, "anchors", lambda: _heads(_text(anchors))) if anchors else None,
+        tasks=_parse(problems, "tasks", lambda: task_list(_text(tasks))) if tasks else None,
+        chain=_parse(problems, "chain", lambda: chain_id(chain)) if chain.strip() else None,
+        heads=_parse(problems, "heads", lambda: [kept_head(each) for each in heads.split()]) if heads.strip() else None,
+    )
+    if problems:
+        raise Incomplete(problems)
+    return given
+
+
+def encode_reference_data(given: Given) -> str:
+    """For `decode_reference_data`. In ASCII: no database takes every character that JSON can have."""
+    return json.dumps({name: getattr(given, name) for name in NAMES})
+
+
+def decode_reference_data(text: str) -> Given:
+    return Given(**json.loads(text))
+
+
+def list_given(given: Given) -> list[str]:
+    """What of it somebody gave, by the names of the columns of `Given`."""
+    return [name for name in NAMES if getattr(given, name) is not None]
+
+
+def describe_given(names: list[str] | None) -> str:
+    """``names`` as `list_given` gives them; None where nobody recorded them."""
+    if names is None:
+        return "not recorded"
+    return ", ".join(NAMES[name] for name in names) or "nothing"
+
+
+def _parse(problems: list[Problem], name: str, read: Callable[[], Value]) -> Value | None:
+    try:
+        return read()
+    except (BadKeys, Malformed) as error:
+        problems.append(Problem(f"{name}_unusable", f"The {NAMES[name]} cannot be read: {error}", name))
+        return None
+
+
+def _text(file: Any) -> str:
+    data = file.read(LARGEST_GIVEN + 1)
+    if len(data) > LARGEST_GIVEN:
+        raise Malformed(f"has more than {LARGEST_GIVEN:,} bytes; use the command import_audit")
+    try:
+        return str(data.decode())
+    except UnicodeDecodeError:
+        raise Malformed("is no text in UTF-8") from None
+
+
+def _heads(text: str) -> list[Any]:
+    values, torn = published_lines(text)
+    if not values:
+        raise Malformed(f"has no line that could be read ({torn} could not)")
+    return values

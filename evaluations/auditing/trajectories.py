@@ -1,0 +1,134 @@
+"""Import the catalogue, trajectories, steps and attachments from a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from annotation.models import Attachment, Benchmark, KeyPoint, Screenshot, Step, Task, Trajectory
+from evaluations.auditing.files import StoredFiles
+from evaluations.auditing.import_context import BATCH, LARGEST, ImportContext, Rejections, find_largest, parse_time
+from evaluations.verifier.documents import Document
+
+Tasks = dict[tuple[str, int], Task]
+
+
+def write_catalogue(benchmark: Benchmark, lines: list[Document], made_at: datetime, rejections: Rejections) -> Tasks:
+    """Every version of every task with its accepted key points. They count as made at ``made_at``: before the freeze,
+    as all that a bundle has."""
+    tasks: Tasks = {}
+    for line in lines:
+        key = (line["task_id"], line["version"])
+        if not rejections.accept(f"task {key[0]} version {key[1]}", "it is there twice" if key in tasks else None):
+            continue
+        columns = {name: line[name] for name in ("version", "text", "website", "reference_length", "level")}
+        tasks[key] = Task(benchmark=benchmark, external_id=line["task_id"], **columns)
+    Task.objects.bulk_create(tasks.values(), batch_size=BATCH)
+    Task.objects.filter(benchmark=benchmark).update(created_at=made_at)
+    KeyPoint.objects.bulk_create(_key_points(lines, tasks, rejections), batch_size=BATCH)
+    return tasks
+
+
+def _key_points(lines: list[Document], tasks: Tasks, rejections: Rejections) -> Iterator[KeyPoint]:
+    current = set()
+    for line in lines:
+        task = tasks[line["task_id"], line["version"]]
+        for point in line["key_points"]:
+            key = (task.pk, point["text"])
+            doubled = point["retired_at"] is None and key in current
+            if rejections.accept(f"key point of task {line['task_id']}", "it is there twice" if doubled else None):
+                if point["retired_at"] is None:
+                    current.add(key)
+                yield KeyPoint(
+                    task=task,
+                    position=point["position"],
+                    text=point["text"],
+                    accepted_at=parse_time(point["accepted_at"]),
+                    retired_at=parse_time(point["retired_at"]),
+                )
+
+
+def write_trajectories(context: ImportContext, tasks: Tasks, lines: Iterable[Document], stored: StoredFiles) -> None:
+    """Trajectories with their steps and files, one after the other; fills in those of ``context``."""
+    positions: set[int] = set()
+    screenshots = _screenshot_rows(stored)
+    for line in lines:
+        task_id = line["task_id"]
+        if not context.rejections.accept(f"trajectory {task_id}", _problem(line, tasks, context, positions)):
+            continue
+        positions.add(line["position"])
+        trajectory = _trajectory(context, tasks[task_id, line["task_version"]], line)
+        context.trajectories[task_id] = trajectory
+        context.steps[task_id] = {step["index"] for step in line["steps"]}
+        Step.objects.bulk_create((_step(trajectory, step, screenshots, stored) for step in line["steps"]), BATCH)
+        Attachment.objects.bulk_create(
+            Attachment(trajectory=trajectory, withheld=(file["kind"], file["sha256"]) not in stored.attachments, **file)
+            for file in line["attachments"]
+        )
+    for point in KeyPoint.objects.filter(task__benchmark=context.submission.benchmark_id):
+        context.key_points.setdefault(point.task_id, []).append(point)
+
+
+def _problem(line: Document, tasks: Tasks, context: ImportContext, positions: set[int]) -> str | None:
+    if (line["task_id"], line["task_version"]) not in tasks:
+        return "the catalogue has no such version of its task"
+    if line["task_id"] in context.trajectories or line["position"] in positions:
+        return "its task, or its place, has another trajectory"
+    if find_largest(line) > LARGEST:
+        return f"it has a number that is larger than {LARGEST:,}"
+    indexes = [step["index"] for step in line["steps"]]
+    if sorted(indexes) != list(range(len(indexes))):
+        return "its steps are not numbered from 0 on"
+    names = [file["name"] for file in line["attachments"]]
+    return "it has two files of one name" if len(set(names)) < len(names) else None
+
+
+def _trajectory(context: ImportContext, task: Task, line: Document) -> Trajectory:
+    names = ("position", "task_text", "final_answer", "reference_length", "source_format", "digest", "warnings")
+    return Trajectory.objects.create(
+        submission=context.submission,
+        task=task,
+        open_slots=context.submission.required_labels,
+        **{name: line[name] for name in names},
+    )
+
+
+def _screenshot_rows(stored: StoredFiles) -> dict[str, Screenshot]:
+    """The rows of every picture that was inspected, by digest, made where they are new."""
+    facts = dict(sorted(stored.images.items()))
+    Screenshot.objects.bulk_create(
+        (
+            Screenshot(sha256=f.sha256, media_type=f.media_type, width=f.width, height=f.height, size=f.size)
+            for f in facts.values()
+        ),
+        batch_size=BATCH,
+        ignore_conflicts=True,
+    )
+    known = list(facts)
+    return {
+        row.sha256: row
+        for start in range(0, len(known), BATCH)
+        for row in Screenshot.objects.filter(sha256__in=known[start : start + BATCH])
+    }
+
+
+def _step(trajectory: Trajectory, step: Document, screenshots: dict[str, Screenshot], stored: StoredFiles) -> Step:
+    """A picture that did not come is told of, not looked up: another submission here may hold the same one."""
+    stated = step["screenshot"]
+    shown = screenshots.get(stored.displayed.get(stated["sha256"], "")) if stated else None
+    whole = stated is not None and shown is not None and shown.sha256 == stated["sha256"]
+    x, y = step["click"] or (None, None)
+    return Step(
+        trajectory=trajectory,
+        index=step["index"],
+        action=step["action"],
+        thought=step["thought"],
+        url=step["url"] or "",
+        status=step["status"] or "",
+        file_name=step["file_name"] or "",
+        screenshot=shown,
+        withheld=None if whole else stated,
+        click_x=x,
+        click_y=y,
+        warnings=step["warnings"],
+    )

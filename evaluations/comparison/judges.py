@@ -1,0 +1,99 @@
+"""Every judge of some cases beside people and beside each other: the page of judges, its command and its API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from evaluations.cases import Case, Rules
+from evaluations.comparison.attempts import ATTEMPTS, Attempts, attempts
+from evaluations.comparison.judgments import find_judgments
+from evaluations.comparison.one_judge import compare
+from evaluations.comparison.results import Comparison, Label2, Row, Standing, Versus
+from evaluations.comparison.rows import ceiling, pair_cases
+from evaluations.comparison.standings import ranking, standings, versus
+from evaluations.encoding import fields_to_json, to_json
+from evaluations.statistics import Measure, wilson
+from judges.models import Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """A judge among others: its comparison without the details, and how it ranks the agents.
+
+    ``tau`` is Kendall's, of the agents' success rates by people and by the judge on the same cases.
+    """
+
+    name: str
+    comparison: Comparison
+    tau: Mapping[Label2, Measure]
+
+    def covered(self, rule: Label2) -> Measure:
+        """Of the decided cases that count under this rule those that it has scored; a count of them all, no sample."""
+        row = next(row for row in self.comparison.overall if row.human_label_2 is rule)
+        found = wilson(row.n, row.n + row.unscored + row.errors + row.unjudged)
+        return replace(found, low=None, high=None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its rows as a comparison has them, without what is the same for all judges and what is left out here."""
+        told = self.comparison.as_json()
+        kept = ("judge", "fingerprint", "rows", "overall", "average", "flips", "costs", "status_not_stated")
+        return {name: told[name] for name in kept} | {
+            "coverage": to_json({rule: self.covered(rule) for rule in Label2}),
+            "tau": to_json(self.tau),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """All judges of a benchmark, the same as `compare --json` prints without a judge."""
+
+    benchmark: str  # the slug
+    scope: Annotated[str, "Which cases these are, in words."]
+    rules: Rules
+    undecided: Annotated[int, "Cases with labels and without a final verdict."]
+    judges: list[Judging]
+    people: list[Row]  # those of `ceiling`
+    versus: Annotated[list[Versus], "Each two of the ten judges with the highest agreement."]
+    agents: Annotated[list[Standing], "Success rates by people, the highest first."]
+    attempts: Annotated[list[Attempts], ATTEMPTS]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `compare --json` prints it without a judge, and the API answers."""
+        return fields_to_json(self, without=("people",)) | {"ceiling": ceiling_json(self.people, self.rules)}
+
+
+def compare_judges(
+    judges: Sequence[Judge], cases: Sequence[Case], scope: str, *, benchmark: str, rules: Rules = Rules.DEFAULT
+) -> Judges:
+    """These judges over these cases; what a judge says is read once for everything. ``benchmark`` is a slug."""
+    said = {judge.pk: find_judgments(judge, cases, benchmark=benchmark) for judge in judges}
+    found = []
+    for judge in judges:
+        told = said[judge.pk]
+        pairs = pair_cases(cases, told)
+        compared = compare(judge, cases, scope, benchmark=benchmark, rules=rules, details=False, said=told)
+        found.append(Judging(str(judge), compared, {rule: ranking(pairs, rule) for rule in Label2}))
+    return Judges(
+        scope=scope,
+        benchmark=benchmark,
+        rules=rules,
+        undecided=sum(case.final is None and bool(case.labels) for case in cases),
+        judges=found,
+        people=ceiling(cases, rules),
+        versus=versus(judges, cases, benchmark=benchmark, said=said),
+        agents=standings(cases),
+        attempts=attempts(cases, judges, benchmark=benchmark, said=said),
+    )
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def with_ceiling(found: Comparison, people: Sequence[Row]) -> dict[str, Any]:
+    return found.as_json() | {"ceiling": ceiling_json(people, found.rules)}
+
+
+def ceiling_json(people: Sequence[Row], rules: Rules) -> list[dict[str, Any]]:
+    return [row.as_json("annotator", rules) for row in people]

@@ -1,0 +1,147 @@
+"""The measures by name. Tables, files, the API, the printed report and docs/statistics.md follow them.
+
+To add a measure, write its formula in `statistics`, add it here, and add its row to docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evaluations.cases import Rules
+from evaluations.statistics import Coefficient, Confusion, fleiss_kappa, gwet_ac1, krippendorff_alpha, raw_agreement
+from evaluations.tables import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """``name`` is the key in JSON. ``column`` has the heading (also that in CSV), the rounding and the help text.
+
+    ``formula`` computes it. Its docstring gives the formula, the undefined cases and the source, in documents too.
+    """
+
+    name: str
+    column: Column
+    formula: Any  # a `Coefficient`, or the property of `Confusion` with this name
+    rounded_twice: bool = False  # published accuracies are ``round(round(x, 4) * 100, 1)``: 170/189 is 89.9
+    headline: bool = False  # at the top of a judge's page
+    printed: bool = False  # in the printed report
+    verified: bool = True  # the verifier computes it again; evidence bundles leave out others
+
+    @property
+    def is_coefficient(self) -> bool:
+        """Four digits in published tables. Any other measure is a rate, or the difference of two."""
+        return self.column.kind == "coefficient"
+
+    @property
+    def explanation(self) -> str:
+        """The docstring of the formula on one line."""
+        return " ".join(inspect.getdoc(self.formula).split())  # type: ignore[union-attr]
+
+    def round_as_published(self, value: float) -> float:
+        """Round a rate so that its percentage has one digit (half to even), and a coefficient to four digits."""
+        if self.is_coefficient:
+            return round(value, 4)
+        return round(100 * (round(value, 4) if self.rounded_twice else value), 1) / 100
+
+    def percent(self, value: float) -> float:
+        """Return a value that `round_as_published` has rounded as published tables print it."""
+        return value if self.is_coefficient else round(value * 100, 1)
+
+
+def under_rules(columns: Iterable[Column], rules: Rules) -> list[Column]:
+    """Published tables give coefficients with four digits."""
+    fine = rules is Rules.PUBLISHED
+    return [replace(each, kind="coefficient4") if fine and each.kind == "coefficient" else each for each in columns]
+
+
+def _by_name(*definitions: Definition) -> dict[str, Definition]:
+    return {each.name: each for each in definitions}
+
+
+def _coefficient(name: str, heading: str, formula: Coefficient, explanation: str) -> Definition:
+    return Definition(name, Column(heading, "coefficient", explanation), formula)
+
+
+def _of_judge(name: str, heading: str, explanation: str, kind: str = "rate", **flags: bool) -> Definition:
+    return Definition(name, Column(heading, kind, explanation), getattr(Confusion, name), **flags)
+
+
+# Agreement of people. Raw agreement does not correct for chance, so some groups have it alone.
+RAW_AGREEMENT = Definition(
+    "raw_agreement",
+    Column(
+        "Raw agreement",
+        "rate",
+        "How often two labels of one trajectory say the same. It does not correct for chance: where nearly all "
+        "trajectories get one verdict, it is high even for guesses.",
+    ),
+    raw_agreement,
+)
+COEFFICIENTS = _by_name(
+    _coefficient(
+        "alpha",
+        "Krippendorff alpha",
+        krippendorff_alpha,
+        "One minus observed by expected disagreement, for verdicts without order; labels may be missing. 1 is perfect, "
+        "0 is what chance gives, below 0 is worse. Krippendorff relies on .800 and more and draws tentative "
+        "conclusions from .667 on: his convention, not a law.",
+    ),
+    _coefficient(
+        "ac1",
+        "Gwet AC1",
+        gwet_ac1,
+        "Corrects for chance in a way that one dominating verdict moves little. Far above alpha it means that the "
+        "verdicts are uneven, not that people agree better. Chance has three verdicts to choose from (k = 3), also "
+        "where labels made elsewhere name two only.",
+    ),
+    _coefficient(
+        "fleiss_kappa",
+        "Fleiss kappa",
+        fleiss_kappa,
+        "The older coefficient of the same kind, to compare with older work. With many trajectories it is close to "
+        "alpha and read like it.",
+    ),
+)
+
+# A judge, or an annotator, against the final verdicts, in the order of the columns.
+JUDGE_MEASURES = _by_name(
+    _of_judge(
+        "agreement",
+        "Agreement",
+        "Accuracy: how often the judge says what people decided.",
+        rounded_twice=True,
+        headline=True,
+        printed=True,
+    ),
+    _of_judge(
+        "success_rate_gap",
+        "Gap",
+        "Success rate by the judge minus by people: above 0 it is too kind.",
+        "points",
+        headline=True,
+        printed=True,
+    ),
+    _of_judge("precision", "Precision", "Of what the judge calls a success, how much people do too.", printed=True),
+    _of_judge(
+        "recall", "Recall", "Of what people call a success, how much the judge does too (sensitivity).", printed=True
+    ),
+    _of_judge("f1", "F1", "Harmonic mean of precision and recall."),
+    _of_judge(
+        "false_positive_rate", "FPR", "Of what people call no success, how much the judge calls one.", printed=True
+    ),
+    _of_judge("specificity", "Specificity", "Of what people call no success, how much the judge does too (TNR)."),
+    _of_judge("npv", "NPV", "Of what the judge calls no success, how much people do too."),
+    _of_judge(
+        "kappa",
+        "Kappa",
+        "Cohen's kappa of judge and people: agreement beyond chance.",
+        "coefficient",
+        headline=True,
+        printed=True,
+    ),
+    _of_judge("success_rate_human", "Success, people", "Success rate by people on the compared cases."),
+    _of_judge("success_rate_judge", "Success, judge", "Success rate by the judge on the same cases."),
+)

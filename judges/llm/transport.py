@@ -1,0 +1,269 @@
+"""One attempt at one call, over the network: bytes out, a body back, or a fault that says whether to try again.
+
+Nothing is raised for anything that an endpoint may do. The key is in no message, no log and no exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import re
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx2
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
+
+from judges.llm.asking import Endpoint, NotConfigured, Patience
+from judges.llm.replies import FILTERED, ReplyBody, UnreadableReply, parse
+from judges.llm.wire import Encoded, strip_unstorable
+
+MAX_REPLY = 8 * 1024 * 1024  # bytes; the longest replies of models have some 100 kB
+LONGEST_WAIT = 600.0  # seconds that an endpoint may make us wait
+LONGEST_RESET = 60.0  # the same if the exhausted limit is unknown
+RESET, REMAINING = "x-ratelimit-reset", "x-ratelimit-remaining"
+UNITS = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
+DURATION = re.compile(
+    r"(?=\d)(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,8}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?"
+)
+A_YEAR_1973, A_YEAR_2286 = 1e8, 1e10  # Unix times: smaller numbers are seconds to wait, larger ones are in milliseconds
+AGAIN = (408, 409, 425, 429)  # and everything from 500 on
+GZIP = b"\x1f\x8b"
+NO_KEY = "none"  # what endpoints without keys are sent, since the header has to be there
+SHORTEST_KEY = 8  # characters; what is shorter only fills the header: none, EMPTY, ollama
+
+# They write addresses at level INFO and headers below it.
+for _name in ("openai", "httpx2", "httpcore2"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An attempt without a reply. ``wait`` is the time in seconds that the endpoint states, or None.
+
+    If the endpoint refused the request itself (``refused``), ``param`` and ``message`` are from its answer.
+    ``limited``: a rate limit was exceeded.
+    """
+
+    message: str
+    again: bool
+    wait: float | None = None
+    refused: bool = False
+    param: str = ""
+    unpaid: bool = False
+    limited: bool = False
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that ends with _TooLarge once it has more than `MAX_REPLY` bytes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > MAX_REPLY:
+                raise _TooLarge
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Bound what is read of a body, and let nobody but `_unpack` unpack it: a packed megabyte may hold a gigabyte."""
+    response.stream = _Bounded(response.stream)
+    response.headers.pop("content-encoding", None)
+
+
+class _Plain(AsyncOpenAI):
+    """The SDK without what it would take from the environment: no organisation, no project, no headers."""
+
+    @property
+    def default_headers(self) -> dict[str, Any]:
+        return {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "WebVerdict",
+        }
+
+
+class Transport:
+    """The connections of one client to its endpoint. Raises NotConfigured for an address or key that cannot be."""
+
+    def __init__(self, endpoint: Endpoint, patience: Patience, clock: Callable[[], float] = time.time) -> None:
+        self._endpoint, self._patience, self._clock = endpoint, patience, clock
+        self._secret = _build_key_pattern(endpoint.key)
+        if not endpoint.base_url.startswith(("http://", "https://")):
+            raise NotConfigured(f"The endpoint {endpoint.name} has no address; set it in JUDGE_ENDPOINTS.")
+        if not re.fullmatch(r"[\x21-\x7e]*", endpoint.key):
+            raise NotConfigured(f"{endpoint.variable} holds spaces or characters that no key has; set it again.")
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=patience.concurrency)
+        try:
+            self._http = httpx2.AsyncClient(
+                event_hooks={"response": [_bound]}, limits=limits, timeout=patience.timeout, follow_redirects=False
+            )
+            self._client = _Plain(
+                api_key=endpoint.key or NO_KEY, base_url=endpoint.base_url, max_retries=0, http_client=self._http
+            )
+        except (httpx2.InvalidURL, ValueError):
+            raise NotConfigured(
+                f"The address of the endpoint {endpoint.name} is not valid; see JUDGE_ENDPOINTS."
+            ) from None
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def post(self, content: Encoded, sent: Callable[[], None]) -> ReplyBody | FailedAttempt:
+        """Ask for one completion; ``sent`` is called when the whole request is on its way.
+
+        Everything takes ``timeout`` seconds at most, since a body that comes byte by byte would renew any other limit.
+        """
+        try:
+            async with asyncio.timeout(self._patience.timeout):
+                return self._read(await self._request(content, sent))
+        except TimeoutError:
+            return FailedAttempt(f"There was no whole reply within {self._patience.timeout:g} seconds.", again=True)
+        except _TooLarge:
+            return FailedAttempt(f"The reply has more than {MAX_REPLY:,} bytes.", again=True)
+        except APIConnectionError as error:
+            why = self._hide_key(str(error.__cause__ or ""))[:300] or type(error.__cause__ or error).__name__
+            return FailedAttempt(f"The endpoint {self._endpoint.name} cannot be reached: {why}", again=True)
+        except (OpenAIError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+            return FailedAttempt(f"The call could not be made ({type(error).__name__}).", again=False)
+
+    async def _request(self, content: Encoded, sent: Callable[[], None]) -> httpx2.Response:
+        async def pieces() -> AsyncIterator[bytes]:
+            async for piece in content.pieces():
+                yield piece
+            sent()
+
+        try:
+            return await self._client.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                content=pieces(),
+                options={"headers": {"Content-Length": str(content.length)}},
+            )
+        except APIStatusError as error:
+            return error.response
+
+    def _read(self, response: httpx2.Response) -> ReplyBody | FailedAttempt:
+        text = self._hide_key(_unpack(response.content))
+        if response.status_code == 200:
+            try:
+                return parse(text)
+            except UnreadableReply as problem:
+                return FailedAttempt(self._hide_key(str(problem)), again=True)
+        error = _read_error(text)
+        if response.status_code == 400 and error.get("code") in FILTERED:
+            return parse(json.dumps({"error": error}))
+        return self._build_failure(response.status_code, error, response.headers)
+
+    def _build_failure(self, status: int, error: Mapping[str, Any], headers: Mapping[str, str]) -> FailedAttempt:
+        said = strip_unstorable(str(error.get("message") or ""))[:500]
+        named = f"The endpoint {self._endpoint.name} answered {status}"
+        message = f"{named}: {said}" if said else f"{named}."
+        if status in (401, 403):
+            return FailedAttempt(f"{message} Check the key in {self._endpoint.variable}.", again=False, unpaid=True)
+        if status < 400:
+            return FailedAttempt(f"{named} and points elsewhere; set its final address in JUDGE_ENDPOINTS.", False)
+        if "insufficient_quota" in (error.get("code"), error.get("type")):
+            return FailedAttempt(message, again=False, unpaid=True)
+        again = status in AGAIN or status >= 500
+        param = str(error.get("param") or "")
+        limited = status == 429
+        wait = read_waiting_time(headers, self._clock(), limited) if again else None
+        return FailedAttempt(message, again, wait, status in (400, 422), param, unpaid=limited, limited=limited)
+
+    def _hide_key(self, text: str) -> str:
+        """The text without our key, should an endpoint repeat it, in whichever way JSON may write it."""
+        return self._secret.sub("[key]", text) if self._secret else text
+
+
+def _build_key_pattern(key: str) -> re.Pattern[str] | None:
+    """A key as text and as JSON has it; None for a word that is no secret, since replies may hold it too."""
+    if len(key) < SHORTEST_KEY:
+        return None
+    ways = (rf"(?:\\?{re.escape(char)}|\\u(?i:{ord(char):04x}))" for char in key)
+    return re.compile("".join(ways))
+
+
+def _unpack(content: bytes) -> str:
+    """The text of a body. We ask for it unpacked; who packs it all the same is followed up to `MAX_REPLY`."""
+    if content.startswith(GZIP):
+        try:
+            content = (unpacker := zlib.decompressobj(wbits=31)).decompress(content, MAX_REPLY)
+        except zlib.error:
+            return "(packed, and broken)"
+        if unpacker.unconsumed_tail:
+            raise _TooLarge
+    return content.decode("utf-8", "replace")
+
+
+def _read_error(text: str) -> dict[str, Any]:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return {"message": " ".join(text[:2000].split())[:300]}
+    found = whole.get("error", whole) if isinstance(whole, dict) else whole
+    if not isinstance(found, dict):
+        return {"message": str(found)[:300]}
+    return found if found.get("message") else {**found, "message": str(found.get("detail") or "")}
+
+
+def read_waiting_time(headers: Mapping[str, str], now: float, limited: bool = False) -> float | None:
+    """Return the time to wait in seconds, up to `LONGEST_WAIT`, or None if not stated; ``now`` is Unix time.
+
+    Retry-After is a number of seconds or a date. If a ``limited`` answer has none: until the exhausted limits are
+    reset. If those are unknown: until the last limit is reset, but at most `LONGEST_RESET`.
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        with suppress(ValueError):
+            seconds = float(headers.get(name, "")) / unit
+            if math.isfinite(seconds):
+                return min(max(seconds, 0.0), LONGEST_WAIT)
+    with suppress(ValueError, TypeError, OverflowError):
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
+        return min(max(date.timestamp() - now, 0.0), LONGEST_WAIT)
+    return (_read_reset(headers, now) or None) if limited else None
+
+
+def _read_reset(headers: Mapping[str, str], now: float) -> float:
+    """Return the wait until x-ratelimit-reset(-requests, -tokens, ...), by x-ratelimit-remaining of the same kind."""
+    kinds = [name.lower().removeprefix(RESET) for name in headers if name.lower().startswith(RESET)]
+    resets = {kind: _parse_seconds(headers[f"{RESET}{kind}"], now) for kind in kinds}
+    used_up = [seconds for kind, seconds in resets.items() if headers.get(f"{REMAINING}{kind}") == "0"]
+    if used_up:
+        return min(max(used_up), LONGEST_WAIT)
+    return min(max(resets.values(), default=0.0), LONGEST_RESET)
+
+
+def _parse_seconds(said: str, now: float) -> float:
+    """Parse a number of seconds, a duration (6m0s, 20ms), Unix time (also in milliseconds), or a date."""
+    if parts := DURATION.fullmatch(said.strip()):
+        return sum(float(number or 0) * unit for number, unit in zip(parts.groups(), UNITS, strict=True))
+    with suppress(ValueError, OverflowError):
+        try:
+            number = float(said)
+        except ValueError:
+            number = datetime.fromisoformat(said.strip()).timestamp()
+        if math.isfinite(number):
+            number = number / 1000 if number > A_YEAR_2286 else number
+            return max(number - now if number > A_YEAR_1973 else number, 0.0)
+    return 0.0

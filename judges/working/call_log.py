@@ -1,0 +1,207 @@
+"""The trace of every call, which is the cache of replies too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from judges.llm import BudgetSpent, Call, Endpoint, Outcome, Usage
+from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms
+from judges.working.database import DatabaseThread
+from judges.working.limits import Budget
+
+LARGEST = 2**31 - 1  # of a count of tokens or milliseconds, as the columns have it
+A_MILLION = 1_000_000
+
+
+@dataclass(slots=True)
+class CallTotals:
+    """What the calls of one judgment came to, cache hits included: ``cost`` None where one had no known price."""
+
+    tokens: int | None = None
+    cost: Decimal | None = Decimal(0)
+    model: str = ""
+
+    def add(self, call: ModelCall, cost: Decimal | None) -> None:
+        used = [count for count in (call.prompt_tokens, call.completion_tokens) if count is not None]
+        if used:
+            self.tokens = (self.tokens or 0) + sum(used)
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
+        self.model = call.model or self.model
+
+
+@dataclass(slots=True)
+class ItemCallLog:
+    """`llm.CallLog` for one attempt at a run item.
+
+    ``sample`` tells repetitions apart: a reply is found under its own only (`name_sample`). ``terms`` are the current
+    prices. Payments are subtracted from ``budget`` and added up in ``totals``. ``former_endpoint`` names the endpoint
+    whose replies are also found under their former keys (`find_former_endpoint`).
+    """
+
+    item: int
+    attempt: int
+    sample: str
+    database: DatabaseThread
+    terms: ModelTerms | None = None
+    budget: Budget | None = None
+    former_endpoint: str = ""
+    totals: CallTotals = field(default_factory=CallTotals)
+    _found: dict[int, Decimal | None] = field(default_factory=dict)
+    _number: int = 0
+
+    async def known(self, call: Call) -> tuple[int, str] | None:
+        wanted = ReplyLookup(call.key, self.sample, call.former_key, self.former_endpoint)
+        found = await self.database.together(look_up, wanted)
+        if found is None:
+            return None
+        pk, reply, cost = found
+        self._found[pk] = cost
+        return pk, reply
+
+    async def keep(self, outcome: Outcome) -> Decimal | None:
+        row, cost = self._build_row(outcome)
+        if row.hit or self.budget is None:
+            await self.database.together(insert_calls, row)
+        else:
+            await self._record_and_pay(row, cost, self.budget)
+        if outcome.reply is not None and not outcome.error:
+            self.totals.add(row, cost)
+        return cost
+
+    async def _record_and_pay(self, row: ModelCall, cost: Decimal | None, budget: Budget) -> None:
+        budget.owe(cost)
+        try:
+            await self.database.together(insert_calls, row)
+            budget.pay(cost)
+        finally:
+            budget.owe(-cost if cost else None)
+        if cost is None and row.reply is not None and not row.error:
+            raise BudgetSpent(
+                "The endpoint does not say how many tokens it used, or the model has no price any more, so no budget "
+                "can be kept. Start a run without one, or set the prices of the model and resume."
+            )
+
+    def _build_row(self, outcome: Outcome) -> tuple[ModelCall, Decimal | None]:
+        self._number += 1
+        hit = outcome.hit_of is not None
+        cost = self._found.get(outcome.hit_of or 0) if hit else compute_cost(self.terms, outcome.usage)
+        usage = outcome.usage
+        row = ModelCall(
+            item_id=self.item,
+            attempt=self.attempt,
+            number=self._number,
+            stage=outcome.call.stage[:40],
+            step=outcome.call.step,
+            key=outcome.call.key,
+            sample=self.sample,
+            request=None if hit else make_storable(outcome.call.request),
+            reply=None if hit or outcome.reply is None else make_storable(outcome.reply),
+            hit_of_id=outcome.hit_of,
+            hit=hit,
+            model=make_storable(outcome.model)[:200],
+            finish=make_storable(outcome.finish)[:40],
+            prompt_tokens=_clip_count(usage.prompt),
+            cached_tokens=_clip_count(usage.cached),
+            completion_tokens=_clip_count(usage.completion),
+            reasoning_tokens=_clip_count(usage.reasoning),
+            cost=Decimal(0) if hit else cost,
+            latency=_clip_count(outcome.latency),
+            retries=min(max(outcome.retries, 0), 32_767),
+            error=make_storable(outcome.error),
+            made_at=timezone.now(),
+        )
+        return row, cost
+
+
+def name_sample(run: int, repetition: int, fresh: bool) -> str:
+    """Under what a run's replies are kept: those of a fresh run are met by itself alone."""
+    return f"{run}/{repetition}" if fresh else str(repetition)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLookup:
+    """A reply to look up. Under ``former_key`` only replies of ``former_endpoint`` count; "" means none."""
+
+    key: str
+    sample: str
+    former_key: str = ""
+    former_endpoint: str = ""
+
+
+def look_up(wanted: list[ReplyLookup]) -> list[tuple[int, str, Decimal | None] | None]:
+    """Return the first reply for each key: its row, its body and its cost. One query."""
+    keys = {one.key for one in wanted} | {one.former_key for one in wanted if one.former_endpoint}
+    calls = ModelCall.objects.filter(
+        key__in=keys, sample__in={one.sample for one in wanted}, reply__isnull=False, error=""
+    )
+    found: dict[tuple[str, ...], tuple[int, str, Decimal | None]] = {}
+    columns = ("item__run__judge__endpoint", "key", "sample", "pk", "reply", "cost")
+    for endpoint, key, sample, pk, reply, cost in calls.order_by("-pk").values_list(*columns):
+        found[key, sample] = found[key, sample, endpoint] = (pk, str(reply), cost)
+    return [
+        found.get((one.key, one.sample)) or found.get((one.former_key, one.sample, one.former_endpoint))
+        for one in wanted
+    ]
+
+
+def find_former_endpoint(endpoint: Endpoint) -> str:
+    """Return the name of the endpoint if it still has the address of the first call of this function, else "".
+
+    Replies with a former key belong to the judge's endpoint, but its address at that time is unknown.
+    """
+    first, _ = EndpointAddress.objects.get_or_create(name=endpoint.name, defaults={"address": endpoint.base_url})
+    return endpoint.name if first.address == endpoint.base_url else ""
+
+
+def insert_calls(rows: list[ModelCall]) -> list[None]:
+    """Insert rows in one transaction; one that is there already, since its commit was in doubt, stays as it is."""
+    ModelCall.objects.bulk_create(rows, ignore_conflicts=True)
+    return [None] * len(rows)
+
+
+def sum_cost(run: int) -> Decimal:
+    """What the calls of a run cost so far, in US dollars; those without a price count nothing."""
+    total = ModelCall.objects.filter(item__run=run, hit=False).aggregate(cost=Sum("cost"))["cost"]
+    return Decimal(total or 0)
+
+
+def load_spending(run: int) -> tuple[Decimal, Decimal | None]:
+    return sum_cost(run), JudgeRun.objects.values_list("max_cost", flat=True).get(pk=run)
+
+
+def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
+    """What a call costs in US dollars: tokens times prices for a million; None where a price or a count is unknown."""
+    if terms is None or terms.input_price is None or terms.output_price is None:
+        return None
+    prompt, completion = _clip_count(usage.prompt), _clip_count(usage.completion)
+    if prompt is None or completion is None:
+        return None
+    cached = min(_clip_count(usage.cached) or 0, prompt)
+    cached_price = terms.input_price if terms.cached_price is None else terms.cached_price
+    total = (prompt - cached) * terms.input_price + cached * cached_price + completion * terms.output_price
+    cost = (total / A_MILLION).quantize(Decimal("1e-8"))
+    return cost if cost < A_MILLION else None  # an endpoint that counts so cannot count
+
+
+def _clip_count(value: int | None) -> int | None:
+    """A count as a column can hold it; what an endpoint cannot mean is none."""
+    return value if value is not None and 0 <= value <= LARGEST else None
+
+
+def make_storable(value: Any) -> Any:
+    """Texts and JSON without what a database refuses: NUL characters, halves of surrogate pairs, infinite numbers."""
+    if isinstance(value, str):
+        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {make_storable(str(name)): make_storable(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [make_storable(each) for each in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value

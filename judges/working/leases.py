@@ -1,0 +1,307 @@
+"""The items of a run in the hands of workers: taken, held, given back, settled; each one conditional update.
+
+Whoever wants to change an item names the worker and the attempt that hold it: one that was lost and comes back
+changes nothing any more. Functions here are called in a `database.DatabaseThread`, and may be run again after a commit
+in doubt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from annotation import clock
+from annotation.models.events import append, digest
+from annotation.workflow.guards import lock_submission
+from judges.models import JudgeRun, Judgment, RunItem
+from judges.scorer import Score
+from judges.working.call_log import CallTotals, make_storable
+from judges.working.outcome import collect_outcomes, count_verdicts
+
+ITEMS_EACH = 25  # that one more worker is called for
+MOST_WORKERS = 16  # that are called for one run
+MOST_LOST = 10  # attempts; the item of a worker that is lost after so many fails
+LOST_TOO_OFTEN = (
+    f"It was begun {MOST_LOST} times, and the last worker that had it fell silent. It may be what ends the workers, or "
+    "another one that they had at the same time: look into their logs and at their memory before you try it again."
+)
+MOST_SILENCES = 10  # silences between two calls for workers of a run that has some, or that nobody comes to
+OPEN = Q(done_at__isnull=True, failed_at__isnull=True)
+ACTIVE = Q(paused_at=None, cancelled_at=None, finished_at=None, stopped="")
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedItem:
+    """A run item in the hands of a worker, for the ``attempt``-th time."""
+
+    pk: int
+    attempt: int
+    trajectory: int
+    repetition: int
+
+
+def count_workers_for(items: int) -> int:
+    return min(MOST_WORKERS, math.ceil(items / ITEMS_EACH))
+
+
+def compute_silence_limit() -> datetime:
+    return clock.now() - timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
+
+
+def match_free() -> Q:
+    return OPEN & (
+        Q(taken_at__isnull=True) | Q(heartbeat_at__isnull=True) | Q(heartbeat_at__lt=compute_silence_limit())
+    )
+
+
+# --- taking and giving back ------------------------------------------------------------------------------------------
+
+
+def claim(run: int, worker: str, held: Collection[int]) -> list[LeasedItem]:
+    """Take the first free item of a run in work that is not ``held``; none when there is none.
+
+    Returns every item that is this worker's beside those of ``held``: after a commit in doubt that may be two. What it
+    holds is not taken again, even where nobody could report for longer than a silence.
+    """
+    now, found = clock.now(), match_free()
+    with transaction.atomic():
+        # On PostgreSQL workers pass over what others are taking. Not as a part of the update: PostgreSQL may ask a
+        # part with a limit and locks more than once, and the update would take more than one.
+        waiting = RunItem.objects.filter(_match_active(), found, run=run).exclude(pk__in=held).order_by("pk")
+        first = _find_first(waiting.select_for_update(skip_locked=True, of=("self",)), now)
+        if first is not None:
+            RunItem.objects.filter(found, pk=first).update(
+                worker=worker, attempt=F("attempt") + 1, taken_at=now, heartbeat_at=now, error=""
+            )
+    mine = RunItem.objects.filter(OPEN, run=run, worker=worker).exclude(pk__in=held).order_by("pk")
+    found_mine = [LeasedItem(*row) for row in mine.values_list("pk", "attempt", "trajectory_id", "repetition")]
+    if found_mine:  # not while the item is locked: who cancels a run locks the run first, and then its items
+        JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=timezone.now())
+    return found_mine
+
+
+def _find_first(waiting: QuerySet[RunItem], now: datetime) -> int | None:
+    """The first one that can be judged; what ends each worker that takes it fails, or the run would never end."""
+    while (item := waiting.values_list("pk", "attempt", "taken_at").first()) is not None:
+        pk, attempt, taken_at = item
+        if taken_at is None or attempt < MOST_LOST:
+            return pk
+        RunItem.objects.filter(pk=pk).update(failed_at=now, error=LOST_TOO_OFTEN)
+    return None
+
+
+def renew(worker: str, held: Collection[int]) -> set[int]:
+    """Report that the worker lives; returns which of ``held`` are its own still."""
+    mine = RunItem.objects.filter(OPEN, worker=worker, pk__in=held)
+    if mine.update(heartbeat_at=clock.now()) == len(held):
+        return set(held)
+    return set(mine.values_list("pk", flat=True))
+
+
+def release_all(run: int, worker: str) -> None:
+    RunItem.objects.filter(OPEN, run=run, worker=worker).update(worker="", taken_at=None, heartbeat_at=None)
+
+
+def _select_own(item: LeasedItem, worker: str) -> QuerySet[RunItem]:
+    going_on = Exists(JudgeRun.objects.filter(pk=OuterRef("run"), cancelled_at=None))
+    return RunItem.objects.filter(OPEN, going_on, pk=item.pk, worker=worker, attempt=item.attempt)
+
+
+def release(item: LeasedItem, worker: str) -> None:
+    """Let the item wait again; what was asked for it is in the cache."""
+    _select_own(item, worker).update(worker="", taken_at=None, heartbeat_at=None)
+
+
+def fail(item: LeasedItem, worker: str, error: str, *, passing: bool = False) -> bool:
+    """End the attempt without a judgment; return False if this worker has lost the item.
+
+    ``passing``: a later attempt may succeed.
+    """
+    said = make_storable(error) or "Something went wrong, and nothing was said about it."
+    return bool(_select_own(item, worker).update(failed_at=timezone.now(), error=said[:2000], passing=passing))
+
+
+def settle(item: LeasedItem, worker: str, score: Score, totals: CallTotals, fingerprint: str) -> bool:
+    """Store the judgment and end the item, both or neither; False when the item is not this worker's any more."""
+    now = timezone.now()
+    with transaction.atomic():
+        if not _select_own(item, worker).update(done_at=now, heartbeat_at=clock.now(), error=""):
+            return False
+        row = RunItem.objects.select_related("run__submission", "trajectory").get(pk=item.pk)
+        Judgment.objects.create(
+            judge_id=row.run.judge_id,
+            fingerprint=fingerprint,
+            item=row,
+            task_id=row.trajectory.task_id,
+            agent_id=row.run.submission.agent_id,
+            trajectory_id=row.trajectory_id,
+            repetition=item.repetition,
+            tokens=totals.tokens,
+            cost=totals.cost,
+            model=totals.model,
+            made_at=now,
+            **_build_columns(score),
+        )
+    return True
+
+
+def _build_columns(score: Score) -> dict[str, Any]:
+    return {
+        "verdict": None if score.verdict is None else int(score.verdict),
+        "unscored": make_storable(score.unscored)[:500],
+        "score": make_storable(score.score),
+        "explanation": make_storable(score.explanation),
+        "evidence": make_storable(score.evidence()),
+        "response": make_storable(score.response),
+        "status_not_stated": score.status_not_stated,
+    }
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
+
+
+def has_free_items(run: int) -> bool:
+    return RunItem.objects.filter(_match_active(), match_free(), run=run).exists()
+
+
+def load_state(run: int) -> tuple[str, bool]:
+    row = JudgeRun.objects.get(pk=run)
+    return row.state, row.max_cost is not None
+
+
+def _match_active() -> Q:
+    return Q(run__paused_at=None, run__cancelled_at=None, run__finished_at=None, run__stopped="")
+
+
+def stop_run(run: int, reason: str, recorded: str) -> None:
+    """Let a run wait for its maintainer, and say why; once, whoever comes first.
+
+    ``reason`` may name endpoints, settings and files, and stays here; ``recorded`` is a sentence of ours that names
+    nothing: events go into evidence bundles, and nobody can take anything out of them.
+    """
+    with transaction.atomic():
+        row = _lock_run(run)
+        if JudgeRun.objects.filter(ACTIVE, pk=run).update(stopped=make_storable(reason)[:500]):
+            append(row.submission, "judge_run_stopped", run=run, judge=str(row.judge), reason=recorded)
+
+
+def finish_run(run: int) -> bool:
+    """Finish a run without open items; True for the one who did. The event has the digest of what judges said.
+
+    In an active run, items that failed with a temporary error are opened once more instead.
+    Asked after the commit that settled an item: of two workers with the last two, the later one sees both.
+    """
+    going_on = JudgeRun.objects.filter(pk=run, finished_at=None, cancelled_at=None)
+    if not going_on.exists() or RunItem.objects.filter(OPEN, run=run).exists():
+        return False
+    said = build_end_payload(
+        JudgeRun.objects.select_related("judge").get(pk=run)
+    )  # before the lock: all judgments are read
+    with transaction.atomic():
+        row = _lock_run(run)
+        if RunItem.objects.filter(OPEN, run=run).exists():  # somebody wants the failed ones tried again
+            return False
+        if row.finished_at is not None or row.cancelled_at is not None:  # another worker was faster
+            return False
+        if _reopen_failed_items(row):
+            return False
+        row.finished_at, row.paused_at, row.stopped = timezone.now(), None, ""
+        row.save(update_fields=["finished_at", "paused_at", "stopped"])
+        if not count_outcomes(run).items() <= said.items():  # somebody did, and they have been
+            said = build_end_payload(row)
+        append(row.submission, "judge_run_finished", **said)
+    return True
+
+
+def _reopen_failed_items(run: JudgeRun) -> bool:
+    """Open failed items that may succeed now, once for each run, when no other item is left."""
+    if run.retried_at is not None or run.state not in ("waiting", "running"):
+        return False
+    failed = RunItem.objects.filter(run=run, failed_at__isnull=False, passing=True)
+    if not failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None):
+        return False
+    run.retried_at = timezone.now()
+    run.save(update_fields=["retried_at"])
+    return True
+
+
+def _lock_run(run: int) -> JudgeRun:
+    """The run with its submission, locked in the order of all locks: the submission, then the run."""
+    submission = lock_submission(JudgeRun.objects.values_list("submission_id", flat=True).get(pk=run))
+    row = JudgeRun.objects.select_for_update(no_key=True, of=("self",)).select_related("judge").get(pk=run)
+    row.submission = submission
+    return row
+
+
+def build_payload(run: JudgeRun) -> dict[str, Any]:
+    return {"run": run.pk, "judge": str(run.judge), "fingerprint": run.judge.fingerprint, "test": run.test}
+
+
+def build_end_payload(run: JudgeRun) -> dict[str, Any]:
+    """What the event of its end says of a run: how many say what, how many wait, and the digest of all that was said.
+
+    Nobody may be able to settle an open item meanwhile.
+    """
+    outcome = collect_outcomes(run.pk)
+    waiting = RunItem.objects.filter(OPEN, run=run).count()
+    return {**build_payload(run), **count_verdicts(outcome, waiting), "judgments": digest(outcome)}
+
+
+def count_outcomes(run: int) -> dict[str, Any]:
+    made = Judgment.objects.filter(item__run=run).order_by().values_list("verdict").annotate(Count("pk"))
+    by_verdict = {"unscored" if verdict is None else str(verdict): number for verdict, number in made}
+    unscored = by_verdict.pop("unscored", 0)
+    items = RunItem.objects.filter(run=run)
+    failed, waiting = items.filter(failed_at__isnull=False).count(), items.filter(OPEN).count()
+    return {"verdicts": by_verdict, "unscored": unscored, "failed": failed, "waiting": waiting}
+
+
+def claim_idle_runs() -> list[int]:
+    """The runs that have work and too few living workers, and whose workers were not called for a while.
+
+    A run whose last item was settled by a worker that died before it could end the run has work, too.
+    """
+    open_items = RunItem.objects.filter(OPEN, run=OuterRef("pk"))
+    late = Q(called_at__isnull=True) | Q(called_at__lt=compute_silence_limit())
+    runs = JudgeRun.objects.filter(ACTIVE, late).order_by("pk")
+    asked = runs.filter(Exists(RunItem.objects.filter(match_free(), run=OuterRef("pk"))) | ~Exists(open_items))
+    wanting = [run for run in asked if _needs_workers(run)]
+    return [run.pk for run in wanting if _match_unchanged(run).update(called_at=clock.now())]
+
+
+def finish_settled_runs() -> None:
+    """Finish paused and stopped runs without open items, whose last worker died before it could do this."""
+    open_items = RunItem.objects.filter(OPEN, run=OuterRef("pk"))
+    waiting = JudgeRun.objects.filter(~ACTIVE, ~Exists(open_items), finished_at=None, cancelled_at=None)
+    for run in waiting.order_by("pk").values_list("pk", flat=True):
+        finish_run(run)
+
+
+def _match_unchanged(run: JudgeRun) -> QuerySet[JudgeRun]:
+    never = Q(called_at__isnull=True)
+    return JudgeRun.objects.filter(never if run.called_at is None else Q(called_at=run.called_at), pk=run.pk)
+
+
+def _needs_workers(run: JudgeRun) -> bool:
+    """Whether workers are called for a run now.
+
+    Messages wait where nobody takes them: while nobody is at a run, each call waits twice as long as the one before
+    it, from one silence to `MOST_SILENCES`; where some are at it and more could be, the others may be busy elsewhere.
+    """
+    items, silence = RunItem.objects.filter(run=run), timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
+    living = items.filter(OPEN, heartbeat_at__gte=compute_silence_limit()).values("worker").distinct().count()
+    if living and living >= count_workers_for(items.filter(match_free()).count()):
+        return False
+    if run.called_at is None:
+        return True
+    seen = items.aggregate(seen=Max("heartbeat_at"))["seen"] or run.created_at
+    pause = MOST_SILENCES * silence if living else min(max(run.called_at - seen, silence), MOST_SILENCES * silence)
+    return clock.now() - run.called_at > pause

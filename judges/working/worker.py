@@ -1,0 +1,285 @@
+"""Claim items of a run while there is room for calls, judge them, and settle them one by one.
+
+Nothing is kept here that a crash would lose: an item that is not settled is taken by somebody else, who finds what was
+asked for it in the cache. When the run is paused, or its budget is spent, what was begun goes on to its end and
+nothing more is taken; when it is cancelled, everything is dropped at once. A worker that is told to stop drops what
+it has but for the calls on their way, whose replies it keeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from judges.llm import Asker, BudgetSpent, CallFailed, Client, Endpoint, NotConfigured, Patience
+from judges.models import JudgeRun
+from judges.ready_judges import ReadyJudge, find_endpoint, prepare
+from judges.scorer import Score, Subject
+from judges.working import call_log, leases
+from judges.working.call_log import ItemCallLog
+from judges.working.database import AWAY, DatabaseThread
+from judges.working.leases import LeasedItem
+from judges.working.limits import Budget, SharedGate
+from judges.working.pictures import StoredImages
+from judges.working.subjects import load_subjects
+
+LOOK = 2.0  # seconds between two looks at whether the run is still wanted
+LONGEST_BEAT = 10.0  # seconds between two reports that this worker lives
+COULD_NOT_BEGIN = "A judge worker could not begin."  # what is recorded of it, which leaves in evidence bundles
+BUDGET_SPENT = "The budget is spent, or cannot be kept."
+
+logger = logging.getLogger(__name__)
+
+
+def work(run_pk: int, worker: str, *, seconds: float, stop_at: Collection[signal.Signals] = ()) -> bool:
+    """Judge items of a run until none is left or ``seconds`` have passed; True when there may be more to do.
+
+    Runs an event loop of its own. At one of the signals ``stop_at`` it ends as soon as the calls that are on their way
+    have their replies. Raises what the database raises when it stays away; nothing is lost then.
+    """
+    with DatabaseThread() as database:
+        return asyncio.run(_work(database, run_pk, worker, time.monotonic() + seconds, stop_at))
+
+
+async def _work(
+    database: DatabaseThread, run_pk: int, worker: str, until: float, stop_at: Collection[signal.Signals]
+) -> bool:
+    if not await _has_work(database, run_pk):
+        return False
+    try:
+        setup = await database.run(_load, run_pk)
+    except (NotConfigured, LookupError, ValueError) as reason:
+        logger.warning("Run %s waits: %s", run_pk, reason)
+        says = str(reason.args[0] if reason.args else reason)
+        # Whoever started the run may have all that is missing here, and would look for it in the wrong place.
+        await database.run(leases.stop_run, run_pk, f"A judge worker could not begin: {says}", COULD_NOT_BEGIN)
+        return False
+    await _run_worker(database, setup, worker, until, stop_at)
+    return await _has_work(database, run_pk)
+
+
+async def _has_work(database: DatabaseThread, run_pk: int) -> bool:
+    if await database.run(leases.has_free_items, run_pk):
+        return True
+    await database.run(leases.finish_run, run_pk)
+    return await database.run(leases.has_free_items, run_pk)  # failed items may be open again
+
+
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    """What stays the same while a worker is at a run."""
+
+    run: JudgeRun
+    ready: ReadyJudge
+    endpoint: Endpoint
+    former_endpoint: str
+
+
+def _load(run_pk: int) -> _Setup:
+    """Raises NotConfigured, or LookupError or ValueError where this machine cannot build the judge."""
+    run = JudgeRun.objects.select_related("judge").get(pk=run_pk)
+    endpoint = find_endpoint(run.judge)
+    return _Setup(run, prepare(run.judge), endpoint, call_log.find_former_endpoint(endpoint))
+
+
+async def _run_worker(
+    database: DatabaseThread, setup: _Setup, worker: str, until: float, stop_at: Collection[signal.Signals]
+) -> None:
+    run, judge = setup.run, setup.run.judge
+    budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
+    gate = SharedGate(setup.ready.terms, f"{judge.endpoint}:{judge.model}", budget)
+    patience = Patience(judge.concurrency, judge.timeout, judge.attempts)
+    client = Client(setup.endpoint, judge.model, setup.ready.generation, patience, gate, StoredImages())
+    try:
+        await _Worker(database, setup, worker, client, budget).work(until, stop_at)
+    except BaseExceptionGroup as group:
+        raise _find_cause(group) from group
+    finally:
+        await client.close()
+        await gate.close()
+
+
+def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:
+    """With the limit of the run as it is at every look: who begins with a lower one must not stop it again."""
+
+    async def paid() -> Decimal:
+        spent, now = await database.run(call_log.load_spending, run)
+        budget.limit = budget.limit if now is None else now
+        return spent
+
+    budget = Budget(limit, paid)
+    return budget
+
+
+@dataclass(slots=True)
+class _Worker:
+    """The items that one worker holds, each in a task of its own; ``settling`` are those that nobody may drop."""
+
+    database: DatabaseThread
+    setup: _Setup
+    worker: str
+    client: Client
+    budget: Budget | None
+    tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    settling: set[int] = field(default_factory=set)
+
+    async def work(self, until: float, stop_at: Collection[signal.Signals]) -> None:
+        """Returns when nothing is held any more; raises a group with one of AWAY when the database stays away."""
+        async with asyncio.TaskGroup() as group:
+            taking = group.create_task(self._claim_items(group, until))
+            watching = group.create_task(self._watch(taking, until))
+            with _handle_signals(stop_at, partial(self._stop, taking)):
+                await asyncio.wait([taking])
+                while self.tasks:
+                    await asyncio.wait(self.tasks.values())
+                await self.client.finish()  # what is on its way is paid for: nobody shall ask for it again
+            watching.cancel()
+        await self.database.run(leases.release_all, self.setup.run.pk, self.worker)
+
+    def _stop(self, taking: asyncio.Task[None]) -> None:
+        """The worker is to end: begin nothing more, and drop what is not on its way to the endpoint."""
+        taking.cancel()
+        self._drop(set(self.tasks))
+
+    # --- taking ----------------------------------------------------------------------------------------------------
+
+    async def _claim_items(self, group: asyncio.TaskGroup, until: float) -> None:
+        while time.monotonic() < until:
+            await self.client.room()
+            if len(self.tasks) >= self.setup.run.judge.concurrency:
+                await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+                continue
+            held = tuple(self.tasks)
+            taken = await self.database.run(leases.claim, self.setup.run.pk, self.worker, held)
+            if not taken:
+                if not held:
+                    return
+                # The last task to end may open failed items again, even before this answer came.
+                if self.tasks:
+                    await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+                continue
+            for item in taken:
+                self._begin(group, item)
+
+    def _begin(self, group: asyncio.TaskGroup, item: LeasedItem) -> None:
+        run = self.setup.run
+        sample = call_log.name_sample(run.pk, item.repetition, run.fresh)
+        terms, former = self.setup.ready.terms, self.setup.former_endpoint
+        calls = ItemCallLog(item.pk, item.attempt, sample, self.database, terms, self.budget, former)
+        # Made here, since `room` counts it from now on: else all items would begin before the first one asks.
+        task = group.create_task(self._judge(item, calls, self.client.asker(calls, item.pk)))
+        self.tasks[item.pk] = task
+        task.add_done_callback(partial(self._forget, item.pk))
+
+    def _forget(self, pk: int, task: asyncio.Task[None]) -> None:
+        self.tasks.pop(pk, None)
+        self.settling.discard(pk)
+
+    async def _watch(self, taking: asyncio.Task[None], until: float) -> None:
+        """Report that this worker lives, drop what was taken from it, and notice what became of the run."""
+        every = min(LONGEST_BEAT, settings.JUDGE_SILENCE_SECONDS / 3)
+        beaten = time.monotonic()
+        while True:
+            await asyncio.sleep(min(LOOK, every))
+            if time.monotonic() - beaten >= every:
+                beaten = time.monotonic()
+                await self._renew_leases()
+            state, limited = await self.database.run(leases.load_state, self.setup.run.pk)
+            if state not in ("waiting", "running") or limited != (self.budget is not None) or time.monotonic() >= until:
+                taking.cancel()
+            if state == "cancelled":
+                self._drop(set(self.tasks))
+
+    async def _renew_leases(self) -> None:
+        held = set(self.tasks)
+        lost = held - await self.database.run(leases.renew, self.worker, held)
+        lost &= set(self.tasks)  # some have ended meanwhile
+        if lost - self.settling:
+            logger.warning("Run %s: others have %s of our items.", self.setup.run.pk, len(lost - self.settling))
+        self._drop(lost)
+
+    def _drop(self, items: set[int]) -> None:
+        for pk in items - self.settling:
+            if pk in self.tasks:
+                self.tasks[pk].cancel()
+
+    # --- one item --------------------------------------------------------------------------------------------------
+
+    async def _judge(self, item: LeasedItem, calls: ItemCallLog, asker: Asker) -> None:
+        try:
+            subject = await self.database.run(_load_subject, item.trajectory)
+            score = await self.setup.ready.scorer.score(subject, asker)
+            self.settling.add(item.pk)
+            await self._settle(item, score, calls)
+        except Exception as error:
+            await self._handle_failure(item, _find_cause(error))
+        await self.database.run(leases.finish_run, self.setup.run.pk)
+
+    async def _settle(self, item: LeasedItem, score: Score, calls: ItemCallLog) -> None:
+        said = (item, self.worker, score, calls.totals, self.setup.run.judge.fingerprint)
+        if not await self.database.run(leases.settle, *said):
+            logger.warning("Run %s: item %s is settled, or held, by somebody else.", self.setup.run.pk, item.pk)
+
+    async def _handle_failure(self, item: LeasedItem, error: Exception) -> None:
+        """No judgment: the item failed or waits, and never is that a verdict."""
+        if isinstance(error, AWAY):
+            raise error
+        self.settling.add(item.pk)
+        if isinstance(error, BudgetSpent):
+            await self.database.run(leases.stop_run, self.setup.run.pk, str(error), BUDGET_SPENT)
+            await self.database.run(leases.release, item, self.worker)
+            return
+        said = str(error)
+        if not isinstance(error, CallFailed):
+            logger.error("Run %s: item %s failed on our side.", self.setup.run.pk, item.pk, exc_info=error)
+            said = f"This failed on our side, and is in the log of the worker: {type(error).__name__}: {error}"
+        passing = isinstance(error, CallFailed) and error.passing
+        await self.database.run(partial(leases.fail, passing=passing), item, self.worker, said)
+
+
+@contextmanager
+def _handle_signals(numbers: Collection[signal.Signals], stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` when one of these signals comes; outside of a main thread, where none comes, do nothing."""
+    loop = asyncio.get_running_loop()
+    listening = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in numbers if listening}
+    for number in before:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+
+def _load_subject(trajectory: int) -> Subject:
+    return next(load_subjects([trajectory]))[1]
+
+
+def _find_cause(error: BaseException) -> Any:
+    """What decides of an error or a group of them: the database, then the budget, then our own mistakes."""
+    found = list(_flatten(error))
+    for kind in (AWAY, BudgetSpent):
+        if first := next((one for one in found if isinstance(one, kind)), None):
+            return first
+    return next((one for one in found if not isinstance(one, CallFailed)), found[0])
+
+
+def _flatten(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _flatten(inner)
+    else:
+        yield error
