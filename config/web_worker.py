@@ -7,6 +7,7 @@ request, and more for each byte that comes. The main thread waits for no client.
 from __future__ import annotations
 
 import errno
+import math
 import selectors
 import socket
 import time
@@ -19,16 +20,15 @@ from gunicorn.workers.gthread import ThreadWorker
 
 GRACE = 10.0  # seconds of waiting for a request, with its body
 REST = 2.0  # seconds of waiting for the rest of a body that is not wanted, and for its sender to close the connection
-MOST_REST = 1024 * 1024  # bytes; a client that sends more may lose the response with the connection
 LEAST_RATE = 16 * 1024  # bytes per second in the long run; a package of 4 GiB may take three days
 PROBE = b"GET /healthz "
 
 
 class TimedSocket:
-    """Reads from a socket until waiting has taken ``grace`` seconds and the time that `LEAST_RATE` allows."""
+    """Reads from a socket until waiting has taken ``grace`` seconds, and one more for each ``rate`` bytes."""
 
-    def __init__(self, connection: socket.socket, grace: float = GRACE) -> None:
-        self._socket, self._left = connection, grace
+    def __init__(self, connection: socket.socket, grace: float = GRACE, rate: float = LEAST_RATE) -> None:
+        self._socket, self._left, self._rate = connection, grace, rate
 
     def recv(self, size: int) -> bytes:
         """Raise a ConnectionResetError, which gunicorn takes for a client that has left, when the time is over."""
@@ -41,7 +41,7 @@ class TimedSocket:
             raise ConnectionResetError(errno.ECONNRESET, "The request came too slowly.") from None
         finally:
             self._socket.settimeout(None)
-        self._left += len(data) / LEAST_RATE - (time.monotonic() - started)
+        self._left += len(data) / self._rate - (time.monotonic() - started)
         return data
 
 
@@ -77,23 +77,24 @@ class Worker(ThreadWorker):
         return keep
 
     def _keepalive_after(self, conn: Any, keepalive: Any) -> bool:
-        conn.parser.unreader.sock = TimedSocket(conn.sock, REST)
+        conn.parser.unreader.sock = TimedSocket(conn.sock, REST, math.inf)
         return bool(super()._keepalive_after(conn, keepalive))
 
 
 def _end(conn: Any) -> None:
     """Let the sender of a body read the response before its connection is closed.
 
-    `finish_request` does so with every client, for two seconds in the main thread, where all others would wait: after
+    Closing it earlier would reset the connection while it sends, and it, or a proxy, would lose the response.
+    `finish_request` waits likewise for every client, two seconds in the main thread, where all others would wait: after
     this it finds nothing to wait for.
     """
     request = getattr(conn.parser, "mesg", None)
     with suppress(OSError):
         if request and request.method not in ("GET", "HEAD"):
             conn.sock.shutdown(socket.SHUT_WR)
-            rest, read = TimedSocket(conn.sock, REST), 0
-            while read < MOST_REST and (data := rest.recv(4096)):
-                read += len(data)
+            rest = TimedSocket(conn.sock, REST, math.inf)
+            while rest.recv(64 * 1024):
+                pass
     with suppress(OSError):
         conn.sock.shutdown(socket.SHUT_RD)
 

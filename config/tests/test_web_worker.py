@@ -121,6 +121,13 @@ def test_large_bodies_of_strangers_are_refused_before_they_are_read(port, conten
         assert slow.recv(12) == b"HTTP/1.1 302"
 
 
+def test_a_large_body_that_nobody_reads_can_be_sent_to_its_end(port):
+    head = ("POST /upload HTTP/1.1", "Host: localhost", f"Content-Type: {FILES}", "Content-Length: 16000000", "", "")
+    with connection(port, *head) as client:
+        client.sendall(bytes(16_000_000))
+        assert client.recv(100).startswith(b"HTTP/1.1 302")
+
+
 class Sender:
     """Stands for a socket whose client sends ``size`` bytes every ``pause`` seconds of ``clock``."""
 
