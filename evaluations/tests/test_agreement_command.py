@@ -103,7 +103,8 @@ def test_without_any_label_it_is_refused(submission: Submission) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), [(("--submission", 77), "no submission 77"), (("--benchmark", "no"), "no benchmark no")]
+    ("words", "says"),
+    [(("--submission", 10**9), "no submission 1000000000"), (("--benchmark", "no"), "no benchmark no")],
 )
 def test_what_is_not_there_is_wrong_usage(db: Any, words: tuple[Any, ...], says: str) -> None:
     _, err, code = run("agreement", *words)

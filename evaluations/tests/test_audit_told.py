@@ -214,7 +214,7 @@ def test_the_command_decides(audit: Audit) -> None:
         1,
     )
     assert run("decide_audit", audit.pk, "--outcome", "accept", "--reason", " ", "--as", "amy")[2] == 2
-    assert run("decide_audit", 77, *said, "--as", "amy")[2] == 2
+    assert run("decide_audit", audit.pk + 1, *said, "--as", "amy")[2] == 2
     assert audit.decisions.count() == 1
 
 
