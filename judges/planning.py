@@ -218,8 +218,7 @@ def _forecast(ready: ReadyJudge, pks: list[int], repetitions: int) -> tuple[_Eff
         met += requirement is not None and requirement.is_met(subject)
     once = _Effort(calls, pictures, prompt, calls * TOKENS_PER_REPLY)
     low = _Effort(*(number * repetitions for number in astuple(once)))
-    # Upstream's mode requires no form, so no call is repeated.
-    most = low if getattr(ready.parameters, "mode", "") == "upstream" else low.with_repeated_calls()
+    most = low if ready.kind.accepts_any_form(ready.parameters) else low.with_repeated_calls()
     thoughts = TOKENS_PER_THOUGHT if _may_think(ready) else 0
     high = replace(most, completion=most.calls * (TOKENS_PER_REPLY + thoughts))
     return low, high, requirement, met

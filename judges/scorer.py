@@ -148,6 +148,11 @@ class Requirement:
     of_task: bool = True
 
 
+def call_nothing(parameters: Any, subject: Subject) -> list[tuple[str, int]]:
+    """The calls of a kind that asks no model."""
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """An entry of the registry.
@@ -156,7 +161,8 @@ class Kind:
     have defaults and, in their metadata, a ``help`` text) and the prompts. ``version`` changes whenever the same
     parameters would lead to another call or another reading of a reply. ``calls`` foresees the calls of a subject:
     pairs of a stage and the number of pictures in the call. A kind that never ``asks`` a model needs no endpoint, no
-    model, no prompts ("") and no ``calls``. ``requires`` takes the parameters.
+    model, no prompts ("") and no ``calls``. Unless a kind ``accepts_any_form`` of an answer with some parameters, plans
+    allow for a second call after each answer in another form. ``requires`` takes the parameters, too.
 
     A judgment that ``discloses_expectations`` of its task is hidden from everybody who still has to judge that task
     blind. That is the default: only a kind that never quotes a check or a rubric may state False.
@@ -173,13 +179,18 @@ class Kind:
     parameters: type
     prompts: str
     build: Callable[[Any, Prompts], Scorer]
-    calls: Callable[[Any, Subject], list[tuple[str, int]]] = lambda parameters, subject: []
+    calls: Callable[[Any, Subject], list[tuple[str, int]]] = call_nothing
     asks: bool = True
+    accepts_any_form: Callable[[Any], bool] = lambda parameters: False
     requires: Callable[[Any], Requirement | None] = lambda parameters: None
     discloses_expectations: bool = True
     read_details: Callable[[Mapping[str, Any]], Any] | None = None
     predicts_actions: bool = False
     shown_as_evidence: bool = False
+
+    def __post_init__(self) -> None:
+        if self.asks and self.calls is call_nothing:  # its plans would promise that it costs nothing
+            raise ValueError(f"{self.name} asks a model, so it must state its calls.")
 
 
 IMPORTED = "imported"  # the scorer of judges whose judgments were all imported; it has no Kind

@@ -67,6 +67,7 @@ KIND = register(
         prompts="autonomous-eval/1",
         build=build_published(METHOD),
         calls=forecast(METHOD),
+        accepts_any_form=lambda parameters: parameters.mode == "upstream",
         discloses_expectations=False,
     )
 )

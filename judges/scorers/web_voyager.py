@@ -71,6 +71,7 @@ KIND = register(
         prompts="webvoyager/1",
         build=build_published(METHOD),
         calls=forecast(METHOD),
+        accepts_any_form=lambda parameters: parameters.mode == "upstream",
         discloses_expectations=False,
     )
 )

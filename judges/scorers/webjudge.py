@@ -213,6 +213,7 @@ ONLINE_MIND2WEB = register(
         prompts="webjudge/1",
         build=partial(WebJudgeScorer, general=False),
         calls=forecast,
+        accepts_any_form=lambda parameters: parameters.mode == "upstream",
         discloses_expectations=False,
     )
 )
@@ -228,6 +229,7 @@ GENERAL = register(
         prompts="webjudge-general/1",
         build=partial(WebJudgeScorer, general=True),
         calls=partial(forecast, general=True),
+        accepts_any_form=lambda parameters: parameters.mode == "upstream",
         discloses_expectations=False,
     )
 )

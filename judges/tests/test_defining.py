@@ -42,6 +42,11 @@ def sieve(monkeypatch):
     return kind
 
 
+def test_kind_that_asks_a_model_is_refused_without_its_calls():
+    with pytest.raises(ValueError, match="must state its calls"):
+        Kind("sieve", 1, "Sieve", "For tests.", Sieve, "loaded/plain", Built)
+
+
 @pytest.fixture
 def mira():
     return testing.person("mira", is_staff=True)

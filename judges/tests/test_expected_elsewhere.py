@@ -98,7 +98,8 @@ def test_scorer_without_a_statement_is_hidden_from_people_who_decide_blind(judge
     """Neither a scorer whose author stated nothing nor one that this version does not have shows a judgment."""
     mira, judgment, theirs = judged
     if known:
-        monkeypatch.setitem(REGISTRY, "silent", Kind("silent", 1, "", "", object, "", lambda parameters, prompts: None))
+        silent = Kind("silent", 1, "", "", object, "", lambda parameters, prompts: None, asks=False)
+        monkeypatch.setitem(REGISTRY, "silent", silent)
     run = rows.run_row(judgment.item.run.submission, rows.judge_row("new", scorer="silent"))
     item = RunItem.objects.get(run=run, trajectory=judgment.trajectory_id)
     judgment = rows.judgment_row(item, 0, SECRET, evidence=judgment.evidence)
