@@ -1,7 +1,7 @@
 # make run        everything for a first look: environment, database, demo, web server and worker
 # make check      checks and the tests that need neither a database nor a browser: the fast loop
 # make test       every check and every test
-# make test-long  as `make test`, with all examples of the property tests
+# make test-long  as `make test`, with all examples of the property tests, parity, and every test also on PostgreSQL
 # README.md says the rest.
 
 PORT ?= 8000

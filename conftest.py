@@ -22,6 +22,7 @@ from annotation.tests import shared_rows
 from tools.chromium import ChromiumMissingError, find_chromium
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
+REPEATED = Path(__file__).parent / "config" / "tests" / "repeated_on_postgresql.txt"
 DATA = Path(tempfile.mkdtemp(prefix="webverdict-test-"))
 # The same for all processes of a run, another one for each run: people test at the same time on one server.
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"pid{os.getpid()}")[:12]
@@ -81,25 +82,44 @@ def _forget_redis_keys(url: str) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of PostgreSQL belong to the run on PostgreSQL (DATABASE_URL); elsewhere they are left out, and counted.
-    All that may touch the database are marked, so that this run can leave out those that it has no part in.
+    All that may touch the database are marked `servers`, and those that depend on the engine also `repeated`.
 
     A test in a browser that fails is tried once more: a loaded machine can be slower than any bound. Each second
     try is named in the last lines; one that comes up again and again is a fault to look for.
     """
     # Playwright keeps an event loop running in the thread of its tests, and no other can be started there afterwards.
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    named = read_repeated()
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
-        # pytest-django refuses every query of the others.
-        queries = item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ()))
-        if (queries and not item.get_closest_marker("once")) or item.get_closest_marker("postgresql"):
-            item.add_marker(pytest.mark.servers)
+        _mark_engine(item, named)
     if connection.vendor == "postgresql":
         return
     foreign = [item for item in items if item.get_closest_marker("postgresql")]
     items[:] = [item for item in items if not item.get_closest_marker("postgresql")]
     config.hook.pytest_deselected(items=foreign)
+
+
+def _mark_engine(item: pytest.Item, named: set[str]) -> None:
+    """Mark a test that may query the database, and one that depends on its engine; `make test-long` repeats both."""
+    of_engine = item.get_closest_marker("postgresql") or item.get_closest_marker("servers")
+    database, fixtures = item.get_closest_marker("django_db"), set(getattr(item, "fixturenames", ()))
+    commits = "transactional_db" in fixtures or (database and database.kwargs.get("transaction"))
+    # pytest-django refuses every query of the others.
+    queries = (database or DATABASE_FIXTURES & fixtures) and not item.get_closest_marker("once")
+    if not (queries or of_engine):
+        return
+    item.add_marker(pytest.mark.servers)
+    module, function = item.nodeid.split("::")[0], item.nodeid.split("[")[0]
+    if of_engine or commits or module in named or function in named or os.environ.get("LONG_TESTS"):
+        item.add_marker(pytest.mark.repeated)
+
+
+def read_repeated() -> set[str]:
+    """Return the modules and tests (module::function) that `make test` repeats on PostgreSQL."""
+    lines = REPEATED.read_text(encoding="utf-8").splitlines()
+    return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

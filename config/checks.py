@@ -1,8 +1,13 @@
 """Run checks and tests: `make check` (``--quick``), `make test` and `make test-long` (``--long``).
 
-`make check` leaves out tests that need a database or a browser or take seconds. `make test-long` tries all examples of
-the property tests; `make test` tries at most 200. A failed step does not stop the others. The exit code is 1 when
-anything failed.
+Two steps run at a time, and the output of each appears when it ends. A failed step does not stop the others. The exit
+code is 1 when anything failed.
+
+- `make check` leaves out tests that need a database or a browser or take seconds.
+- `make test` tries at most 200 examples in a property test, repeats on PostgreSQL the tests that depend on the engine,
+  and runs parity only if the last 50 commits changed something that it tests; the output says so.
+- `make test-long` tries all examples, repeats every test that may query the database, and always runs parity. CI
+  runs it instead of `make test` if the last 50 commits changed something that a property test tests.
 """
 
 from __future__ import annotations
@@ -17,8 +22,10 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 POSTGRES = os.environ.get("TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/test")
@@ -34,6 +41,15 @@ PRODUCTION = {"SECRET_KEY": EXAMPLE_KEY, "ALLOWED_HOSTS": "webverdict.example.or
 # In small portions: the tests in a browser come last and are slow, and one process would run the last of them alone.
 TESTS = ["-m", "pytest", "--numprocesses", "2", "--maxschedchunk", "4"]
 WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
+RECENT = "HEAD~50"  # a rarely run test runs if the files that it tests differ from those of this commit
+PROPERTIES_TEST = ["annotation/formats/har", "judges/scorers/network_trace", "judges/scorers/action_selection"]
+PARITY_TESTS = [
+    "annotation/formats",
+    "judges/expectations",
+    "judges/scorers/network_trace",
+    "judges/tests/parity",
+    "requirements-webarena.txt",
+]
 
 
 @dataclass
@@ -51,6 +67,7 @@ class Step:
     python: Path | None = None
     of_machine: bool = False
     quick: bool = True  # also in `make check`
+    tested: list[str] = field(default_factory=list)  # left to `make test-long` unless one of these files changed
 
 
 @dataclass
@@ -58,14 +75,29 @@ class Outcome:
     passed: int = 0
     failed: int = 0
     skipped: str = ""
+    output: str = field(default="", compare=False)
 
 
+def _on_postgresql(*folders: str) -> Step:
+    # What the database or the broker has no part in ran already, and so did everything in a browser.
+    left_out = ["config/tests/test_embedded.py", "config/tests/test_settings.py"]
+    return Step(
+        f"PostgreSQL: {' and '.join(folders)}",
+        ["-m", "pytest", "-m", "repeated and not browser", *folders, *(f"--ignore={path}" for path in left_out)],
+        {**PRODUCTION, **SERVERS, "INSECURE_HTTP": "1"},
+        needs_servers=True,
+        quick=False,
+    )
+
+
+# Two run at a time. The first takes longest; the others begin while it runs.
 STEPS = [
+    Step("tests on SQLite", TESTS, quick=False),
     Step("lint", ["ruff", "check", "."]),
     Step("format", ["ruff", "format", "--check", "."]),
-    Step("types", ["mypy", "."]),
     Step("import contracts", ["lint-imports"]),
     Step("migrations", ["manage.py", "makemigrations", "--check", "--dry-run"]),
+    Step("types", ["mypy", "."]),
     Step(
         "production settings",
         ["manage.py", "check", "--deploy", "--fail-level", "WARNING"],
@@ -79,40 +111,33 @@ STEPS = [
         ["node", "--test", *sorted(str(file) for file in BASE_DIR.glob("*/tests/javascript/*.test.mjs"))],
         of_machine=True,
     ),
-    Step("tests on SQLite", TESTS, quick=False),
-    Step(
-        "tests on PostgreSQL",
-        # What the database or the broker has no part in ran already, and so did everything in a browser.
-        [
-            *TESTS,
-            "-m",
-            "servers and not browser",
-            "--ignore",
-            "config/tests/test_embedded.py",
-            "--ignore",
-            "config/tests/test_settings.py",
-        ],
-        {**PRODUCTION, **SERVERS, "INSECURE_HTTP": "1"},
-        needs_servers=True,
-        quick=False,
-    ),
+    _on_postgresql("annotation", "judges"),
+    _on_postgresql("evaluations", "config"),
     # The optional extra, in an environment of its own; elsewhere these tests are left out.
-    Step("parity with webarena-verified", ["-m", "pytest", "judges/tests/parity"], python=WEBARENA, quick=False),
+    Step(
+        "parity with webarena-verified",
+        ["-m", "pytest", "judges/tests/parity"],
+        python=WEBARENA,
+        quick=False,
+        tested=PARITY_TESTS,
+    ),
 ]
 PURE = Step("tests without a database", [*TESTS, "-m", "not servers and not once and not browser and not slow"])
+PRINTING = Lock()
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(prog="python -m config.checks", description="Run checks and tests.")
     parser.add_argument("--quick", action="store_true", help="leave out what needs a database or a browser")
-    parser.add_argument("--long", action="store_true", help="try as many examples in property tests as they state")
+    parser.add_argument("--long", action="store_true", help="run every test with as many examples as it states")
     options = parser.parse_args(arguments)
     started = time.monotonic()
-    steps = [*(step for step in STEPS if step.quick), PURE] if options.quick else STEPS
-    if options.long:
-        steps = [replace(step, environment=step.environment | {"LONG_TESTS": "1"}) for step in steps]
-    with tempfile.TemporaryDirectory(prefix="webverdict-checks-") as data:
-        outcomes = {step.name: _timed(step, Path(data)) for step in steps}
+    long = options.long or (_in_ci() and _changed(PROPERTIES_TEST))
+    steps = choose_steps(quick=options.quick, long=long)
+    if not long:
+        _say("Property tests try at most 200 examples, and not every test runs on PostgreSQL: see make test-long.")
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = dict(pool.map(lambda step: (step.name, _timed(step)), steps))
     passed = sum(outcome.passed for outcome in outcomes.values())
     failed = sum(outcome.failed for outcome in outcomes.values())
     _say(f"\nAll checks took {time.monotonic() - started:.0f} s.")
@@ -125,31 +150,55 @@ def main(arguments: Sequence[str] = ()) -> int:
     return 1 if failed else 0
 
 
-def _timed(step: Step, data: Path) -> Outcome:
+def choose_steps(*, quick: bool, long: bool) -> list[Step]:
+    if quick:
+        return [PURE, *(step for step in STEPS if step.quick)]
+    if long:
+        return [replace(step, environment=step.environment | {"LONG_TESTS": "1"}, tested=[]) for step in STEPS]
+    return STEPS
+
+
+def _changed(paths: Iterable[str]) -> bool:
+    """Whether any of ``paths`` differs from `RECENT`; also if that cannot be told, as in a checkout without history."""
+    command = ["git", "diff", "--quiet", RECENT, "--", *paths]
+    return bool(subprocess.run(command, cwd=BASE_DIR, capture_output=True, check=False).returncode)  # noqa: S603
+
+
+def _timed(step: Step) -> Outcome:
     started = time.monotonic()
-    _say(f"\n=== {step.name}: {' '.join(step.command)}")
-    outcome = _run(step, data)
-    word = "failed" if outcome.failed else "skipped" if outcome.skipped else "ok"
-    _say(f"=== {step.name}: {word} ({time.monotonic() - started:.1f} s)")
+    command = " ".join(step.command)
+    _say(f"--- {step.name} started: {command}")
+    with tempfile.TemporaryDirectory(prefix="webverdict-checks-") as data:
+        outcome = _run(step, Path(data))
+    word = "failed" if outcome.failed else "skipped" if outcome.skipped and not outcome.passed else "ok"
+    _say(f"\n{outcome.output}=== {step.name}: {word} ({time.monotonic() - started:.1f} s)")
     return outcome
 
 
 def _run(step: Step, data: Path) -> Outcome:
+    if step.tested and not _changed(step.tested):
+        return Outcome(skipped="left to `make test-long`: what it tests did not change in the last 50 commits")
     if reason := _missing(step):
         # A run that is meant to prove everything must not pass by leaving this out.
         return Outcome(failed=int(_in_ci()), skipped=reason)
     environment = {name: value for name, value in os.environ.items() if not PROFILE_VARIABLES.fullmatch(name)}
     environment |= {"WEBVERDICT_DATA": str(data), **step.environment}
-    with subprocess.Popen(  # noqa: S603 - our own commands
-        _command(step), cwd=BASE_DIR, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        closing = _show(process.stdout or ())
-    code = process.returncode
-    if closing is None:
-        return Outcome(failed=1) if code else Outcome(passed=1)
-    if code and not closing.failed:  # pytest itself broke
-        closing.failed = 1
-    return closing
+    process = subprocess.run(  # noqa: S603 - our own commands
+        _command(step),
+        cwd=BASE_DIR,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    outcome = _count(process.stdout)
+    if outcome is None:
+        outcome = Outcome(failed=1) if process.returncode else Outcome(passed=1)
+    elif process.returncode and not outcome.failed:  # pytest itself broke
+        outcome.failed = 1
+    return replace(outcome, output=process.stdout)
 
 
 def _command(step: Step) -> list[str]:
@@ -160,11 +209,10 @@ def _command(step: Step) -> list[str]:
     return [str(Path(sysconfig.get_path("scripts"), step.command[0])), *step.command[1:]]
 
 
-def _show(lines: Iterable[str]) -> Outcome | None:
-    """Pass the output on; the numbers of pytest's closing line, when there is one."""
+def _count(output: str) -> Outcome | None:
+    """Return the numbers of pytest's closing line, if there is one."""
     closing = None
-    for line in lines:
-        print(line, end="", flush=True)  # noqa: T201
+    for line in output.splitlines():
         if re.search(r"\d+ (passed|failed|errors?|skipped|deselected)\b.* in [\d.]+s", line):
             counts = {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", line)}
             failed = counts.get("failed", 0) + counts.get("error", 0) + counts.get("errors", 0)
@@ -200,7 +248,8 @@ def _in_ci() -> bool:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
+    with PRINTING:
+        print(text, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

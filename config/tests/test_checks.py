@@ -1,6 +1,8 @@
 """`make test` counts what ran, and passes only when nothing failed."""
 
+import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -8,7 +10,11 @@ from django.contrib.staticfiles.finders import get_finders
 
 from config import checks
 from config.checks import Outcome, Step
-from conftest import examples
+from conftest import examples, read_repeated
+
+# Words of the engine in text or in doubles of a database that is away, never in a query.
+NOT_OF_THE_ENGINE = {"config/tests/test_checks.py", "config/tests/test_outage_pages.py"}
+AUTHOR = ["-c", "user.name=Mira", "-c", "user.email=mira@people.example"]
 
 
 @pytest.mark.parametrize(
@@ -21,13 +27,13 @@ from conftest import examples
     ],
 )
 def test_the_closing_line_of_pytest_is_understood(line, passed, failed):
-    counted = checks._show([line])
+    counted = checks._count(f"....\n{line}")
     assert (counted and counted.passed) == passed
     assert (counted and counted.failed) == failed
 
 
 def test_skipped_tests_are_mentioned():
-    assert checks._show(["1 passed, 2 skipped in 0.1s\n"]) == Outcome(1, 0, "2 tests, the reasons stand above")
+    assert checks._count("1 passed, 2 skipped in 0.1s\n") == Outcome(1, 0, "2 tests, the reasons stand above")
 
 
 def script(tmp_path, code):
@@ -89,6 +95,101 @@ def test_checks_run_the_steps_of_their_mode(monkeypatch, arguments, expected):
     assert {name: step.environment.get("LONG_TESTS") for name, step in run.items()} == expected
 
 
+def test_output_of_a_step_appears_in_one_block_while_two_steps_run(tmp_path, monkeypatch, capsys):
+    """Each step waits for the file of the other: one after the other they would not end."""
+    steps = []
+    for name, other in (("first", "second"), ("second", "first")):
+        code = f"""
+import time
+from pathlib import Path
+print("{name} began", flush=True)
+Path("{tmp_path}/{name}").touch()
+ends = time.monotonic() + 20
+while not Path("{tmp_path}/{other}").exists():
+    assert time.monotonic() < ends
+    time.sleep(0.01)
+print("{name} ended")
+"""
+        (tmp_path / f"{name}.py").write_text(code)
+        steps.append(Step(name, [str(tmp_path / f"{name}.py")]))
+    monkeypatch.setattr(checks, "STEPS", steps)
+    assert checks.main() == 0
+    printed = capsys.readouterr().out
+    assert all(f"\n{name} began\n{name} ended\n=== {name}: ok" in printed for name in ("first", "second"))
+
+
+@pytest.mark.parametrize(("long", "changed", "runs"), [(False, False, False), (False, True, True), (True, False, True)])
+def test_rarely_run_step_runs_after_a_change_and_in_long_runs(tmp_path, monkeypatch, capsys, long, changed, runs):
+    monkeypatch.setattr(checks, "_changed", lambda paths: changed and list(paths) == ["judges"])
+    step = script(tmp_path, "")
+    step.tested = ["judges"]
+    monkeypatch.setattr(checks, "STEPS", [step])
+    assert checks.main(["--long"] if long else []) == 0
+    printed = capsys.readouterr().out
+    assert ("1 passed, 0 failed" in printed) == runs
+    assert ("skipped  step: left to `make test-long`" in printed) != runs
+
+
+@pytest.mark.parametrize(("ci", "changed", "long"), [("", True, False), ("1", False, False), ("1", True, True)])
+def test_ci_runs_all_examples_after_a_change_of_what_they_test(monkeypatch, ci, changed, long):
+    run = []
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(checks, "_changed", lambda paths: changed and paths is checks.PROPERTIES_TEST)
+    monkeypatch.setattr(checks, "STEPS", [Step("tests", [])])
+    monkeypatch.setattr(checks, "_run", lambda step, _data: run.append(step.environment) or Outcome(passed=1))
+    checks.main()
+    assert run == [{"LONG_TESTS": "1"} if long else {}]
+
+
+def test_changed_files_are_those_that_differ_from_an_earlier_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "BASE_DIR", tmp_path)
+    monkeypatch.setattr(checks, "RECENT", "HEAD~1")
+
+    def commit(**files):
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        for command in (["init", "-q"], ["add", "."], [*AUTHOR, "commit", "-qm", "A change"]):
+            subprocess.run(["git", *command], cwd=tmp_path, check=True)
+
+    commit(one="1", two="1")
+    assert checks._changed(["one"])  # no earlier commit to compare with
+    commit(one="2")
+    assert [checks._changed(["one"]), checks._changed(["two"])] == [True, False]
+    (tmp_path / "two").write_text("not committed")
+    assert checks._changed(["two"])
+
+
+def test_rarely_run_steps_name_existing_files():
+    named = [*checks.PROPERTIES_TEST, *checks.PARITY_TESTS]
+    assert [path for path in named if not (checks.BASE_DIR / path).exists()] == []
+
+
+def test_listed_tests_of_the_engine_exist():
+    """A renamed module or test would silently run on SQLite alone."""
+    missing = []
+    for name in sorted(read_repeated()):
+        module, _, function = name.partition("::")
+        file = checks.BASE_DIR / module
+        if not file.is_file() or (function and f"def {function}(" not in file.read_text(encoding="utf-8")):
+            missing.append(name)
+    assert missing == []
+
+
+def test_every_module_that_names_the_engine_is_repeated_on_postgresql():
+    """Words of locks, raw SQL, triggers and errors of the database; a module that only reads SQL need not be there."""
+    words = re.compile(r"IntegrityError|InternalError|\.cursor\(|select_for_update|without_triggers|DatabaseError")
+    listed = {name.partition("::")[0] for name in read_repeated()}
+    modules = {
+        str(file.relative_to(checks.BASE_DIR)): file.read_text(encoding="utf-8")
+        for app in ("annotation", "judges", "evaluations", "config")
+        for file in (checks.BASE_DIR / app / "tests").rglob("test_*.py")
+    }
+    assert len(modules) > 300
+    found = {path for path, text in modules.items() if words.search(text) and path not in NOT_OF_THE_ENGINE}
+    commits = re.compile(r"^pytestmark = .*transaction=True", re.MULTILINE)  # and is repeated for that
+    assert sorted(path for path in found - listed if not commits.search(modules[path])) == []
+
+
 def test_property_tests_try_all_examples_only_in_long_runs(monkeypatch):
     monkeypatch.delenv("LONG_TESTS", raising=False)
     assert (examples(10_000), examples(50)) == (200, 50)
@@ -108,6 +209,7 @@ def test_a_missing_extra_is_a_reason_to_skip_but_not_in_ci(tmp_path, monkeypatch
     monkeypatch.setenv("CI", ci)
     (parity,) = (step for step in checks.STEPS if step.python is not None)
     monkeypatch.setattr(parity, "python", tmp_path / "bin" / "python")
+    monkeypatch.setattr(checks, "_changed", lambda paths: True)
     outcome = checks._run(parity, tmp_path)
     assert (outcome.passed, outcome.failed) == (0, failed)
     assert outcome.skipped == "the extra is not installed: config/install.sh parity does it"
