@@ -53,6 +53,7 @@ LONGEST_REQUEST, LONGEST_PROBE = 10.0, 1.0  # seconds
 RECOVERY = 300.0  # seconds after the end of a fault
 LIMITS = httpx2.Limits(keepalive_expiry=1)  # seconds; gunicorn closes connections after two
 DISK = "120m"  # size of the file system of the tables
+TRAJECTORIES = 40  # for each person: enough labels for four faults with the longest recovery
 SEED = """
 import django, sys
 django.setup()
@@ -173,7 +174,7 @@ def start(
     moto = stack.enter_context(instance.process("store", "moto.server", "-H", "127.0.0.1", "-p", str(store)))
     wait_until(lambda: _answers(store), "the store answers")
     instance.run("-m", "config.bucket")
-    seeded = instance.run("-c", SEED, str(folder / "package"), str(people * 8), str(STEPS), str(people))
+    seeded = instance.run("-c", SEED, str(folder / "package"), str(people * TRAJECTORIES), str(STEPS), str(people))
     submission, token = seeded.split()[-2:]
     (written,) = re.findall(r"^CMD (\[.*?\])", (BASE_DIR / "Dockerfile").read_text(), re.M | re.S)
     command = json.loads(written.replace("\\\n", ""))
