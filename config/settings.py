@@ -1,4 +1,5 @@
-"""Settings of WebVerdict: one file, driven by the environment; docs/settings.md lists every variable.
+"""Settings of WebVerdict: one file, driven by the environment; docs/reference/settings.md lists every variable,
+with the comment `#:` that stands above it here.
 
 With nothing set this is the embedded profile: SQLite, a broker of files and local images, all in one folder.
 DATABASE_URL makes it the production profile: nothing is guessed, and only HTTPS is served.
@@ -21,12 +22,22 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- Profile -------------------------------------------------------------------------------------------------
 
+#: The data folder: database, broker, images, logs, collected static files and secret key (`var` in the checkout). In
+#: production it has only the static files. In the embedded profile each start closes it to other users of the machine
+#: (folder 0700, files 0600).
 DATA = Path(environment.text("WEBVERDICT_DATA", str(BASE_DIR / "var"))).resolve()
+#: The database, for example `postgres://user:password@host:5432/webverdict`. Selects the production profile.
 DATABASE_URL = environment.text("DATABASE_URL")
+#: Broker and cache, for example `redis://:password@host:6379/0`. Without it, the broker is a folder in
+#: `WEBVERDICT_DATA`, which works on one machine only.
 REDIS_URL = environment.text("REDIS_URL")
+#: The bucket of images and uploads. It must exist and be private. Without it they are on the local disk.
 S3_BUCKET = environment.text("S3_BUCKET")
 PRODUCTION = bool(DATABASE_URL)
+#: Serve plain HTTP: no redirect to HTTPS, no HSTS, cookies without `Secure`. For tests only.
 SECURE = PRODUCTION and not environment.flag("INSECURE_HTTP")
+#: Number of reverse proxies in front. With 0, WebVerdict ignores `X-Forwarded-Proto` and `X-Forwarded-For`, because
+#: anybody could send them. If a proxy ends HTTPS, set at least 1, or every page redirects to itself.
 BEHIND_PROXY = environment.number("BEHIND_PROXY", 0)
 
 DATABASE_FILE = DATA / "webverdict.sqlite3"
@@ -36,16 +47,23 @@ if not PRODUCTION:
 
 DEBUG = False
 SECRET_KEY = environment.secret_key(
+    #: Signs sessions and encrypts the signing key of evidence bundles: at least 50 random characters. Production
+    #: requires it or `SECRET_KEY_FILE`. The embedded profile creates one in the file `secret_key`.
     environment.text("SECRET_KEY"),
+    #: A file that contains the secret key, for example a Docker secret.
     environment.text("SECRET_KEY_FILE"),
     kept_in=None if PRODUCTION else DATA / "secret_key",
 )
+#: Former secret keys, separated by commas. They keep sessions and the signing key usable after a change. Run
+#: `export_evidence` once, wait two weeks (the longest session), then remove them.
 SECRET_KEY_FALLBACKS = environment.words("SECRET_KEY_FALLBACKS")
+#: Host names that are served, separated by commas. Production requires it. The embedded profile also serves localhost.
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS")
 if PRODUCTION and not ALLOWED_HOSTS:
     raise ImproperlyConfigured("ALLOWED_HOSTS must be set when DATABASE_URL is set.")
 if not PRODUCTION:
     ALLOWED_HOSTS += ["localhost", "127.0.0.1", "[::1]"]
+#: Origins such as `https://review.example.org`, separated by commas. Needed if a proxy changes the header Host.
 CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
 
 # --- Application ---------------------------------------------------------------------------------------------
@@ -165,15 +183,20 @@ if S3_BUCKET:
         "BACKEND": s3.BACKEND,
         "OPTIONS": s3.s3_options(
             bucket=S3_BUCKET,
+            #: Address of another S3-compatible store than Amazon, as the web servers and workers reach it.
             endpoint_url=environment.text("S3_ENDPOINT_URL"),
+            #: Access key. Without it the AWS client searches its usual places.
             access_key=environment.text("S3_ACCESS_KEY"),
+            #: The secret of the access key.
             secret_key=environment.text("S3_SECRET_KEY"),
+            #: Region of the bucket.
             region=environment.text("S3_REGION"),
             in_web_server=environment.IN_WEB_SERVER,
         ),
     }
 
-# The largest submission, or evidence bundle, that pages and the API accept.
+#: The largest submission or evidence bundle that pages and the API accept, in bytes (default: 4 GiB). Task files can
+#: have 1/16 of it. A proxy in front must accept as much.
 WEBVERDICT_MAX_UPLOAD_BYTES = environment.number("WEBVERDICT_MAX_UPLOAD_BYTES", 4 * 1024**3)
 FILE_UPLOAD_TEMP_DIR = scratch.ProcessFolder()
 FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o600, 0o700
@@ -181,7 +204,7 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 2_621_440  # bytes; anything larger streams to a t
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2  # bytes of a request without its files
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 
-# Reading limit of the check of stored files, in bytes per second; 0 for no limit.
+#: Reading limit of `check_store` and of the weekly check of stored files, in bytes per second. 0: no limit.
 STORE_CHECK_BYTES_PER_SECOND = environment.number("STORE_CHECK_BYTES_PER_SECOND", 50_000_000)
 
 # --- People --------------------------------------------------------------------------------------------------
@@ -223,7 +246,11 @@ AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_pass
 
 SECURE_SSL_REDIRECT = SECURE
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
+#: Add `includeSubDomains` to HSTS: browsers refuse plain HTTP from all subdomains for a year. Set it only if all of
+#: them serve HTTPS.
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and environment.flag("HSTS_INCLUDE_SUBDOMAINS")
+#: Add `preload` to HSTS, for a domain on the preload list of browsers (https://hstspreload.org/). Removal from that
+#: list takes months.
 SECURE_HSTS_PRELOAD = SECURE and environment.flag("HSTS_PRELOAD")
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # both also affect other sites of the domain
 SESSION_COOKIE_SECURE = SECURE
@@ -331,6 +358,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
 }
+#: How often chain heads that changed are published, in minutes. 0: only by `publish_anchors`.
 ANCHOR_MINUTES = environment.number("ANCHOR_MINUTES", 60)
 if ANCHOR_MINUTES:
     CELERY_BEAT_SCHEDULE["publish-anchors"] = {
@@ -354,6 +382,8 @@ LOGGING = {
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": sys.stderr},
     },
+    #: Least level that is logged: `DEBUG`, `INFO`, `WARNING` or `ERROR`. The log goes to stderr, one line for each
+    #: record.
     "root": {"handlers": ["stderr"], "level": environment.log_level("LOG_LEVEL")},
     "loggers": {
         # Django gives this one handlers of its own; without this a record would be written twice.
@@ -364,21 +394,39 @@ LOGGING = {
 
 # --- The human protocol --------------------------------------------------------------------------------------
 
-LEASE_MINUTES = environment.number("LEASE_MINUTES", 60, least=1)  # how long a slot is held without any activity
-ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240, least=1)  # then a colleague may take over
+#: How long an annotator keeps a slot without activity, in minutes, at least 1. The draft stays. A new value applies to
+#: existing reservations from the next activity of their annotators.
+LEASE_MINUTES = environment.number("LEASE_MINUTES", 60, least=1)
+#: How long an adjudicator keeps an open adjudication without activity, in minutes, at least 1. Then a colleague can
+#: take over.
+ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240, least=1)
 
 # --- Judges --------------------------------------------------------------------------------------------------
 
-# Where models are asked, by name; nothing is asked, and no key is looked for, where none is set.
+#: Addresses of OpenAI-compatible endpoints: one address, which is named `default`, or `name=address` separated by
+#: commas. The web servers, the workers and the shell that starts a run need the same value. A worker without it stops
+#: the run; resume it when the worker has it. The key of an endpoint is in `JUDGE_API_KEY_<NAME>` (name in capitals) or
+#: in the file that `JUDGE_API_KEY_<NAME>_FILE` names. Keys are read for each call, and never stored or logged. Only
+#: workers need the key; the web server needs the word `none`.
 JUDGE_ENDPOINTS = environment.endpoints("JUDGE_ENDPOINTS")
-JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)  # after that a worker counts as dead
-RUBRIC_SCRIPTS = environment.text("RUBRIC_SCRIPTS")  # the folder of installed rubric scripts
+#: Seconds without a heartbeat after which a worker counts as dead, and others take over its items.
+JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)
+#: Folder of rubric scripts of Mind2Web-2, one `<task_id>.py` for each task. All judge workers and the web servers need
+#: the same files. Scripts are code and run confined. Install only what you trust.
+RUBRIC_SCRIPTS = environment.text("RUBRIC_SCRIPTS")
 
 # --- Published heads of chains -------------------------------------------------------------------------------
 
+#: A file that gets one line for each published chain head, best on a disk that this instance cannot rewrite. Its folder
+#: must exist. The judge worker publishes and needs this variable, as `publish_anchors` does.
 ANCHOR_FILE = environment.text("ANCHOR_FILE")
+#: An http or https address that gets the same line by POST. Redirects are not followed. User name, password, path and
+#: query can be secret: only scheme and host are stored, and bundles have neither.
 ANCHOR_WEBHOOK = environment.address("ANCHOR_WEBHOOK")
+#: The address of a time stamp authority (RFC 3161).
 ANCHOR_TIME_STAMP = environment.address("ANCHOR_TIME_STAMP")
-# What evidence bundles call these places: hosts and addresses are not for everybody who gets a bundle.
+#: The name of the webhook in evidence bundles, such as `log of the leaderboard`. It tells auditors where to ask. The
+#: web servers and `export_evidence` need it.
 ANCHOR_WEBHOOK_NAME = environment.text("ANCHOR_WEBHOOK_NAME", "webhook")
+#: The name of the time stamp authority in evidence bundles.
 ANCHOR_TIME_STAMP_NAME = environment.text("ANCHOR_TIME_STAMP_NAME", "time stamp authority")

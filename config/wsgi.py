@@ -16,7 +16,7 @@ application = get_wsgi_application()
 if settings.PRODUCTION and not settings.BEHIND_PROXY:
     logging.getLogger(__name__).warning(
         "BEHIND_PROXY is 0. Without a proxy that passes on complete requests, slow clients can hold every thread: see "
-        "docs/settings.md, Large and slow requests."
+        "docs/operator.md, Large and slow requests."
     )
 
 scratch.sweep()  # uploads of killed web servers

@@ -50,7 +50,9 @@ def last_line(done):
 def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
     source = (BASE_DIR / "config" / "settings.py").read_text()
     read = set(re.findall(r'environment\.\w+\(\s*"([A-Z0-9_]+)"', source))
-    documented = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", (BASE_DIR / "docs" / "settings.md").read_text(), re.M))
+    documented = set(
+        re.findall(r"^\| `([A-Z0-9_]+)` \|", (BASE_DIR / "docs" / "reference" / "settings.md").read_text(), re.M)
+    )
     assert read == documented
     assert "os.environ" not in source
 
@@ -95,7 +97,9 @@ ONE_SERVICE_ONLY = {name: ["judge-worker"] for name in ("ANCHOR_FILE", "ANCHOR_W
 
 def test_compose_passes_every_documented_variable_to_the_application():
     services = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())["services"]
-    documented = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", (BASE_DIR / "docs" / "settings.md").read_text(), re.M))
+    documented = set(
+        re.findall(r"^\| `([A-Z0-9_]+)` \|", (BASE_DIR / "docs" / "reference" / "settings.md").read_text(), re.M)
+    )
     assert documented >= DECIDED_BY_COMPOSE | ONE_SERVICE_ONLY.keys()
     missing = {
         f"{service}: {name}"

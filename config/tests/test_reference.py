@@ -1,0 +1,39 @@
+"""docs/reference is what the code says today."""
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from tools.reference.pages import COMMAND, build_pages
+from tools.reference.sources import list_settings
+
+FOLDER = Path(settings.BASE_DIR) / "docs" / "reference"
+PAGES = build_pages()
+
+
+def test_reference_has_these_pages_and_no_other():
+    assert sorted(file.name for file in FOLDER.iterdir()) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_reference_page_is_up_to_date(name):
+    assert (FOLDER / name).read_text(encoding="utf-8") == PAGES[name], f"Run `{COMMAND}` and commit docs/reference."
+
+
+def test_setting_without_meaning_stops_the_generator(monkeypatch, tmp_path):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "settings.py").write_text(
+        '# --- Files ---\n#: A\nA = environment.text("A")\nB = environment.flag("B")\n'
+    )
+    monkeypatch.setattr("tools.reference.sources.ROOT", tmp_path)
+
+    with pytest.raises(SystemExit, match="does not explain B"):
+        list(list_settings())
+
+
+def test_problem_codes_of_every_kind_of_call_are_found():
+    page = PAGES["problems.md"]
+
+    for code in ("reason_missing", "screenshot_missing", "rubric_nodes_missing", "labels_missing", "verdict_missing"):
+        assert f"| `{code}` | " in page
