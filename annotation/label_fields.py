@@ -1,8 +1,8 @@
 """The fields of a label and an adjudication, each declared once in `LabelContent`. No Django.
 
-Form, completeness rules, stored columns, facts, API, label file, tables and the import of a bundle follow from the
-declaration. A new field needs a column of `models.reviews.Decision` too, and its shape in the programs and documents
-that are written independently: evaluations/verifier/shapes.py, evaluations/schemas/labels.schema.json, docs/api.md.
+Form, completeness rules, facts, API, label file, tables and the import of a bundle follow from the declaration. A new
+field also needs a column of `models.reviews.Decision` with its migration, and its shape in the two schemas that are
+written independently: evaluations/verifier/shapes.py and evaluations/schemas/labels.schema.json.
 """
 
 from __future__ import annotations
