@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from annotation.demo import DATA
 from annotation.formats import har
 from annotation.formats.har.bodies import FILE_LEFT_OUT
-from annotation.formats.har.names import is_secret, is_secret_header
-from annotation.formats.har.scrubbing import redact_url, scrub
+from annotation.formats.har.scrubbing import is_secret, is_secret_header, redact_url, scrub
 from annotation.tests.traces import (
     FORM,
     body,

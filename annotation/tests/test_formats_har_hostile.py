@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 
 from annotation.formats import har
 from annotation.formats.documents import FormatError
-from annotation.formats.har import bodies, limits
+from annotation.formats.har import bodies, reading
+from annotation.formats.har.reading import HarStream
 from annotation.formats.har.scrubbing import redact_url, scrub, scrub_html
-from annotation.formats.har.streaming import HarStream
 from annotation.tests.mutated_traces import TRACES
 from annotation.tests.traces import body, entry, form, gzipped, har_of, redacted, redacted_bytes, snapshots, zipped
 from conftest import examples
@@ -180,9 +180,9 @@ def peak_of(stream: io.RawIOBase) -> tuple[int, str]:
     ],
 )  # fmt: skip
 def test_an_endless_file_is_stopped_with_little_memory(monkeypatch, head, again, says):
-    monkeypatch.setattr("annotation.formats.har.packed.LARGEST", 3 * MIB)
-    monkeypatch.setattr("annotation.formats.har.streaming.LONGEST_STRING", MIB)
-    monkeypatch.setattr("annotation.formats.har.streaming.MOST_ENTRIES", 5_000)
+    monkeypatch.setattr("annotation.formats.har.reading.LARGEST", 3 * MIB)
+    monkeypatch.setattr("annotation.formats.har.reading.LONGEST_STRING", MIB)
+    monkeypatch.setattr("annotation.formats.har.reading.MOST_ENTRIES", 5_000)
     peak, said = peak_of(Endless(head, again, 10**12))
     assert says in said
     assert peak < 32 * MIB
@@ -210,7 +210,7 @@ def test_a_gzip_bomb_is_stopped():
 
 
 def test_what_unpacks_to_too_much_is_stopped_whatever_its_ratio(monkeypatch):
-    monkeypatch.setattr("annotation.formats.har.packed.LARGEST", MIB)
+    monkeypatch.setattr("annotation.formats.har.reading.LARGEST", MIB)
     data = har_of(*(entry(f"http://shop.example/{number}") for number in range(4000)))
     assert len(data) > MIB
     assert code(data) == code(gzipped(data)) == "har_too_large"
@@ -323,5 +323,5 @@ def test_an_encoded_url_in_an_encoded_url_ends_somewhere():
 
 
 def test_the_limits_are_those_that_the_documentation_names():
-    assert (limits.LARGEST, limits.MOST_ENTRIES, bodies.LONGEST_TEXT) == (256 * MIB, 200_000, 8 * MIB)
+    assert (reading.LARGEST, reading.MOST_ENTRIES, bodies.LONGEST_TEXT) == (256 * MIB, 200_000, 8 * MIB)
     assert redacted_bytes(har_of()).endswith(b'"entries":[]}}')

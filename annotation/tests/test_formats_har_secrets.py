@@ -10,8 +10,7 @@ import pytest
 
 from annotation.formats import har
 from annotation.formats.har import bodies, entries
-from annotation.formats.har.names import is_secret, is_secret_header
-from annotation.formats.har.scrubbing import MOST_TAGS, redact_url
+from annotation.formats.har.scrubbing import MOST_TAGS, is_secret, is_secret_header, redact_url
 from annotation.tests.traces import body, entry, form, har_of, redacted, redacted_bytes
 
 SECRET = "hunterSECRET2"

@@ -11,10 +11,8 @@ import json
 from typing import Any, BinaryIO, Protocol
 
 from annotation.formats.har.entries import LEFT_OUT, Budget, redact_entry
-from annotation.formats.har.limits import LARGEST
-from annotation.formats.har.packed import open_entries
+from annotation.formats.har.reading import LARGEST, failed, open_entries
 from annotation.formats.har.scrubbing import REDACTED, REDACTED_IN_AUTHORITY
-from annotation.formats.har.streaming import failed
 from annotation.formats.printable import printable
 
 __all__ = ["LARGEST", "LEFT_OUT", "REDACTED", "REDACTED_IN_AUTHORITY", "Target", "failed", "open_entries", "redact"]
@@ -30,7 +28,7 @@ def redact(source: BinaryIO, name: str, target: Target) -> int:
     """Write the trace in ``source`` to ``target`` without its secrets; returns the number of entries.
 
     The same bytes give the same bytes. Raises FormatError for what is no HAR in one of the three forms or exceeds
-    the limits (`limits`), and what ``source.read`` and ``target.write`` raise; ``target`` has a part of it then.
+    the limits of `reading`, and what ``source.read`` and ``target.write`` raise; ``target`` has a part of it then.
     """
     count, budget = 0, Budget()
     with open_entries(source, name) as entries:

@@ -1,7 +1,7 @@
-"""What was posted and what came back, without its secrets: forms, JSON, multipart, pages, plain texts.
+"""Redact the bodies of requests and responses: forms, JSON, multipart, pages, plain texts.
 
-Only texts are kept: pictures, fonts, scripts, styles, films and whatever is no text are left out, and the entry says
-so. A text that claims to be JSON and is none is treated as any other text.
+Only texts are stored: no images, fonts, scripts, styles or videos. A text that claims to be JSON and is not is treated
+as any other text.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import re
 from itertools import islice
 from typing import Any
 
-from annotation.formats.documents import UNSTORABLE
-from annotation.formats.har.names import is_secret, secrets_together
+from annotation.formats.documents import UNSTORABLE, object_maker
 from annotation.formats.har.scrubbing import (
     MOST_TAGS,
     PAIRS,
     REDACTED,
     TAG_BEGINS,
+    is_secret,
     redact_query,
     scrub,
     scrub_html,
     scrub_lines,
     scrub_xml,
+    secrets_together,
 )
 
 LONGEST_TEXT = 8 * 2**20  # characters of one body
@@ -32,7 +33,7 @@ MOST_VALUES = 300_000  # of a JSON body; Python keeps 60 MB for so many
 MOST_PARTS = 2_000  # of a multipart body
 LONGEST_HEAD = 4_096  # characters of the headers of a part that are searched for its name
 MOST_LINES = 100_000  # of JSON documents
-NAMING = ("name", "key", "id", "field")  # of what a `value` beside it is the value
+NAMING = ("name", "key", "id", "field")  # keys whose text names the `value` beside it
 UNTOLD = ("", "text/plain")
 FILE_LEFT_OUT = "[file left out]"
 
@@ -89,9 +90,7 @@ def too_many_tags(text: str) -> bool:
 
 
 def redact_body(text: str, stated: str, header: str = "") -> str:
-    """The text of a body without secrets; ``stated`` is its media type with parameters, ``header`` that of the message,
-    which counts where nobody stated one.
-    """
+    """Redact a text; ``stated`` is its media type with parameters, ``header`` that of the message as a fallback."""
     if media_type(stated) in UNTOLD and header:
         stated = header
     kind = media_type(stated)
@@ -122,32 +121,25 @@ def _json(text: str) -> str | None:
     """Return JSON without its secrets, unchanged if it has none; None if it cannot be parsed."""
     if sum(text.count(mark) for mark in ",[{") > MOST_VALUES:
         return None
-    doubled: list[bool] = []  # where a key stands twice, the first value is not in what was read, but in the text
+    repeated: list[str] = []  # of a repeated key only the last value is parsed, but the text has all of them
     try:
-        document = json.loads(text, parse_constant=_refuse, object_pairs_hook=lambda pairs: _object(pairs, doubled))
+        document = json.loads(text, parse_constant=reject_constant, object_pairs_hook=object_maker(repeated))
         changed, document = redact_json(document)
-        if not changed and not doubled:
+        if not changed and not repeated:
             return text
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError):
         return None
 
 
-def _object(pairs: list[tuple[str, Any]], doubled: list[bool]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        doubled.append(True)
-    return made
-
-
-def _refuse(constant: str) -> None:
+def reject_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
 def redact_json(document: Any) -> tuple[bool, Any]:
-    """Whether a JSON value has secrets, and the value without them; lists and objects are changed in place.
+    """Return whether a JSON value has secrets, and the value without them; lists and objects are changed in place.
 
-    Under a secret's name every text and number is replaced, however deep; true, false and null stay.
+    Under the name of a secret every text and number is replaced at any depth; true, false and null stay.
     """
     root: list[Any] = [document]
     changed = False
@@ -199,7 +191,7 @@ def _multipart(text: str, stated: str) -> str:
 
 
 def _part(part: str) -> str:
-    """One part: its headers stay; its value is redacted, or left out where it is a file."""
+    """Redact the value of a part, or leave it out if it is a file; the headers stay."""
     gap = "\r\n\r\n" if "\r\n\r\n" in part else "\n\n"
     head, found, value = part.partition(gap)
     if not found:

@@ -1,4 +1,4 @@
-"""Secrets in running text: in URLs wherever they stand, by their shape, and beside a name that announces one.
+"""Find secrets: by the name beside them, by their shape, and in URLs wherever they stand in a text.
 
 Every expression is bounded or cannot go back over what it has read, so the time grows with the text alone.
 """
@@ -6,11 +6,88 @@ Every expression is bounded or cannot go back over what it has read, so the time
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from html import unescape
 from urllib.parse import quote, unquote_plus
 
-from annotation.formats.har.names import is_secret, secrets_together
+# --- names: of headers, cookies, query and form parameters, keys of JSON objects --------------------------------------
+
+LONGEST_NAME = 1_000  # characters; no name that tells anything is longer
+
+WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+# A name is a secret's when one of its words is one of these: `user[auth]`, `X-Session-Id`, `accessToken`.
+SECRET_WORD = re.compile(
+    "assertion|auth|authenticat(?:e|ion)|authenticity|authori[sz]ation|bearer|cookies?|creds|csrf|cvc|cvv|hmac|jw[est]|"
+    "heslo|kennwort|mnemonic|nonce|oauth|otp|passcode|passkey|passwd|passwort|pswd|pw|pwd|saml|senha|sess|sessions?|sid|sig|"
+    "ssn|tkn|totp|wachtwoord|xsrf"
+)
+# ... or when its letters and digits, run together, have one of these in them: `PHPSESSID`, `apikey`, `wpnonce`.
+SECRET_PARTS = re.compile(
+    "token|secret|password|passphrase|passwd|credential|signature|authoriz|authenticity|oauth|csrf|xsrf|sessid|"
+    "sessionid|nonce|samlre|relaystate|codeverifier|contrase[nñ]a|motdepasse|cardnumber|"
+    "пароль|密码|密碼|recoveryphrase|seedphrase|rememberme|cfclearance|fbdtsg|ltpa|oidcdata|"
+    "(?:auth|login|session|sso)ticket|"
+    "(?:verification|security|recovery|backup|sms|onetime|device|oob|mfa|2fa|login)codes?$|"
+    "(?:user|login|new|old|current|confirm|repeat|db|database|enc|admin|root|ftp|smtp)pass$|"
+    "(?:api|access|private|secret|signing|form|session|auth|app|consumer|subscription|encryption|client|shared|"
+    "account|functions?|master|license|security)keys?$|"
+    "(?:api|access|private|secret|session)key"
+)
+# ... or when it is one of these and nothing else: too common as words.
+SECRET_WHOLE = re.compile(
+    "pass[0-9]?|passwordhash|pin|sign|secureid|dpop|xclientcert|samlart|cookie2|cc|ccnum|ccnumber|clave|passe|psw|csc|cvn|"
+    "crumb|ssid|tok|wresult|keypairid"
+)
+# Headers of which nothing but a secret is known; as parameters they would be ordinary words.
+SECRET_HEADER = re.compile("x?(?:access|remember|key)")
+# The parameter `code` is a secret beside one of these in a URL, and is a voucher or a country elsewhere.
+OAUTH_IN_URL = frozenset({"state", "session_state", "iss", "scope"})
+OAUTH_ANYWHERE = frozenset({"grant_type", "redirect_uri", "code_verifier", "client_id"})
+OAUTH_SECRETS = ("code", "state")
+# A policy beside its signature opens what it is about; elsewhere it is one of an insurance.
+SIGNED = frozenset({"Signature", "Key-Pair-Id"})
+LONG_STATE = 12  # characters; from here on a `state` in a form is no part of an address
+
+
+@lru_cache(maxsize=8192)
+def is_secret(name: str) -> bool:
+    """Whether the value of ``name`` must not be stored. ``name`` is percent-decoded."""
+    if len(name) > LONGEST_NAME:
+        return True
+    compact = _strip_name(name)
+    if SECRET_WHOLE.fullmatch(compact) or SECRET_PARTS.search(compact):
+        return True
+    return any(SECRET_WORD.fullmatch(word.lower()) for word in WORD.findall(name))
+
+
+def _strip_name(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def is_secret_header(name: str) -> bool:
+    """As `is_secret` with more names, except headers that only permit: Access-Control-Allow-Credentials."""
+    secret = is_secret(name) or SECRET_HEADER.fullmatch(_strip_name(name)) is not None
+    return secret and not name.lower().startswith("access-control-")
+
+
+def secrets_together(fields: Mapping[str, str], *, in_url: bool) -> Collection[str]:
+    """Return the names that are secrets only together: ``code`` and ``state`` of a callback, a signed ``Policy``."""
+    signed = ("Policy",) if "Policy" in fields and fields.keys() & SIGNED else ()
+    return signed + _secrets_of_oauth(fields, in_url=in_url)
+
+
+def _secrets_of_oauth(fields: Mapping[str, str], *, in_url: bool) -> tuple[str, ...]:
+    if "code" not in fields:
+        return ()
+    if fields.keys() & OAUTH_ANYWHERE or (in_url and fields.keys() & OAUTH_IN_URL):
+        return OAUTH_SECRETS
+    long_state = len(fields.get("state", "")) >= LONG_STATE and " " not in fields["state"]
+    return OAUTH_SECRETS if long_state else ()
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
 
 REDACTED = "[redacted]"
 REDACTED_IN_AUTHORITY = "%5Bredacted%5D"  # brackets there would make an IPv6 address of it
@@ -83,40 +160,35 @@ def scrub(text: str, depth: int = DEEPEST_URL) -> str:
     """Return ``text`` without secrets; unchanged if it has none."""
     if DEEPEST_QUOTE in text:
         return REDACTED
-    text = _shapes(text)
+    text = _redact_shapes(text)
     if "earer" in text or "EARER" in text:
         text = BEARER.sub(rf"\1{REDACTED}", text)
     if "@" in text:
         text = USERINFO.sub(rf"\1{REDACTED_IN_AUTHORITY}@", text)
-    return _assignments(_in_queries(text, depth))
+    return _redact_assignments(_redact_queries(text, depth))
 
 
 def scrub_lines(text: str) -> str:
-    """As `scrub`, for a plain text: a line that begins with a secret's name loses what it says."""
-    return scrub(LINE.sub(_line, text))
+    """As `scrub`, and the values of lines that begin with the name of a secret."""
+    return scrub(LINE.sub(_redact_line, text))
 
 
 def scrub_xml(text: str) -> str:
-    """As `scrub_html`, and what elements have in them whose name is a secret's."""
-    return scrub_html(ELEMENT.sub(_element, text))
+    """As `scrub_html`, and the content of elements with the name of a secret."""
+    return scrub_html(ELEMENT.sub(_redact_element, text))
 
 
 def scrub_html(text: str) -> str:
-    """As `scrub`, and the values of inputs, text areas and meta elements whose name is a secret's."""
-    return scrub(TAG.sub(_tag, text))
+    """As `scrub`, and the values of inputs, text areas and meta elements with the name of a secret."""
+    return scrub(TAG.sub(_redact_tag, text))
 
 
 def redact_url(url: str, depth: int = DEEPEST_URL) -> str:
     """Redact user, path parameters, query and fragment of a URL, and of URLs in parameters."""
-    url = USERINFO.sub(rf"\1{REDACTED_IN_AUTHORITY}@", url)
-    before, mark, rest = _cut(url, "?")
-    if not mark:
-        before, mark, rest = _cut(url, "#")
-    before = _parameters(_shapes(before), depth)
-    query, hash_mark, fragment = rest.partition("#") if mark == "?" else ("", "", rest)
-    if mark == "#":
-        return before + mark + _fragment(fragment, depth)
-    return before + mark + redact_query(query, depth) + hash_mark + _fragment(fragment, depth)
+    url, hash_mark, fragment = USERINFO.sub(rf"\1{REDACTED_IN_AUTHORITY}@", url).partition("#")
+    path, mark, query = url.partition("?")
+    path = _redact_parameters(_redact_shapes(path), depth)
+    return path + mark + redact_query(query, depth) + hash_mark + _redact_fragment(fragment, depth)
 
 
 def redact_query(query: str, depth: int = DEEPEST_URL, *, in_url: bool = True) -> str:
@@ -129,39 +201,39 @@ def redact_query(query: str, depth: int = DEEPEST_URL, *, in_url: bool = True) -
     pairs = [[part.partition("=") for part in row] for row in rows]
     fields = {unquote_plus(name): unquote_plus(value) for row in pairs for name, _, value in row}
     together = secrets_together(fields, in_url=in_url)
-    return "&".join(_redacted_row(row, together, depth) for row in pairs)
+    return "&".join(_redact_row(row, together, depth) for row in pairs)
 
 
-def _redacted_row(row: list[tuple[str, str, str]], together: Collection[str], depth: int) -> str:
-    """What stands between two ampersands; nothing is kept behind a secret."""
+def _redact_row(row: list[tuple[str, str, str]], together: Collection[str], depth: int) -> str:
+    # Nothing is kept behind a secret: it may be a part of it.
     kept: list[str] = []
     for pair in row:
-        kept.append(_redacted_pair(pair, together, depth))
-        if pair[2] and _secret(unquote_plus(pair[0]), together):
+        kept.append(_redact_pair(pair, together, depth))
+        if pair[2] and _is_secret_parameter(unquote_plus(pair[0]), together):
             break
     return ";".join(kept)
 
 
 def redact_value(name: str, value: str, together: Collection[str] = (), depth: int = DEEPEST_URL) -> str:
-    return REDACTED if value and _secret(name, together) else _inner(value, depth)
+    return REDACTED if value and _is_secret_parameter(name, together) else _redact_inner(value, depth)
 
 
-def _secret(name: str, together: Collection[str]) -> bool:
-    """A name may be encoded twice, ``pass%2577ord``."""
+def _is_secret_parameter(name: str, together: Collection[str]) -> bool:
+    # A name may be encoded twice, ``pass%2577ord``.
     return name in together or is_secret(name) or ("%" in name and is_secret(unquote_plus(name)))
 
 
-def _redacted_pair(pair: tuple[str, str, str], together: Collection[str], depth: int) -> str:
+def _redact_pair(pair: tuple[str, str, str], together: Collection[str], depth: int) -> str:
     name, equals, value = pair
     if not equals:
-        return _shapes(name)
+        return _redact_shapes(name)
     decoded = unquote_plus(value)
     kept = redact_value(unquote_plus(name), decoded, together, depth)
     return name + equals + (value if kept == decoded else quote(kept, safe="[]"))
 
 
-def _inner(value: str, depth: int) -> str:
-    """A parameter's value may be a URL, or a text, with secrets of its own."""
+def _redact_inner(value: str, depth: int) -> str:
+    """Redact the value of a parameter, which may be a URL or a text with secrets of its own."""
     if depth <= 0:
         return REDACTED if "%" in value or "=" in value else scrub(value, 0)
     if value.startswith(("/", "?", "#")) or "://" in value[:200]:
@@ -171,54 +243,47 @@ def _inner(value: str, depth: int) -> str:
     return scrub(value, depth - 1)
 
 
-def _cut(url: str, mark: str) -> tuple[str, str, str]:
-    """Before a mark, the mark, and after it; nothing is cut at a ``?`` that belongs to the fragment."""
-    before, found, rest = url.partition(mark)
-    return (url, "", "") if mark == "?" and "#" in before else (before, found, rest)
-
-
-def _fragment(fragment: str, depth: int) -> str:
-    """``#access_token=...`` of a callback, ``#/route?token=...`` of an application."""
+def _redact_fragment(fragment: str, depth: int) -> str:
+    # ``#access_token=...`` of a callback, ``#/route?token=...`` of an application.
     route, mark, rest = fragment.partition("?")
     if mark:
-        return _shapes(route) + mark + redact_query(rest, depth)
-    return redact_query(fragment, depth) if "=" in fragment else _shapes(fragment)
+        return _redact_shapes(route) + mark + redact_query(rest, depth)
+    return redact_query(fragment, depth) if "=" in fragment else _redact_shapes(fragment)
 
 
-def _in_queries(text: str, depth: int) -> str:
-    """Parameters of whatever looks like a URL in running text; `code` beside `state` as in a URL."""
+def _redact_queries(text: str, depth: int) -> str:
     if "=" not in text:
         return text
-    text = _parameters(text, depth)
-    return QUERY.sub(_query, text) if "code=" in text else text
+    text = _redact_parameters(text, depth)
+    return QUERY.sub(_redact_oauth_query, text) if "code=" in text else text
 
 
-def _query(match: re.Match[str]) -> str:
+def _redact_oauth_query(match: re.Match[str]) -> str:
     text = match[0]
     fields = {name: unquote_plus(value) for name, value in OAUTH_PAIR.findall(text)}
     together = secrets_together(fields, in_url=True)
     return OAUTH_PAIR.sub(lambda pair: f"{pair[1]}={REDACTED}" if pair[1] in together else pair[0], text)
 
 
-def _parameters(text: str, depth: int) -> str:
+def _redact_parameters(text: str, depth: int) -> str:
     first = FIRST_PARAMETER.match(text)
     if first:
-        text = _parameter(first, depth) + text[first.end() :]
-    return PARAMETER.sub(lambda match: _parameter(match, depth), text)
+        text = _redact_parameter(first, depth) + text[first.end() :]
+    return PARAMETER.sub(lambda match: _redact_parameter(match, depth), text)
 
 
-def _parameter(match: re.Match[str], depth: int) -> str:
+def _redact_parameter(match: re.Match[str], depth: int) -> str:
     name, value = match[1], match[2]
     if is_secret(unquote_plus(name)):
         return f"{name}={REDACTED}"
     if "%3D" in value or "%3d" in value or "%25" in value:
         parts = value.split(";", MOST_PARAMETERS)
-        return _redacted_row([part.partition("=") for part in (f"{name}={parts[0]}", *parts[1:])], (), depth)
-    return _before_secret(match[0]) if ";" in value else match[0]
+        return _redact_row([part.partition("=") for part in (f"{name}={parts[0]}", *parts[1:])], (), depth)
+    return _cut_at_secret(match[0]) if ";" in value else match[0]
 
 
-def _before_secret(text: str) -> str:
-    """``a=1;b=2`` up to the first secret: what is behind one may belong to it."""
+def _cut_at_secret(text: str) -> str:
+    """Cut ``a=1;b=2`` after the first secret: the rest may belong to it."""
     done = 0
     for part in text.split(";"):
         name, _, value = part.partition("=")
@@ -228,14 +293,14 @@ def _before_secret(text: str) -> str:
     return text
 
 
-def _shapes(text: str) -> str:
+def _redact_shapes(text: str) -> str:
     if JWT in text:
-        text = DOTTED.sub(_without_jwt, text)
+        text = DOTTED.sub(_redact_jwt, text)
     return SHAPES.sub(REDACTED, text) if any(mark in text for mark in SHAPE_BEGINNINGS) else text
 
 
-def _without_jwt(match: re.Match[str]) -> str:
-    """Dotted words up to the one in which a token begins; what begins in the middle of a word is one too."""
+def _redact_jwt(match: re.Match[str]) -> str:
+    """Cut dotted words where a token begins, also in the middle of a word."""
     if JWT not in match[0]:
         return match[0]
     words = match[0].split(".")
@@ -246,23 +311,23 @@ def _without_jwt(match: re.Match[str]) -> str:
     return match[0]
 
 
-def _assignments(text: str) -> str:
-    """Values beside a name, whatever language that is written in."""
+def _redact_assignments(text: str) -> str:
+    """Redact values beside a name, in the syntax of any language."""
     pieces, done = [], 0
     for found in SEPARATOR.finditer(text):
         start, end = found.span()
         name = NAME_BEFORE.match(text[max(start - LONGEST_BEFORE, 0) : start][::-1])
         if start < done or not name or not is_secret(name[1][::-1]):
             continue
-        value = _values_of(found).match(text, end)
+        value = _choose_value_pattern(found).match(text, end)
         if value:
             pieces += [text[done:end], REDACTED + (found[2] if found[1] else "")]
             done = value.end()
     return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def _values_of(found: re.Match[str]) -> re.Pattern[str]:
-    """What a value is made of, by how it begins: all values of a list, else up to the same quote."""
+def _choose_value_pattern(found: re.Match[str]) -> re.Pattern[str]:
+    """Return the pattern of a value by its beginning: all values of a list, or up to the same quote."""
     quotation = found[2]
     if found[1]:
         return LIST_VALUE
@@ -271,18 +336,18 @@ def _values_of(found: re.Match[str]) -> re.Pattern[str]:
     return BLOCK_VALUE if quotation.count('"') == 3 else VALUES.get(quotation, ESCAPED_VALUE)
 
 
-def _line(match: re.Match[str]) -> str:
+def _redact_line(match: re.Match[str]) -> str:
     return match[1] + REDACTED if is_secret(match[2]) else match[0]
 
 
-def _element(match: re.Match[str]) -> str:
+def _redact_element(match: re.Match[str]) -> str:
     if not is_secret(match[2]) or not match[3].strip():
         return match[0]
     cdata = "<![CDATA[" if match[3].startswith("<!") else ""
     return f"<{match[1]}{cdata}{REDACTED}"
 
 
-def _tag(match: re.Match[str]) -> str:
+def _redact_tag(match: re.Match[str]) -> str:
     attributes, rest = match[2], match[3] or ""
     given = [(found[1].lower(), unescape(found[2].strip("\"'"))) for found in ATTRIBUTE.finditer(attributes)]
     secret = any(
@@ -294,8 +359,8 @@ def _tag(match: re.Match[str]) -> str:
         return match[0]
     if match[1].lower() == "textarea" and len(rest) > 1:
         rest = f">{REDACTED}"
-    return f"<{match[1]}{ATTRIBUTE.sub(_blank_attribute, attributes)}{rest}"
+    return f"<{match[1]}{ATTRIBUTE.sub(_redact_attribute, attributes)}{rest}"
 
 
-def _blank_attribute(match: re.Match[str]) -> str:
+def _redact_attribute(match: re.Match[str]) -> str:
     return f'{match[1]}="{REDACTED}"' if match[1].lower() in ("value", "content") else match[0]
