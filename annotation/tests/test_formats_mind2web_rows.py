@@ -18,8 +18,7 @@ from annotation import catalogue, ingest
 from annotation.formats.documents import FormatError
 from annotation.formats.external import multimodal_mind2web
 from annotation.formats.external.multimodal_mind2web import converting, reading
-from annotation.formats.external.multimodal_mind2web.parquet_process import ROOT
-from annotation.formats.external.multimodal_mind2web.rows import Row
+from annotation.formats.external.multimodal_mind2web.parquet import ROOT, Row
 from annotation.models import Attachment, Benchmark, Task, Trajectory
 from annotation.records import AttachmentKind, ImportReport, TaskRecord
 from annotation.tests.formats_builders import read_all

@@ -16,9 +16,9 @@ from PIL import Image
 
 from annotation.formats.archive import DEFAULT_LIMITS, Package
 from annotation.formats.documents import UNSTORABLE, FormatError
+from annotation.formats.external.multimodal_mind2web.parquet import Row, row_problem
 from annotation.formats.external.multimodal_mind2web.reading import is_rows, read_rows
 from annotation.formats.external.multimodal_mind2web.reference import ReferenceStep, RowError, step_of
-from annotation.formats.external.multimodal_mind2web.rows import Row, row_problem
 from annotation.formats.printable import listing
 from annotation.formats.registry import Format, Progress
 from annotation.formats.tasks import LONGEST, task_id_problem

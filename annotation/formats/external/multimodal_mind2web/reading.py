@@ -1,4 +1,4 @@
-"""Rows of a parquet file or of JSON Lines, one after the other: what is in memory is a few rows, never a column."""
+"""Read rows of a parquet file or of JSON Lines one by one; in memory are a few rows, never a column."""
 
 from __future__ import annotations
 
@@ -10,50 +10,49 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from annotation.formats.documents import FormatError, kind_of, parse_json
-from annotation.formats.external.multimodal_mind2web import parquet_process
-from annotation.formats.external.multimodal_mind2web.rows import LONGEST_ROW, MIB, Row, refusal
+from annotation.formats.external.multimodal_mind2web.parquet import LONGEST_ROW, MIB, Row, read_parquet, refusal
 from annotation.formats.printable import printable
 from annotation.formats.registry import Progress
-from annotation.records import Problem
 
 MOST_ROWS = 200_000  # the whole data set has 14,193
 PARQUET, GZIP = b"PAR1", b"\x1f\x8b"
-LOOKED_AT = MIB  # bytes at the beginning of a file that say what it is
+BEGINNING = MIB  # bytes that tell the kind of a file
 READING_FAILURES = (OSError, EOFError, ValueError, zlib.error)
 
 
 def is_rows(path: Path) -> bool:
-    """Whether a file looks like rows of Multimodal-Mind2Web, by its content: uploads have no name that says it.
+    """Whether the content of a file looks like rows of Multimodal-Mind2Web; uploads have no telling name.
 
-    Nothing else that is imported comes in gzip alone, so one that cannot be unpacked counts: reading says what it has.
+    No other format is a plain gzip file, so a damaged one counts too: reading it reports the damage.
     """
     begin = b""
     try:
         with path.open("rb") as stream:
-            begin = stream.read(LOOKED_AT)
+            begin = stream.read(BEGINNING)
         if begin.startswith(GZIP):
             with gzip.open(path, "rb") as packed:
-                begin = packed.read(LOOKED_AT)
+                begin = packed.read(BEGINNING)
     except READING_FAILURES:
         return begin.startswith(GZIP)
     if begin.startswith(PARQUET):
         return True
-    # A page may stand before the id in the line: a long first line of an object is taken for a row as well.
-    one_line = begin.lstrip(b"\xef\xbb\xbf \r\n\t")
-    return one_line.startswith(b"{") and (b'"annotation_id"' in begin or b'"cleaned_html"' in begin)
+    # A page may come before the id in the first line.
+    return begin.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{") and (
+        b'"annotation_id"' in begin or b'"cleaned_html"' in begin
+    )
 
 
 def read_rows(
     path: Path, columns: Collection[str], required: Collection[str], progress: Progress = lambda done, total: None
 ) -> Iterator[Row]:
-    """Every row with the ``columns`` that the file has, in order.
+    """Yield every row with the ``columns`` that the file has, in order; a row with problems may have no values.
 
-    A row that cannot be read has problems and perhaps no values. Raises FormatError for what concerns the file:
-    damaged, no rows at all, a required column missing (of JSON Lines each row says so itself), too many rows.
+    Raises FormatError if the file is damaged, has no rows or too many, or lacks a required column (in JSON Lines this
+    is a problem of each row).
     """
     with path.open("rb") as stream:
         begin = stream.read(4)
-    reader = _read_parquet if begin == PARQUET else _read_json_lines
+    reader = read_parquet if begin == PARQUET else _read_json_lines
     number = 0
     for number, row in enumerate(reader(path, columns, required, progress), 1):
         if number > MOST_ROWS:
@@ -61,22 +60,6 @@ def read_rows(
         yield row
     if not number:
         raise refusal(path, "no_rows", "has no rows")
-
-
-def _read_parquet(path: Path, columns: Collection[str], required: Collection[str], progress: Progress) -> Iterator[Row]:
-    try:
-        for kind, *said in parquet_process.read_messages(path, columns, required):
-            if kind == "row":
-                number, values, problems = said
-                yield Row(number, values, [Problem(*one) for one in problems])
-            elif kind == "progress":
-                progress(*said)
-            else:
-                raise FormatError(*(Problem(*one) for one in said[0]))
-    except parquet_process.ProcessEnded as error:
-        most = f"{parquet_process.MEMORY:,} bytes of memory"
-        says = f"needs more than {most} to read, or is damaged; write it with shorter values"
-        raise refusal(path, "parquet_too_large", says) from error
 
 
 # --- JSON Lines -------------------------------------------------------------------------------------------------------

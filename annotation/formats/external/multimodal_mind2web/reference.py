@@ -1,7 +1,4 @@
-"""The ground truth of one step of Multimodal-Mind2Web: what a row says, checked, and as a file beside a trajectory.
-
-Nothing is guessed: a row whose operation, place or page cannot be read is refused, with the reason.
-"""
+"""Check the ground truth of one step of Multimodal-Mind2Web, and write it as a file beside a trajectory."""
 
 from __future__ import annotations
 
@@ -28,6 +25,14 @@ class RowError(ValueError):
         self.code = code
 
 
+# Field of `ReferenceStep` by column, in the order of the file.
+TEXTS = {
+    "annotation_id": "task_id", "action_uid": "action_uid", "confirmed_task": "task", "website": "website",
+    "domain": "domain", "subdomain": "subdomain", "split": "split",
+}  # fmt: skip
+REQUIRED_TEXTS = frozenset({"annotation_id", "confirmed_task"})
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """``op`` is CLICK, TYPE or SELECT; ``original`` may also be HOVER, ENTER or ""."""
@@ -45,8 +50,8 @@ class ReferenceStep:
     """One step of a task as people did it.
 
     ``index`` is its place among all ``actions`` of the task, which may have more steps than the file has rows.
-    ``positives`` are the candidates that are right, ``negatives`` all others, each with tag, attributes and
-    backend_node_id. ``picture`` is width and height in pixels, None without one.
+    ``positives`` are the correct candidates, ``negatives`` all others, each with tag, attributes and backend_node_id.
+    ``picture`` is width and height in pixels, None without one.
     """
 
     task_id: str
@@ -71,14 +76,8 @@ class ReferenceStep:
     def as_json(self) -> bytes:
         """Return all fields except the image, under the names of the row."""
         return json.dumps(
-            {
-                "annotation_id": self.task_id,
-                "action_uid": self.action_uid,
-                "confirmed_task": self.task,
-                "website": self.website,
-                "domain": self.domain,
-                "subdomain": self.subdomain,
-                "split": self.split,
+            {column: getattr(self, name) for column, name in TEXTS.items()}
+            | {
                 "target_action_index": self.index,
                 "action_reprs": list(self.actions),
                 "target_action_reprs": self.action,
@@ -113,17 +112,11 @@ def step_of(values: Mapping[str, Any], picture: tuple[int, int] | None = None) -
     """Return the step of a row, whose nested values are JSON texts or objects; raise RowError for the first fault."""
     actions = _texts(values, "action_reprs")
     index = _index(values.get("target_action_index"), len(actions))
-    said = _text(values, "target_action_reprs", required=False)
-    if said and said.split() != actions[index].split():
+    action = _text(values, "target_action_reprs", required=False)
+    if action and action.split() != actions[index].split():
         raise RowError("target_action_differs", f"target_action_reprs is not entry {index} of action_reprs")
     return ReferenceStep(
-        task_id=_text(values, "annotation_id"),
-        action_uid=_text(values, "action_uid", required=False),
-        task=_text(values, "confirmed_task"),
-        website=_text(values, "website", required=False),
-        domain=_text(values, "domain", required=False),
-        subdomain=_text(values, "subdomain", required=False),
-        split=_text(values, "split", required=False),
+        **{name: _text(values, column, required=column in REQUIRED_TEXTS) for column, name in TEXTS.items()},
         index=index,
         actions=actions,
         operation=operation_of(values.get("operation")),
@@ -139,10 +132,10 @@ def operation_of(value: Any) -> Operation:
 
     A click has no value, so a value beside it is dropped.
     """
-    said = _parsed(value, "operation")
-    if not isinstance(said, dict):
-        raise RowError("operation_invalid", f"operation must be an object, not {kind_of(said)}")
-    op, given, original = said.get("op"), said.get("value", ""), said.get("original_op", "")
+    operation = _parse(value, "operation")
+    if not isinstance(operation, dict):
+        raise RowError("operation_invalid", f"operation must be an object, not {kind_of(operation)}")
+    op, given, original = operation.get("op"), operation.get("value", ""), operation.get("original_op", "")
     if op not in OPERATIONS:
         shown = printable(op, 40) if isinstance(op, str) else kind_of(op)
         raise RowError("operation_invalid", f"operation has the op {shown}, not {', '.join(OPERATIONS)}")
@@ -155,13 +148,13 @@ def operation_of(value: Any) -> Operation:
     return Operation(op, "" if op == "CLICK" else given, original or "")
 
 
-def _parsed(value: Any, name: str) -> Any:
+def _parse(value: Any, name: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
         return parse_json(value.encode("utf-8", "surrogatepass"), name)
     except FormatError as error:
-        raise RowError(f"{name}_invalid", f"{error.problems[0].message.rstrip('.')}") from error
+        raise RowError(f"{name}_invalid", error.problems[0].message.rstrip(".")) from error
 
 
 def _text(values: Mapping[str, Any], name: str, *, required: bool = True, longest: int = LONGEST_TEXT) -> str:
@@ -169,30 +162,23 @@ def _text(values: Mapping[str, Any], name: str, *, required: bool = True, longes
     if value is None and not required:
         return ""
     if not isinstance(value, str):
-        raise RowError(
-            "wrong_type" if name in values else "column_missing", f"{name} must be text, not {kind_of(value)}"
-        )
+        code = "wrong_type" if name in values else "column_missing"
+        raise RowError(code, f"{name} must be text, not {kind_of(value)}")
     if required and not value.strip():
         raise RowError("empty", f"{name} is empty")
     if longest and len(value) > longest:
         raise RowError("text_too_long", f"{name} has {len(value):,} characters; the limit is {longest:,}")
-    return _storable(value, name)
-
-
-def _storable(text: str, name: str) -> str:
-    if UNSTORABLE.search(text):
-        raise RowError(
-            "text_unstorable", f"{name} has a NUL character or half a surrogate pair, which cannot be stored"
-        )
-    return text
+    if UNSTORABLE.search(value):
+        says = f"{name} has a NUL character or half a surrogate pair, which cannot be stored"
+        raise RowError("text_unstorable", says)
+    return value
 
 
 def _texts(values: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    found = _parsed(values.get(name), name)
+    found = _parse(values.get(name), name)
     if not isinstance(found, list) or not found:
-        raise RowError(
-            "wrong_type", f"{name} must be a list of texts, not {kind_of(found) if found != [] else 'empty'}"
-        )
+        kind = kind_of(found) if found != [] else "empty"
+        raise RowError("wrong_type", f"{name} must be a list of texts, not {kind}")
     if len(found) > MOST_ACTIONS:
         raise RowError("too_many_actions", f"{name} has {len(found):,} entries; the limit is {MOST_ACTIONS:,}")
     return tuple(_text({name: one}, name) for one in found)
@@ -205,28 +191,27 @@ def _index(value: Any, actions: int) -> int:
         shown = printable(value, 40) if isinstance(value, str) else kind_of(value)
         raise RowError("target_index_invalid", f"target_action_index must be a whole number from 0, not {shown}")
     if not 0 <= value < actions:
-        raise RowError(
-            "target_index_outside", f"target_action_index is {value}, and action_reprs has {actions} entries"
-        )
+        says = f"target_action_index is {value}, and action_reprs has {actions} entries"
+        raise RowError("target_index_outside", says)
     return value
 
 
 def _candidates(values: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any], ...]:
-    found = _parsed(values.get(name), name)
+    found = _parse(values.get(name), name)
     if not isinstance(found, list):
         raise RowError("wrong_type", f"{name} must be a list, not {kind_of(found)}")
     if len(found) > MOST_CANDIDATES:
         raise RowError("too_many_candidates", f"{name} has {len(found):,} entries; the limit is {MOST_CANDIDATES:,}")
     made = []
-    for place, one in enumerate(_at_once(found, name)):
-        candidate = _parsed(one, name)
+    for place, one in enumerate(_parse_at_once(found, name)):
+        candidate = _parse(one, name)
         if not isinstance(candidate, dict):
             raise RowError("candidate_invalid", f"{name}[{place}] must be an object, not {kind_of(candidate)}")
         made.append(candidate | {"backend_node_id": _node(candidate, f"{name}[{place}]")})
     return tuple(made)
 
 
-def _at_once(found: list[Any], name: str) -> list[Any]:
+def _parse_at_once(found: list[Any], name: str) -> list[Any]:
     """Parse hundreds of JSON texts as one, in a tenth of the time; return them unchanged if that fails."""
     if not found or not all(isinstance(one, str) for one in found):
         return found
