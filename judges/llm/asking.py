@@ -152,30 +152,34 @@ class Generation:
     """How a judge's model is asked, as JSON in `Judge.generation`; every field is part of the fingerprint.
 
     A later field (`ADDED`) is left out there while it has its default, so that fingerprints do not change.
-
-    ``dialect``: ``classic`` sends max_tokens and temperature, ``reasoning`` sends max_completion_tokens and no
-    temperature, ``auto`` decides by the model's name and by what the endpoint refuses. ``output``: how structured
-    answers are asked for. ``max_tokens`` 0: 2,048, or 16,384 for reasoning models, whose thoughts count. ``seed`` -1:
-    none is sent. ``reasoning``: whether the model thinks; ``auto`` decides by its name and its replies.
     """
 
-    temperature: float = field(default=0.0, metadata={"help": "0 for the most repeatable replies."})
-    max_tokens: int = field(default=0, metadata={"help": "Longest reply in tokens; 0 leaves it to the model's kind."})
+    temperature: float = field(
+        default=0.0, metadata={"help": "0 for the most repeatable replies. Reasoning models get none."}
+    )
+    max_tokens: int = field(
+        default=0, metadata={"help": "Longest reply in tokens. 0: 2,048, or 16,384 for reasoning models."}
+    )
     seed: int = field(default=0, metadata={"help": "Sent with every call; -1 sends none."})
     dialect: Literal["auto", "classic", "reasoning"] = field(
-        default="auto", metadata={"help": "Which names the endpoint knows for the length limit."}
+        default="auto",
+        metadata={
+            "help": "classic: send max_tokens and temperature. reasoning: send max_completion_tokens and no "
+            "temperature. auto: by the model's name, and by what the endpoint refuses."
+        },
     )
     reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = field(
-        default="", metadata={"help": "For reasoning models that take it."}
+        default="", metadata={"help": "Sent unchanged. An effort that the endpoint does not support is an error."}
     )
     output: Literal["schema", "tool", "text"] = field(
-        default="schema", metadata={"help": "How structured answers are asked for: JSON schema, tool call, or not."}
+        default="schema", metadata={"help": "How structured answers are requested: JSON schema, tool call, or text."}
     )
     reasoning: Literal["auto", "yes", "no"] = field(
         default="auto",
         metadata={
-            "help": "Whether the model thinks before it answers, and so needs longer replies. auto: by its name and "
-            "its replies."
+            "help": "Whether the model thinks before it answers, and so needs longer replies. auto: by its name "
+            "(OpenAI's o and gpt-5, Gemini 2.5 and later, DeepSeek R1, Qwen 3, gpt-oss, Grok 4, every name with "
+            "thinking or reasoning), and by its replies."
         },
     )
 

@@ -20,6 +20,7 @@ from evaluations.verifier.shapes import SCHEMAS
 from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Generation
 from judges.scorer import REGISTRY
+from judges.views.key_words import KEYS
 from tools.reference.markdown import code, flat, start_page, table
 from tools.reference.sources import PACKAGES, build_problems, build_settings
 
@@ -35,6 +36,7 @@ def build_pages() -> dict[str, str]:
         "api.md": build_api,
         "commands.md": build_commands,
         "evidence.md": build_evidence,
+        "expectations.md": build_expectations,
         "judges.md": build_judges,
         "problems.md": build_problems,
         "protocol.md": build_protocol,
@@ -181,6 +183,22 @@ def build_judges() -> str:
         head = f"{kind.title}, version {kind.version}. {flat(kind.description)} {model}{own}"
         parts.append(f"## {name}\n\n{head}\n\n{_describe_parameters(kind.parameters)}".strip())
     parts.append(f"## How the model is asked\n\n{_describe_parameters(Generation)}")
+    return "\n\n".join(parts)
+
+
+def build_expectations() -> str:
+    parts = [
+        start_page(
+            "Keys of network checks and rubrics",
+            "[Network trace](../judges-network-trace.md) and [rubric](../judges-rubric.md) explain how to use them. "
+            "The page of a task shows the same list.",
+        )
+    ]
+    for kind, groups in KEYS.items():
+        parts.append(f"## {kind.label.capitalize()}")
+        for title, keys in groups:
+            rows = [[", ".join(map(code, names.split(", "))), meaning] for names, meaning in keys]
+            parts.append(f"### {title}\n\n{table(['Key', 'Meaning'], rows)}")
     return "\n\n".join(parts)
 
 
