@@ -45,7 +45,7 @@ RECENT = "HEAD~50"  # a rarely run test runs if the files that it tests differ f
 PROPERTIES_TEST = ["annotation/formats/har", "judges/scorers/network_trace", "judges/scorers/action_selection"]
 PARITY_TESTS = [
     "annotation/formats",
-    "judges/expectations",
+    "judges/expectations.py",
     "judges/scorers/network_trace",
     "judges/tests/parity",
     "requirements-webarena.txt",

@@ -17,9 +17,7 @@ from annotation.api.serializers import ReportSerializer
 from annotation.api_tokens import Scope
 from annotation.models import Task
 from judges import access, expectations
-from judges.expectations import Kind
-from judges.expectations.files import LARGEST_FILE
-from judges.expectations.writing import LONGEST_WHY
+from judges.expectations import LARGEST_FILE, LONGEST_WHY, Kind
 from judges.models import Expectation
 
 

@@ -8,9 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from annotation.formats.yaml_text import LONGEST
-from judges.expectations import Kind
-from judges.expectations.files import LARGEST_FILE
-from judges.expectations.writing import LONGEST_WHY
+from judges.expectations import LARGEST_FILE, LONGEST_WHY, Kind
 
 NO_VERSION = "It is not said which version you started from. Open the page again, and put your text into it."
 
