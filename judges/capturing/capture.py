@@ -10,7 +10,7 @@ from annotation.formats.printable import printable
 from judges.capturing.fetching import GONE, CaptureError, Dial, Fetched, FetchLimits, fetch, open_connection
 from judges.capturing.rendering import extract_text, take_screenshot
 from judges.capturing.targets import Resolve, TargetRefused, resolve_host
-from judges.scorers.rubric.cache import CacheFileSys
+from judges.scorers.rubric.pages import CacheFileSys
 from judges.scorers.rubric.pictures import PictureError
 
 

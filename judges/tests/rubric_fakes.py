@@ -14,8 +14,8 @@ from typing import Any
 from PIL import Image
 from pydantic import BaseModel
 
-from judges.scorers.rubric.cache import CacheFileSys
 from judges.scorers.rubric.evaluator import Evaluator
+from judges.scorers.rubric.pages import CacheFileSys
 
 A, B, C = "https://a.example/1", "https://b.example/2", "https://c.example/3"
 CLAIM = re.compile(r"^Claim: (.*)$", re.MULTILINE)

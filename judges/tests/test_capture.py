@@ -21,7 +21,7 @@ from judges.capturing.fetching import fetch
 from judges.capturing.relay import Relay, open_relay
 from judges.capturing.rendering import extract_text, find_browser, take_screenshot
 from judges.capturing.targets import Target
-from judges.scorers.rubric.cache import CacheFileSys
+from judges.scorers.rubric.pages import CacheFileSys
 from judges.tests.resolving import PUBLIC, names
 from judges.tests.test_rubric_pdf import document
 

@@ -18,7 +18,7 @@ from annotation.tests.shared_rows import shared_rows
 from judges.models import Judgment, RunItem
 from judges.scorer import REGISTRY, Score
 from judges.scorers.detail_values import TOO_DEEP
-from judges.scorers.rubric.tree_rows import DEEPEST, MOST_NODES, flatten
+from judges.scorers.rubric.details import DEEPEST, MOST_NODES, flatten
 from judges.tests import rows
 from judges.tests.expecting import FAILING, expect, give_trace
 from judges.views.details import read_details

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from annotation.formats import cached_pages
-from judges.scorers.rubric import addresses, pictures, shown_pages
-from judges.scorers.rubric.cache import CacheFileSys, Index, PageMissing, StoredPages
+from judges.scorers.rubric import addresses, pages, pictures
+from judges.scorers.rubric.pages import CacheFileSys, Index, PageMissing, StoredPages
 from judges.tests.rubric_fakes import picture
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
@@ -330,9 +330,9 @@ def test_what_cannot_be_decoded_is_shown_as_it_is_and_too_many_pixels_are_an_err
 
 
 def test_only_texts_that_are_too_long_are_shortened_and_lose_their_white_space():
-    assert shown_pages.shorten("a  b\n") == "a  b\n"
+    assert pages.shorten("a  b\n") == "a  b\n"
     spaced = "word \n " * 80_000
-    assert shown_pages.shorten(spaced) == " ".join(["word"] * 80_000)
-    long = shown_pages.shorten("x" * 400_100)
+    assert pages.shorten(spaced) == " ".join(["word"] * 80_000)
+    long = pages.shorten("x" * 400_100)
     assert "100 characters left out" in long
     assert len(long) < 400_100

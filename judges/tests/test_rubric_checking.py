@@ -11,11 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from judges.scorers.rubric import engine
-from judges.scorers.rubric.cache import CacheFileSys
-from judges.scorers.rubric.engine import Engine
-from judges.scorers.rubric.semaphores import DualSemaphore
-from judges.scorers.rubric.shown_pages import Pages
-from judges.scorers.rubric.verifying import ClaimEvidence
+from judges.scorers.rubric.engine import DualSemaphore, Engine
+from judges.scorers.rubric.pages import CacheFileSys, Pages
+from judges.scorers.rubric.questions import ClaimEvidence
 from judges.tests.rubric_fakes import A, B, C, Model, Person, begun, picture, stored, verified
 
 
@@ -477,7 +475,7 @@ def test_pages_are_prepared_again_only_where_memory_ends(tmp_path, monkeypatch):
     pages = Pages(cache, nullcontext(), Engine())
     asyncio.run(twice())
     assert read == addresses
-    monkeypatch.setattr("judges.scorers.rubric.shown_pages.PREPARED", 6_000)
+    monkeypatch.setattr("judges.scorers.rubric.pages.PREPARED", 6_000)
     pages = Pages(cache, nullcontext(), Engine())
     asyncio.run(twice())
     assert read == addresses * 3

@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 from judges.llm import GivenImage, SentImage
 from judges.prompts import load_builtin
 from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable, build_prompt
-from judges.scorers.rubric.schemas import build_schema
-from judges.scorers.rubric.verifying import ClaimCheck
+from judges.scorers.rubric.questions import ClaimCheck, build_schema
 from judges.tests.builders import Fake
 from judges.tests.clients import Desk
 

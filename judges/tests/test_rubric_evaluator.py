@@ -10,8 +10,8 @@ import pytest
 
 from judges.scorers.rubric import engine
 from judges.scorers.rubric.evaluator import Evaluator, NotInitialized
+from judges.scorers.rubric.questions import ClaimEvidence
 from judges.scorers.rubric.tree import AggregationStrategy
-from judges.scorers.rubric.verifying import ClaimEvidence
 from judges.tests.rubric_fakes import A, B, C, Model, Person, begun, stored, verified
 
 

@@ -18,11 +18,10 @@ from annotation.formats import scratch
 from annotation.formats.cached_pages import stem
 from judges.prompts import load_builtin
 from judges.scorer import Expected
-from judges.scorers.rubric import attached_pages, pdf
+from judges.scorers.rubric import folders, pdf
 from judges.scorers.rubric.folders import open_folder, remove
 from judges.scorers.rubric.judge import RubricParameters, RubricScorer
-from judges.scorers.rubric.process import AT_ONCE, get_script_semaphore
-from judges.scorers.rubric.scripts import Script
+from judges.scorers.rubric.process import AT_ONCE, Script, get_script_semaphore
 from judges.scorers.rubric.written import parse
 from judges.tests.test_rubric_pdf import document
 
@@ -104,7 +103,7 @@ def test_who_is_cancelled_leaves_no_reading_and_no_folder_behind(tmp_path):
             loop.call_soon_threadsafe(begun.set)
             return io.BytesIO(data)
 
-        task = asyncio.ensure_future(attached_pages.copy_pages(subject_of(("a.pdf", opened), ("b.pdf", opened)), home))
+        task = asyncio.ensure_future(folders.copy_pages(subject_of(("a.pdf", opened), ("b.pdf", opened)), home))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from judges.llm import CallFailed
-from judges.scorers.rubric.cache import CacheFileSys
 from judges.scorers.rubric.confinement import ProcessLimits
+from judges.scorers.rubric.pages import CacheFileSys
 from judges.scorers.rubric.pdf import MOST_PICTURES
 from judges.scorers.rubric.pdf_child import PAGES_SHOWN
 from judges.scorers.rubric.process import ScriptFailed, ScriptPatience, run_script

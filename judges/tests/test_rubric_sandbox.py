@@ -13,7 +13,7 @@ import pytest
 
 from judges.llm import CallFailed, NotConfigured
 from judges.prompts import load_builtin
-from judges.scorers.rubric import outcome, scripts
+from judges.scorers.rubric import outcome, process
 from judges.scorers.rubric.confinement import MEGABYTE, ProcessLimits
 from judges.scorers.rubric.process import ScriptFailed, ScriptPatience, ScriptUnanswered, run_script
 
@@ -328,12 +328,12 @@ def test_only_files_of_the_folder_are_scripts(tmp_path):
     (home / "open.py").write_text("x = 1")
     (home / "open.py").chmod(0o666)
     (home / "large.py").write_bytes(b"#" * 2_000_001)
-    assert scripts.find_script("", "inside") is None
+    assert process.find_script("", "inside") is None
 
-    found = [scripts.find_script(str(home), name) for name in ("inside", "near", "missing")]
+    found = [process.find_script(str(home), name) for name in ("inside", "near", "missing")]
     assert [one is not None for one in found] == [True, True, False]
     for name in ("../outside", "..", "", "a/b", "inside.py", "/etc/passwd", "x\x00"):
-        assert scripts.find_script(str(home), name) is None
+        assert process.find_script(str(home), name) is None
     for name, why in (
         ("far", "leads out"),
         ("gone", "leads out"),
@@ -342,7 +342,7 @@ def test_only_files_of_the_folder_are_scripts(tmp_path):
         ("large", "more"),
     ):
         with pytest.raises(NotConfigured, match=why):
-            scripts.find_script(str(home), name)
+            process.find_script(str(home), name)
 
 
 def test_what_could_not_be_confined_is_told(tmp_path):
@@ -354,7 +354,7 @@ def test_what_could_not_be_confined_is_told(tmp_path):
             "bounds": [[1, 1], [1, 1]],
             "missing": ["Network is refused by the interpreter only."],
         },
-        scripts.Script("t.py", b"", "0"),
+        process.Script("t.py", b"", "0"),
     ).notes["unconfined"]
 
     assert missing == ["Network is refused by the interpreter only."]
@@ -383,12 +383,12 @@ NODE = {"id": "root", "desc": "", "status": "passed", "strategy": "parallel", "s
 )
 def test_an_outcome_that_is_none_is_an_error(said):
     with pytest.raises(ScriptFailed):
-        outcome.read_script(said, scripts.Script("t.py", b"", "0"))
+        outcome.read_script(said, process.Script("t.py", b"", "0"))
 
 
 def test_a_score_beside_the_tree_is_taken_only_where_nothing_broke():
     details = {"tree": NODE, "final_score": 1.0}
-    script = scripts.Script("t.py", b"", "0")
+    script = process.Script("t.py", b"", "0")
 
     whole = outcome.read_script({"score": 0.4, "details": details, "bounds": [[1, 1], [1, 1]]}, script)
     broken = outcome.read_script({"score": 0.4, "details": details, "bounds": [[0, 1], [0, 1]]}, script)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from judges.scorers.rubric import alias, engine
-from judges.scorers.rubric.cache import CacheFileSys
-from judges.scorers.rubric.semaphores import DualSemaphore
+from judges.scorers.rubric.engine import DualSemaphore
+from judges.scorers.rubric.pages import CacheFileSys
 from judges.tests.rubric_fakes import Model, picture
 
 SCRIPTS = Path(__file__).parent / "rubric_scripts"

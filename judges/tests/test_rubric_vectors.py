@@ -11,8 +11,8 @@ import pytest
 from django.conf import settings
 
 from judges.scorers.rubric import addresses
-from judges.scorers.rubric.cache import Index
 from judges.scorers.rubric.evaluator import Evaluator
+from judges.scorers.rubric.pages import Index
 from judges.scorers.rubric.tree import VerificationNode
 
 DATA = Path(settings.BASE_DIR).parent / "shared" / "data" / "mind2web2_vectors"

@@ -17,8 +17,8 @@ from judges import access, expectations, trying
 from judges.expectations import Kind
 from judges.forms.expectations import ExpectationForm
 from judges.models import Judge
+from judges.scorers.rubric.details import flatten
 from judges.scorers.rubric.judge import NAME as RUBRIC
-from judges.scorers.rubric.tree_rows import flatten
 from judges.views import check_words
 from judges.views.key_words import KEYS
 

@@ -15,7 +15,7 @@ from annotation.formats.external.mind2web_2 import ANSWER, CACHE
 from annotation.formats.printable import counted, printable
 from judges.capturing import FetchLimits, capture
 from judges.capturing.rendering import find_browser
-from judges.scorers.rubric.cache import CacheFileSys
+from judges.scorers.rubric.pages import CacheFileSys
 
 MOST_ANSWER = 4 * 1024 * 1024  # bytes
 WEB = re.compile(r"https?://", re.IGNORECASE)

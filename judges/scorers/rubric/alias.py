@@ -16,17 +16,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from judges.scorers.rubric.cache import CacheFileSys
-from judges.scorers.rubric.engine import Fault, current
+from judges.scorers.rubric.confinement import LONGEST_SCRIPT
+from judges.scorers.rubric.engine import DualSemaphore, Fault, current
 from judges.scorers.rubric.evaluator import Evaluator
-from judges.scorers.rubric.semaphores import DualSemaphore
+from judges.scorers.rubric.pages import CacheFileSys
 from judges.scorers.rubric.tree import AggregationStrategy, VerificationNode
 
 PACKAGE = "mind2web2"
 ENTRY = "evaluate_answer"
 REQUIRED = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 OPTIONAL = ("model",)
-LONGEST_SCRIPT = 2_000_000  # bytes
 
 _numbers = itertools.count(1)
 

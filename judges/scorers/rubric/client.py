@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from judges.llm import Asker, GivenImage, Part, Prompt, Reply, SentImage
 from judges.scorers.rubric.engine import STAGES
-from judges.scorers.rubric.schemas import build_schema
+from judges.scorers.rubric.questions import build_schema
 
 OTHER = "script"  # the stage of a prompt that is not ours: of a script that asks by itself
 RESULT = re.compile(r"^[\s*_#`>-]*result[\s*_`]*[:=][\s*_`\"']*(true|false)[\s*_`\"'.]*$", re.IGNORECASE | re.MULTILINE)

@@ -20,6 +20,7 @@ from typing import Any
 from judges.scorers.rubric import kernel
 
 MEGABYTE = 1024 * 1024
+LONGEST_SCRIPT = 2_000_000  # bytes
 
 
 @dataclass(frozen=True, slots=True)

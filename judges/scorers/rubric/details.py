@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from judges.scorers.detail_values import as_json, dicts, mapping, number, text, whole
-from judges.scorers.rubric.tree_rows import Tree, flatten
+from judges.scorers.detail_values import as_json, dicts, mapping, number, text, texts, whole, wholes
 
 MOST_PAGES = MOST_PIECES = 500
 
@@ -63,3 +62,150 @@ def _read_pieces(given: Any, title: str) -> list[tuple[str, str]]:
         shown = value if isinstance(value, str) else as_json(value, indent=1)
         found.append((text(name, 200) or f"{title} {number_}", text(shown)))
     return found
+
+
+MOST_NODES = 2_000
+DEEPEST = 60
+MANY = 150  # nodes: from here on only what is not clear-cut is open
+OPEN_DEPTH = 1
+TONES = {"passed": "ok", "failed": "bad", "partial": "warn", "error": "warn"}
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRow:
+    result: str
+    reasoning: str
+
+
+@dataclass(slots=True)
+class TreeRow:
+    """A node. ``closes`` is how many levels end after it, ``inner`` how many nodes are below it, ``opened`` whether
+    they are shown at first. ``score`` is None before it was judged."""
+
+    id: str
+    desc: str
+    critical: bool
+    score: float | None
+    status: str
+    strategy: str
+    claim: str
+    sources: tuple[str, ...]
+    steps: tuple[int, ...]
+    about: str
+    chosen_steps: str
+    note: str
+    key_point: str
+    reasoning: str
+    votes: list[VoteRow]
+    error: str
+    depth: int
+    group: bool
+    inner: int = 0
+    closes: range = range(0)
+    opened: bool = True
+
+    @property
+    def tone(self) -> str:
+        return TONES.get("error" if self.error else self.status, "")
+
+    @property
+    def percent(self) -> int | None:
+        return None if self.score is None else round(100 * min(1.0, max(0.0, self.score)))
+
+    @property
+    def folded(self) -> bool:
+        return bool(self.reasoning or self.votes or self.sources)
+
+    @property
+    def subject(self) -> str:
+        if self.about == "pages":
+            return (
+                f"{len(self.sources)} named page{'' if len(self.sources) == 1 else 's'}"
+                if self.sources
+                else "cited pages"
+            )
+        steps = "" if self.chosen_steps in ("", "all") else f", {self.chosen_steps}"
+        return {"answer": "the answer", "steps": f"the steps{steps}", "screenshots": f"the screenshots{steps}"}.get(
+            self.about, self.about
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """``left_out`` says that there were more, or deeper, nodes than are drawn."""
+
+    nodes: list[TreeRow]
+    left_out: bool
+
+    @property
+    def leaves(self) -> int:
+        return sum(not node.group for node in self.nodes)
+
+    @property
+    def depth(self) -> int:
+        return max((node.depth for node in self.nodes), default=0)
+
+
+def flatten(root: Any, *, judged: bool = True) -> Tree:
+    """The nodes from the root down, each before those below it; nothing for what is no node.
+
+    Without ``judged`` scores and statuses are left out: nothing has been judged yet.
+    """
+    nodes: list[TreeRow] = []
+    left_out = False
+    waiting: list[tuple[Any, int]] = [(root, 0)]
+    while waiting:
+        given, depth = waiting.pop()
+        if not isinstance(given, dict):
+            continue
+        if depth >= DEEPEST or len(nodes) >= MOST_NODES:
+            left_out = True
+            continue
+        nodes.append(_read_node(given, depth))
+        waiting.extend((one, depth + 1) for one in reversed(dicts(given.get("children"), MOST_NODES)))
+    _nest(nodes)
+    for node in nodes if not judged else ():
+        node.score, node.status = None, ""
+    return Tree(nodes, left_out)
+
+
+def _nest(nodes: list[TreeRow]) -> None:
+    """Say of each node whether it has others below it, how many, and how many levels it ends."""
+    above: list[TreeRow] = []
+    depths = [node.depth for node in nodes]
+    for node, following in zip(nodes, (*depths[1:], 0), strict=False):
+        del above[node.depth :]
+        for one in above:
+            one.inner += 1
+        above.append(node)
+        node.group = following > node.depth
+        node.closes = range(0) if node.group else range(node.depth - following)
+    if len(nodes) > MANY:
+        for node in nodes:
+            node.opened = node.depth < OPEN_DEPTH
+
+
+def _read_node(given: Mapping[str, Any], depth: int) -> TreeRow:
+    return TreeRow(
+        id=text(given.get("id"), 200),
+        desc=text(given.get("desc"), 2000),
+        critical=given.get("critical") is True,
+        score=number(given.get("score")),
+        status=text(given.get("status"), 20),
+        strategy=text(given.get("strategy"), 20),
+        claim=text(given.get("claim"), 4000),
+        sources=texts(given.get("sources")),
+        steps=wholes(given.get("steps")),
+        about=text(given.get("about"), 40),
+        chosen_steps=text(given.get("chosen_steps"), 200),
+        note=text(given.get("note"), 2000),
+        key_point=text(given.get("key_point"), 1000),
+        reasoning=text(given.get("reasoning")),
+        votes=[
+            VoteRow(text(one.get("result"), 20), text(one.get("reasoning"), 4000))
+            for one in dicts(given.get("votes"), 20)
+        ],
+        error=text(given.get("error"), 2000),
+        depth=depth,
+        group=False,
+    )

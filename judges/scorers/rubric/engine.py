@@ -1,4 +1,4 @@
-"""What an evaluation stands on that a script never says: the prompt texts, and which errors end it.
+"""What an evaluation stands on that a script never says: prompt texts, limits, and which errors end it.
 
 Scripts make their evaluator themselves. Whoever runs one opens an `Engine` around it (`open_engine`), which every
 evaluator made inside takes its texts from and is known to. Without one the defaults hold.
@@ -6,21 +6,25 @@ evaluator made inside takes its texts from and is known to. Without one the defa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from judges.prompts import load_builtin
 
 PROMPTS = "rubric/1"
+PAGES, CALLS = 5, 30  # at once
 STAGES = ("verify_answer", "verify_page", "verify_steps", "extract_answer", "extract_page")
 
 FaultKind = Literal["page", "call", "extraction", "tool"]
 ReadPdf = Callable[[bytes], tuple[str, list[bytes]]]
 # (distance or travel_time, from, to, mode) -> metres or seconds, or a text that says why there is none.
 Maps = Callable[[str, str, str, str], Awaitable[int | str]]
+Limit = AbstractAsyncContextManager[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +99,42 @@ def open_engine(**settings: Any) -> Iterator[Engine]:
         yield engine
     finally:
         _current.reset(token)
+
+
+class DualSemaphore:
+    """``webpage`` limits pages and ``llm`` model calls; used directly it is the one of pages.
+
+    Either may be a number or a semaphore.
+    """
+
+    def __init__(self, webpage: int | asyncio.Semaphore = PAGES, llm: int | asyncio.Semaphore = CALLS) -> None:
+        self.webpage = asyncio.Semaphore(webpage) if isinstance(webpage, int) else webpage
+        self.llm = asyncio.Semaphore(llm) if isinstance(llm, int) else llm
+
+    async def acquire(self) -> bool:
+        return await self.webpage.acquire()
+
+    def release(self) -> None:
+        self.webpage.release()
+
+    def locked(self) -> bool:
+        return self.webpage.locked()
+
+    async def __aenter__(self) -> DualSemaphore:
+        await self.webpage.acquire()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.webpage.release()
+
+
+def find_limits(given: Any) -> tuple[Limit, Limit]:
+    """The limits of pages and of model calls in what a script was given; a plain semaphore is both, None neither.
+
+    A page is never held while a model call waits, so that a plain semaphore of one place blocks nothing.
+    """
+    if given is None:
+        return nullcontext(), nullcontext()
+    return getattr(given, "webpage", given), getattr(given, "llm", given)

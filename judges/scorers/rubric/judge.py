@@ -24,17 +24,17 @@ from judges.scorer import (
     Subject,
     register,
 )
-from judges.scorers.rubric import attached_pages, engine, forecast, outcome, scripts
+from judges.scorers.rubric import claims, engine, folders, outcome, process
 from judges.scorers.rubric.claims import Checking
 from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable
 from judges.scorers.rubric.confinement import ProcessLimits
 from judges.scorers.rubric.details import read_details
+from judges.scorers.rubric.engine import DualSemaphore
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.folders import open_folder
 from judges.scorers.rubric.outcome import RubricOutcome
 from judges.scorers.rubric.pdf import PdfReader
 from judges.scorers.rubric.process import ScriptPatience, ScriptUnanswered, get_script_semaphore, run_script
-from judges.scorers.rubric.semaphores import DualSemaphore
 from judges.scorers.rubric.tree import AggregationStrategy
 from judges.scorers.rubric.written import Rubric, parse
 from judges.scorers.suspicion import add_suspicions
@@ -45,7 +45,7 @@ MOST_PICTURES = 100
 PAGES_AT_ONCE, CALLS_AT_ONCE = 5, 16  # of one trajectory: each page of a call may hold megabytes of pictures
 NOTHING = {
     "written": "The task has no rubric.",
-    "script": f"No rubric script is installed for the task (see {scripts.SETTING}).",
+    "script": f"No rubric script is installed for the task (see {process.SETTING}).",
     "auto": "The task has no rubric, and no rubric script is installed for it.",
 }
 
@@ -119,7 +119,7 @@ class RubricScorer:
                 client=AskerClient(model, self.texts),
                 task_description=record.task_text,
                 answer=record.final_answer or "",
-                global_cache=await asyncio.to_thread(attached_pages.open_pages, subject),
+                global_cache=await asyncio.to_thread(folders.open_pages, subject),
                 global_semaphore=DualSemaphore(PAGES_AT_ONCE, CALLS_AT_ONCE),
                 strategy=AggregationStrategy(rubric.strategy),
             )
@@ -129,7 +129,7 @@ class RubricScorer:
             await checking.run()
             return outcome.read_evaluator(evaluator, subject.expectations[EXPECTATION])
 
-    async def _judge_by_script(self, script: scripts.Script, subject: Subject, model: Asker) -> RubricOutcome:
+    async def _judge_by_script(self, script: process.Script, subject: Subject, model: Asker) -> RubricOutcome:
         client = AskerClient(model, self.texts, self.patience.calls)
 
         async def ask(messages: Any, schema: Any) -> Any:
@@ -139,7 +139,7 @@ class RubricScorer:
                 raise ScriptUnanswered(str(why)) from None
 
         async with get_script_semaphore(), open_folder() as folder:
-            await attached_pages.copy_pages(subject, folder)
+            await folders.copy_pages(subject, folder)
             (folder / script.name).write_bytes(script.source)
             job = {
                 "script": script.name,
@@ -170,11 +170,11 @@ class RubricScorer:
         )
 
 
-def _find_script(parameters: RubricParameters, subject: Subject) -> scripts.Script | None:
+def _find_script(parameters: RubricParameters, subject: Subject) -> process.Script | None:
     """The script to judge by, None for a written rubric; raises NotConfigured."""
     if parameters.source == "written":
         return None
-    return scripts.find_script(subject.rubric_scripts, subject.record.task_id)
+    return process.find_script(subject.rubric_scripts, subject.record.task_id)
 
 
 def find_rubric(subject: Subject) -> Rubric | None:
@@ -232,8 +232,8 @@ def forecast_calls(parameters: RubricParameters, subject: Subject) -> list[tuple
     except CallFailed:
         return []
     if script is not None:
-        return forecast.forecast_script(script.source)
-    return forecast.forecast_rubric(rubric, subject, parameters.votes, parameters.max_images) if rubric else []
+        return claims.forecast_script(script.source)
+    return claims.forecast_rubric(rubric, subject, parameters.votes, parameters.max_images) if rubric else []
 
 
 def require_rubric(parameters: RubricParameters) -> Requirement:
@@ -248,7 +248,7 @@ def _has_rubric(source: str, subject: Subject) -> bool:
 
 def _has_script(subject: Subject) -> bool:
     try:
-        return scripts.find_script(subject.rubric_scripts, subject.record.task_id) is not None
+        return process.find_script(subject.rubric_scripts, subject.record.task_id) is not None
     except NotConfigured:  # there is one; that it cannot be used is an error of the item
         return True
 

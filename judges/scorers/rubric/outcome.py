@@ -8,8 +8,7 @@ from typing import Any
 
 from judges.scorer import Expected
 from judges.scorers.rubric.evaluator import Evaluator
-from judges.scorers.rubric.process import GARBAGE, ScriptFailed
-from judges.scorers.rubric.scripts import Script
+from judges.scorers.rubric.process import GARBAGE, Script, ScriptFailed
 
 CLOSE = 1e-9  # of two scores: a mean of tenths is rarely exact
 SHOWN = 5  # faults, pages or claims that a sentence names

@@ -1,21 +1,22 @@
-"""One question to the model of an evaluation: a framed record, what is asked about it, and pictures."""
+"""Questions to the model of an evaluation: framed records and pictures, to check claims and to extract facts."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, StrictBool
 
 from judges.prompts import fill
 from judges.scorers import framing
 from judges.scorers.rubric import pictures
-from judges.scorers.rubric.engine import Engine
-from judges.scorers.rubric.semaphores import Limit
-from judges.scorers.rubric.shown_pages import LONGEST_TEXT, Page
+from judges.scorers.rubric.engine import Engine, FaultKind, Limit
+from judges.scorers.rubric.pages import LONGEST_PAGE, Page, Pages
+from judges.scorers.rubric.tree import LONGEST_TEXT, Checked, Vote, limit_text
 
 # Longest texts in characters: the answer is judged as a whole, and the record has room for it and one page.
 ANSWER = 200_000
@@ -23,6 +24,10 @@ CLAIM = 20_000
 URL = 2_000
 RECORD = 1_500_000
 NONE = "None"
+TRIALS = 3
+NOT_STORED = "page not stored"
+DEEPEST_SCHEMA = 30
+LEFT_OUT = frozenset({"title", "default", "examples", "$defs", "discriminator"})
 
 Image = bytes | Mapping[str, Any]
 T = TypeVar("T", bound=BaseModel)
@@ -74,7 +79,7 @@ class Questioner:
         """The lines of a page: its address and its text."""
         return [
             framing.format_field("page address", page.url, URL),
-            framing.format_field("page text", page.text, LONGEST_TEXT),
+            framing.format_field("page text", page.text, LONGEST_PAGE),
         ]
 
 
@@ -114,3 +119,272 @@ def read_stated(text: str) -> str:
 
 def format_schema(form: type[BaseModel]) -> str:
     return json.dumps(form.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
+
+
+# --- Checking a claim: against the answer, a page, several pages, or evidence that was put together; by majority -----
+
+
+class ClaimCheck(BaseModel):
+    """The reply to a claim: reasoning first, so that the result follows from it."""
+
+    reasoning: str
+    result: StrictBool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimEvidence:
+    """What a claim is checked against that is neither answer nor page, such as steps of a trajectory.
+
+    ``lines`` are lines of the record (`framing.format_field`), ``images`` JPEG bytes or ready parts of a message,
+    ``steps`` the numbers that go with them, and ``stage`` names the prompt texts.
+    """
+
+    lines: Sequence[str] = ()
+    images: Sequence[Image] = ()
+    steps: Sequence[int] = ()
+    stage: str = "verify_steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """How often a claim is asked about: once, or up to ``trials`` times until more than half of them agree.
+
+    ValueError for an even number of trials, which may end in a tie.
+    """
+
+    majority: bool = True
+    trials: int = TRIALS
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.trials, int) and not isinstance(self.trials, bool)
+        if self.majority and not (whole and self.trials > 0 and self.trials % 2 == 1):
+            raise ValueError(f"num_trials must be an odd number, not {self.trials!r}.")
+
+    @property
+    def needed(self) -> int:
+        return self.trials // 2 + 1 if self.majority else 1
+
+
+class Verifier:
+    """Checks claims about one answer; `Evaluator` says what becomes of the nodes."""
+
+    def __init__(self, desk: Questioner, pages: Pages, model: str) -> None:
+        self.desk = desk
+        self.pages = pages
+        self.model = model
+
+    @property
+    def logger(self) -> logging.Logger:
+        return self.desk.logger
+
+    @logger.setter
+    def logger(self, logger: logging.Logger) -> None:
+        self.desk.logger = logger
+
+    async def check(self, noted: Checked, sources: Any, ballot: Ballot, *, use_screenshot: bool = True) -> bool:
+        """Whether the claim of ``noted`` is supported; votes, missing pages and reasoning are written there.
+
+        None or an empty list: by the answer alone. One address: by that page. Several: by all of them at once, true
+        as soon as any supports it, and the others are cancelled; an error at one of them is none as long as another
+        supports the claim. TypeError for sources of another type, and whatever a call raises.
+        """
+        if isinstance(sources, ClaimEvidence):
+            return await self._vote(noted, sources.stage, sources.lines, sources.images, ballot)
+        if sources is None or (isinstance(sources, list) and not sources):
+            return await self._vote(noted, "verify_answer", (self.desk.answered(),), (), ballot)
+        if isinstance(sources, str):
+            return await self._check_page(noted, sources, ballot, use_screenshot)
+        if not isinstance(sources, list):
+            raise TypeError(f"sources must be None, an address or a list of addresses, not {type(sources).__name__}.")
+        if len(sources) == 1:
+            return await self._check_page(noted, sources[0], ballot, use_screenshot)
+        return await self._check_any_page(noted, sources, ballot, use_screenshot)
+
+    async def _check_page(self, noted: Checked, url: str, ballot: Ballot, use_screenshot: bool) -> bool:
+        if not isinstance(url, str):
+            raise TypeError(f"An address must be a text, not {type(url).__name__}.")
+        page = await self.pages.get(url)
+        if page is None:
+            noted.missing = (*noted.missing, url)
+            noted.error = f"{NOT_STORED}: {', '.join(noted.missing)}"
+            noted.reasoning = noted.reasoning or f"There is no stored page of {url}."
+            return False
+        lines = (self.desk.answered(), *self.desk.cited(page))
+        images = page.images if use_screenshot else ()
+        return await self._vote(noted, "verify_page", lines, images, ballot, source=url)
+
+    async def _check_any_page(self, noted: Checked, urls: Sequence[str], ballot: Ballot, use_screenshot: bool) -> bool:
+        running: set[asyncio.Future[bool]] = {
+            asyncio.ensure_future(self._check_page(noted, url, ballot, use_screenshot)) for url in urls
+        }
+        errors: list[Exception] = []
+        try:
+            while running:
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                # Every result is looked at, so that no error is lost because another page was quicker.
+                results = [_read_result(one) for one in done]
+                ended = [one for one in results if isinstance(one, self.desk.engine.lets_through)]
+                if ended:
+                    raise ended[0]
+                errors += [one for one in results if isinstance(one, Exception)]
+                if any(one is True for one in results):
+                    noted.error = ""
+                    noted.reasoning = next(vote.reasoning for vote in reversed(noted.votes) if vote.result)
+                    return True
+        finally:
+            await _cancel(running)
+        if errors:
+            raise errors[0]
+        return False
+
+    async def _vote(
+        self,
+        noted: Checked,
+        stage: str,
+        lines: Sequence[str],
+        images: Sequence[Image],
+        ballot: Ballot,
+        *,
+        source: str = "",
+    ) -> bool:
+        """The answer that is reached first by more than half of the trials, one after the other."""
+        said: list[ClaimCheck] = []
+        while True:
+            reply = await self.desk.ask(stage, self.model, ClaimCheck, lines, images, **_list_places(noted))
+            said.append(reply)
+            noted.votes.append(Vote(reply.result, reply.reasoning, source))
+            if sum(one.result is reply.result for one in said) >= ballot.needed:
+                noted.reasoning = reply.reasoning
+                return reply.result
+
+
+def _list_places(noted: Checked) -> Mapping[str, str]:
+    return {
+        "claim": read_stated(noted.claim),
+        "instruction": quote_instruction(noted.instruction),
+    }
+
+
+def _read_result(task: asyncio.Future[bool]) -> bool | Exception:
+    error = task.exception()
+    if error is None:
+        return task.result()
+    if isinstance(error, Exception):
+        return error
+    raise error
+
+
+async def _cancel(running: set[asyncio.Future[bool]]) -> None:
+    """Cancel what is still under way and wait for its end, so that nothing goes on behind a decided claim."""
+    for one in running:
+        one.cancel()
+    if running:
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+# --- Taking structured facts out of the answer, or out of a page ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was taken out under a name. ``error`` says why it is empty where something broke, and ``fault`` what."""
+
+    name: str
+    source: str
+    value: BaseModel
+    error: str = ""
+    fault: FaultKind | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        value = self.value.model_dump(mode="json")
+        shown = {"name": limit_text(self.name), "source": limit_text(self.source), "error": limit_text(self.error)}
+        return shown | ({"value": value} if len(str(value)) <= LONGEST_TEXT else {"value": limit_text(str(value))})
+
+
+class Extractor:
+    """Extracts from one answer and its pages."""
+
+    def __init__(self, desk: Questioner, pages: Pages, model: str) -> None:
+        self.desk = desk
+        self.pages = pages
+        self.model = model
+
+    async def extract(
+        self, prompt: str, template: type[BaseModel], name: str, source: Any, *, use_screenshot: bool = True
+    ) -> Extraction:
+        """An instance of ``template``; an empty one where the page is not stored or anything breaks.
+
+        ValueError when ``source`` is neither None nor an address, and what the template raises when it cannot be
+        empty.
+        """
+        if source is not None and not isinstance(source, str):
+            raise ValueError(f"source must be None or an address, not {type(source).__name__}.")
+        shown = source or ""
+        try:
+            stage, lines = "extract_answer", [self.desk.answered()]
+            images: tuple[bytes, ...] = ()
+            if source is not None:
+                page = await self.pages.get(source)
+                if page is None:
+                    return Extraction(name, shown, template(), f"{NOT_STORED}: {source}", "page")
+                stage, lines = "extract_page", [*lines, *self.desk.cited(page)]
+                images = page.images if use_screenshot else ()
+            request, schema = framing.quote(prompt, CLAIM), format_schema(template)
+            value = await self.desk.ask(stage, self.model, template, lines, images, request=request, schema=schema)
+        except self.desk.engine.lets_through:
+            raise
+        except Exception as error:
+            self.desk.logger.warning("Extraction %s failed: %s: %s", name, type(error).__name__, error)
+            says = f"infrastructure error: {type(error).__name__}: {error}"
+            return Extraction(name, shown, template(), says, "extraction")
+        return Extraction(name, shown, value)
+
+
+# --- JSON schemas as strict endpoints want them, out of the classes that scripts define with pydantic ----------------
+
+
+def build_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a class: every property required, without defaults, and references written out.
+
+    "A text or null" becomes a type of two names, which the check of replies knows. A class that holds itself is left
+    open where it comes again. An object of free keys (``dict``) has no form that strict endpoints take: it is asked for
+    as it is, and read by pydantic.
+    """
+    whole = model.model_json_schema()
+    found = _make_strict(whole, whole.get("$defs", {}), ())
+    return dict(found)
+
+
+def _make_strict(schema: Any, known: Mapping[str, Any], above: tuple[str, ...]) -> Any:
+    if not isinstance(schema, Mapping) or len(above) > DEEPEST_SCHEMA:
+        return schema
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        described = {"description": schema["description"]} if "description" in schema else {}
+        return {} if name in above else _make_strict(known.get(name, {}), known, (*above, name)) | described
+    made = {key: _inline(key, value, known, above) for key, value in schema.items() if key not in LEFT_OUT}
+    if isinstance(made.get("properties"), dict):
+        made["required"] = list(made["properties"])
+    return _join_types(made)
+
+
+def _inline(key: str, value: Any, known: Mapping[str, Any], above: tuple[str, ...]) -> Any:
+    if key == "properties" and isinstance(value, Mapping):
+        return {name: _make_strict(one, known, above) for name, one in value.items()}
+    if key in ("anyOf", "allOf", "oneOf", "prefixItems") and isinstance(value, list):
+        return [_make_strict(one, known, above) for one in value]
+    if key in ("items", "additionalProperties"):
+        return _make_strict(value, known, above)
+    return value
+
+
+def _join_types(schema: dict[str, Any]) -> dict[str, Any]:
+    """``anyOf`` of plain types as one ``type`` with several names."""
+    options = schema.get("anyOf")
+    if not isinstance(options, list) or not all(isinstance(one, dict) and set(one) == {"type"} for one in options):
+        return schema
+    if not all(isinstance(one["type"], str) for one in options):
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return rest | {"type": [one["type"] for one in options]}

@@ -97,7 +97,7 @@ class PipeClient:
 
     async def async_response(self, *, messages: Sequence[Any], response_format: Any = None, **others: Any) -> Any:
         """An instance of ``response_format``, or the reply's text; the model and its settings are the judge's."""
-        from judges.scorers.rubric.schemas import build_schema  # noqa: PLC0415 - loaded under the limits, see _preload
+        from judges.scorers.rubric.questions import build_schema  # noqa: PLC0415 - loaded under the limits, see _preload
 
         schema = None if response_format is None else build_schema(response_format)
         found = await self._pipe.ask(messages, schema)
@@ -121,7 +121,7 @@ def _preload() -> None:
     """Import everything that comes from the project's own folder, which cannot be read any more afterwards."""
     from PIL import JpegImagePlugin, PngImagePlugin, WebPImagePlugin  # noqa: F401, PLC0415
 
-    from judges.scorers.rubric import alias, schemas  # noqa: F401, PLC0415
+    from judges.scorers.rubric import alias  # noqa: PLC0415
 
     alias.install()
 
@@ -153,8 +153,8 @@ async def _run(pipe: Pipe, job: Mapping[str, Any]) -> None:
 
 async def _evaluate(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     from judges.scorers.rubric import alias, engine  # noqa: PLC0415
-    from judges.scorers.rubric.cache import CacheFileSys  # noqa: PLC0415
-    from judges.scorers.rubric.semaphores import DualSemaphore  # noqa: PLC0415
+    from judges.scorers.rubric.engine import DualSemaphore  # noqa: PLC0415
+    from judges.scorers.rubric.pages import CacheFileSys  # noqa: PLC0415
 
     with engine.open_engine(texts=job["texts"], read_pdf=partial(_load_pdf, folder)) as opened:
         script = alias.load_script(folder / job["script"])

@@ -7,7 +7,7 @@ sequential node stops at its first child that is not complete.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
@@ -157,9 +157,9 @@ class VerificationNode:
 
     def as_json(self) -> dict[str, Any]:
         """The tree as the published summary has it."""
-        return self._format_votes(self.desc, [child.as_json() for child in self.children])
+        return self._format(self.desc, [child.as_json() for child in self.children])
 
-    def _format_votes(self, desc: str, children: list[dict[str, Any]]) -> dict[str, Any]:
+    def _format(self, desc: str, children: list[dict[str, Any]]) -> dict[str, Any]:
         return {
             "id": self.id,
             "desc": desc,
@@ -172,28 +172,22 @@ class VerificationNode:
 
     def details(self) -> dict[str, Any]:
         """The tree with what was checked at each node, every text cut to `LONGEST_TEXT` characters."""
-        shown = self._format_votes(limit_text(self.desc), [child.details() for child in self.children])
+        shown = self._format(limit_text(self.desc), [child.details() for child in self.children])
         if self.checked is None:
             return shown
-        checked = self.checked
-        return shown | {
-            "claim": limit_text(checked.claim),
-            "instruction": limit_text(checked.instruction),
-            "sources": [limit_text(one) for one in checked.sources],
-            "steps": list(checked.steps),
-            "reasoning": limit_text(checked.reasoning),
-            "votes": [
-                {"result": vote.result, "reasoning": limit_text(vote.reasoning), "source": limit_text(vote.source)}
-                for vote in checked.votes
-            ],
-            "error": limit_text(checked.error),
-            "missing": [limit_text(one) for one in checked.missing],
-            "blocked_by": list(checked.blocked_by),
-        }
+        return shown | {name: _limit(value) for name, value in asdict(self.checked).items()}
 
 
 def limit_text(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def _limit(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_limit(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _limit(one) for name, one in value.items()}
+    return limit_text(value) if isinstance(value, str) else value
 
 
 def _agree(status: str, score: float) -> bool:

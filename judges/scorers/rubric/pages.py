@@ -6,18 +6,26 @@ it. Nothing here fetches anything.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from judges.scorers.framing import cut
 from judges.scorers.rubric import addresses, pictures
+from judges.scorers.rubric.engine import Engine, Limit
 
 INDEX = "index.json"
 MOST_INDEX = 32 * 1024 * 1024  # bytes
+LONGEST_PAGE = 400_000  # characters
+PREPARED = 128 * 1024 * 1024  # bytes of pages that are kept in memory: shrinking a picture takes most of the time
 SUFFIXES: dict[str, tuple[str, ...]] = {"web": (".txt", ".jpg"), "pdf": (".pdf",)}
 
 PageKind = Literal["web", "pdf"]
@@ -68,6 +76,12 @@ class _Pages:
 
     index: Index
 
+    def _exists(self, name: str) -> bool:
+        raise NotImplementedError
+
+    def _load(self, name: str) -> bytes:
+        raise NotImplementedError
+
     def has(self, url: str) -> PageKind | None:
         found = self.index.find(url)
         return None if found is None else self.index.kinds[found]
@@ -101,8 +115,18 @@ class _Pages:
             raise PageMissing(f"No {kind} page is stored for {url}.")
         return found
 
+    def _is_complete(self, address: str, kind: Any) -> bool:
+        return kind in ("web", "pdf") and all(self._find(address, suffix) for suffix in SUFFIXES[kind])
+
+    def _find(self, address: str, suffix: str) -> str | None:
+        names = (stem + suffix for stem in addresses.stems(address))
+        return next((name for name in names if self._exists(name)), None)
+
     def _read(self, address: str, suffix: str) -> bytes:
-        raise NotImplementedError
+        name = self._find(address, suffix)
+        if name is None:
+            raise PageMissing(f"There is no file of {address}.")
+        return self._load(name)
 
 
 class CacheFileSys(_Pages):
@@ -115,7 +139,7 @@ class CacheFileSys(_Pages):
     def __init__(self, task_dir: str | os.PathLike[str]) -> None:
         self.task_dir = Path(task_dir)
         self.task_dir.mkdir(parents=True, exist_ok=True)
-        self.index = Index({address: kind for address, kind in self._listed() if self._complete(address, kind)})
+        self.index = Index({address: kind for address, kind in self._listed() if self._keep(address, kind)})
 
     @property
     def urls(self) -> dict[str, PageKind]:
@@ -165,21 +189,17 @@ class CacheFileSys(_Pages):
             return
         yield from listed.items()
 
-    def _complete(self, address: str, kind: Any) -> bool:
-        complete = kind in ("web", "pdf") and all(self._file(address, suffix) for suffix in SUFFIXES[kind])
+    def _keep(self, address: str, kind: Any) -> bool:
+        complete = self._is_complete(address, kind)
         if not complete:
             logger.warning("The page %s is left out: its files are not in %s.", address, self.task_dir)
         return complete
 
-    def _file(self, address: str, suffix: str) -> Path | None:
-        files = (self.task_dir / (stem + suffix) for stem in addresses.stems(address))
-        return next((file for file in files if file.is_file()), None)
+    def _exists(self, name: str) -> bool:
+        return (self.task_dir / name).is_file()
 
-    def _read(self, address: str, suffix: str) -> bytes:
-        file = self._file(address, suffix)
-        if file is None:
-            raise PageMissing(f"The file of {address} is gone from {self.task_dir}.")
-        return file.read_bytes()
+    def _load(self, name: str) -> bytes:
+        return (self.task_dir / name).read_bytes()
 
 
 def _replace(file: Path, data: bytes) -> None:
@@ -202,17 +222,75 @@ class StoredPages(_Pages):
 
     def __init__(self, kinds: Mapping[str, str], files: Mapping[str, Callable[[], bytes]]) -> None:
         self.files = files
-        self.index = Index({address: kind for address, kind in kinds.items() if self._complete(address, kind)})
+        self.index = Index({address: kind for address, kind in kinds.items() if self._is_complete(address, kind)})
 
-    def _complete(self, address: str, kind: str) -> bool:
-        return kind in SUFFIXES and all(self._name(address, suffix) for suffix in SUFFIXES[kind])
+    def _exists(self, name: str) -> bool:
+        return name in self.files
 
-    def _name(self, address: str, suffix: str) -> str | None:
-        names = (stem + suffix for stem in addresses.stems(address))
-        return next((name for name in names if name in self.files), None)
-
-    def _read(self, address: str, suffix: str) -> bytes:
-        name = self._name(address, suffix)
-        if name is None:
-            raise PageMissing(f"There is no file of {address}.")
+    def _load(self, name: str) -> bytes:
         return self.files[name]()
+
+
+# --- Pages as a model is shown them, each prepared once ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """``images`` are JPEGs, from top to bottom or page by page."""
+
+    url: str
+    kind: str
+    text: str
+    images: tuple[bytes, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        return len(self.text) + sum(map(len, self.images))
+
+
+def shorten(text: str) -> str:
+    """``text`` of a page; a longer one than `LONGEST_PAGE` has its white space collapsed, and may be cut then."""
+    return text if len(text) <= LONGEST_PAGE else cut(" ".join(text.split()), LONGEST_PAGE)
+
+
+class Pages:
+    """The pages of a cache (whatever has ``has``, ``get_web`` and ``get_pdf``), as they were asked for.
+
+    ``asked`` maps every address that was asked for to ``web``, ``pdf`` or ``missing``, in that order.
+    """
+
+    def __init__(self, cache: Any, limit: Limit, engine: Engine) -> None:
+        self.cache = cache
+        self.limit = limit
+        self.engine = engine
+        self.asked: dict[str, str] = {}
+        self._prepared: OrderedDict[str, Page] = OrderedDict()
+
+    async def get(self, url: str) -> Page | None:
+        async with self.limit:
+            kind = self.cache.has(url) if self.cache is not None else None
+            self.asked.setdefault(url, kind or "missing")
+            if kind is None:
+                return None
+            if url not in self._prepared:
+                work = partial(self._prepare, url, kind)
+                page = await asyncio.to_thread(work) if self.engine.threads else work()
+                if page is None:
+                    self.asked[url] = "missing"
+                    return None
+                self._prepared[url] = page
+            self._prepared.move_to_end(url)
+            found = self._prepared[url]
+            while len(self._prepared) > 1 and sum(page.size for page in self._prepared.values()) > PREPARED:
+                self._prepared.popitem(last=False)
+            return found
+
+    def _prepare(self, url: str, kind: str) -> Page | None:
+        if kind == "pdf":
+            text, images = self.engine.read_pdf(self.cache.get_pdf(url))
+            return Page(url, kind, shorten(text), tuple(images))
+        text, screenshot = self.cache.get_web(url)
+        if text is None or not screenshot:
+            return None
+        return Page(url, kind, shorten(text), (pictures.convert_for_model(screenshot),))
