@@ -6,17 +6,15 @@ mode it is an empty one).
 
 from __future__ import annotations
 
-from judges.scorer import Kind, Subject, register
+from judges.scorer import Subject
 from judges.scorers import framing, upstream
 from judges.scorers.autonomous_eval import obstacle
 from judges.scorers.one_call import (
     Method,
-    ModeParameters,
     ShownRecord,
-    build_published,
-    forecast,
     format_picture_line,
     last_picture,
+    register_published,
 )
 
 
@@ -44,17 +42,9 @@ def shows_upstream(subject: Subject) -> ShownRecord:
 METHOD = Method(
     ("task", "thoughts_and_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, obstacle
 )
-KIND = register(
-    Kind(
-        name="agenttrek",
-        version=1,
-        title="AgentTrek",
-        description="One call: thoughts and actions in turn and the last screenshot, by lenient rules.",
-        parameters=ModeParameters,
-        prompts="agenttrek/1",
-        build=build_published(METHOD),
-        calls=forecast(METHOD),
-        accepts_any_form=lambda parameters: parameters.mode == "upstream",
-        discloses_expectations=False,
-    )
+KIND = register_published(
+    "agenttrek",
+    "AgentTrek",
+    "One call: thoughts and actions in turn and the last screenshot, by lenient rules.",
+    METHOD,
 )

@@ -6,17 +6,15 @@ instructions say truthfully what there is.
 
 from __future__ import annotations
 
-from judges.scorer import Kind, Subject, register
+from judges.scorer import Subject
 from judges.scorers import framing, reading, upstream
 from judges.scorers.one_call import (
     Method,
     Mode,
-    ModeParameters,
     ShownRecord,
-    build_published,
-    forecast,
     format_picture_line,
     last_picture,
+    register_published,
 )
 
 SCHEMA = reading.build_object_schema(
@@ -57,17 +55,9 @@ def obstacle(subject: Subject, mode: Mode) -> str:
 METHOD = Method(
     ("task", "last_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, obstacle, SCHEMA
 )
-KIND = register(
-    Kind(
-        name="autonomous-eval",
-        version=1,
-        title="Autonomous Eval",
-        description="One call: task, actions and last screenshot, judged by the kind of the task.",
-        parameters=ModeParameters,
-        prompts="autonomous-eval/1",
-        build=build_published(METHOD),
-        calls=forecast(METHOD),
-        accepts_any_form=lambda parameters: parameters.mode == "upstream",
-        discloses_expectations=False,
-    )
+KIND = register_published(
+    "autonomous-eval",
+    "Autonomous Eval",
+    "One call: task, actions and last screenshot, judged by the kind of the task.",
+    METHOD,
 )

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from annotation.records import Verdict
 from judges.llm import Asker, ImageRef, Part, Prompt, Reply, SentImage
 from judges.prompts import PLACEHOLDER, build_system_text, fill, require_parts
-from judges.scorer import Prompts, Score, StepEvidence, Subject
+from judges.scorer import Kind, Prompts, Score, StepEvidence, Subject, register
 from judges.scorers import framing, reading
 from judges.scorers.suspicion import add_suspicions
 
@@ -103,8 +103,8 @@ def find_obstacle(method: Method, subject: Subject, mode: Mode) -> str:
     return method.obstacle(subject, mode) or ("" if subject.record.steps else framing.NO_STEPS)
 
 
-def build_published(method: Method) -> Callable[[ModeParameters, Prompts], PublishedScorer]:
-    """How a published judge is built for the registry; LookupError for a set without the texts of its mode."""
+def register_published(name: str, title: str, description: str, method: Method) -> Kind:
+    """Register a published judge; its prompts have its name. LookupError for a set without the texts of its mode."""
 
     def build(parameters: ModeParameters, prompts: Prompts) -> PublishedScorer:
         upstream = parameters.mode == "upstream"
@@ -112,18 +112,27 @@ def build_published(method: Method) -> Callable[[ModeParameters, Prompts], Publi
         user = user_text(prompts, *parts, fills=method.fills if upstream else RECORD)
         return PublishedScorer(method, parameters.mode, build_system_text(prompts, STAGE, parts[0]), user)
 
-    return build
-
-
-def forecast(method: Method) -> Callable[[ModeParameters, Subject], list[tuple[str, int]]]:
-    def calls(parameters: ModeParameters, subject: Subject) -> list[tuple[str, int]]:
+    def forecast(parameters: ModeParameters, subject: Subject) -> list[tuple[str, int]]:
         if find_obstacle(method, subject, parameters.mode):
             return []
-        shows = method.shows_upstream if parameters.mode == "upstream" else method.shows
-        pictures = shows(subject).pictures
-        return [(STAGE, len(pictures if parameters.mode == "upstream" else group_by_picture(pictures)))]
+        if parameters.mode == "upstream":
+            return [(STAGE, len(method.shows_upstream(subject).pictures))]
+        return [(STAGE, len(group_by_picture(method.shows(subject).pictures)))]
 
-    return calls
+    return register(
+        Kind(
+            name=name,
+            version=1,
+            title=title,
+            description=description,
+            parameters=ModeParameters,
+            prompts=f"{name}/1",
+            build=build,
+            calls=forecast,
+            accepts_any_form=lambda parameters: parameters.mode == "upstream",
+            discloses_expectations=False,
+        )
+    )
 
 
 def user_text(prompts: Prompts, system: str, user: str, fills: tuple[str, ...]) -> str:

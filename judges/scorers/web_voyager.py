@@ -6,17 +6,15 @@ In the default mode a verdict has to be stated.
 
 from __future__ import annotations
 
-from judges.scorer import Kind, Subject, register
+from judges.scorer import Subject
 from judges.scorers import framing, upstream
 from judges.scorers.one_call import (
     Method,
     Mode,
-    ModeParameters,
     Picture,
     ShownRecord,
-    build_published,
-    forecast,
     list_pictures,
+    register_published,
 )
 
 MOST_PICTURES = 50
@@ -61,17 +59,9 @@ def obstacle(subject: Subject, mode: Mode) -> str:
 
 PLACES = ("task", "answer", "response", "count", "num")
 METHOD = Method(PLACES, shows, shows_upstream, upstream.read_voyager_verdict, upstream.has_voyager_status, obstacle)
-KIND = register(
-    Kind(
-        name="webvoyager",
-        version=1,
-        title="WebVoyager",
-        description="One call: task, final answer and the first 50 screenshots. The one that is shown the answer.",
-        parameters=ModeParameters,
-        prompts="webvoyager/1",
-        build=build_published(METHOD),
-        calls=forecast(METHOD),
-        accepts_any_form=lambda parameters: parameters.mode == "upstream",
-        discloses_expectations=False,
-    )
+KIND = register_published(
+    "webvoyager",
+    "WebVoyager",
+    "One call: task, final answer and the first 50 screenshots. The one that is shown the answer.",
+    METHOD,
 )

@@ -18,7 +18,7 @@ from annotation.formats.har import REDACTED
 from annotation.records import AttachmentKind
 from judges.llm import Asker
 from judges.scorer import Kind, ParameterError, Prompts, Score, Subject, register
-from judges.scorers.network_trace.json_paths import PathError, parse_path
+from judges.scorers.network_trace.bodies import PathError, parse_path
 from judges.scorers.network_trace.judge import NAME as NETWORK_TRACE
 from judges.scorers.network_trace.judge import (
     build_score,
@@ -27,8 +27,16 @@ from judges.scorers.network_trace.judge import (
     read_answer_text,
     refuse_several_traces,
 )
-from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, NetworkCheck
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result
+from judges.scorers.network_trace.model import (
+    ERROR,
+    FAIL,
+    PASS,
+    WEBARENA,
+    AnswerCheck,
+    Difference,
+    NetworkCheck,
+    Result,
+)
 
 PACKAGE = "webarena_verified"
 NOT_INSTALLED = (

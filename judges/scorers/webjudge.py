@@ -2,8 +2,8 @@
 
 Source: WebJudge of Online-Mind2Web, and its variant for other benchmarks. The agent's final answer is never shown.
 
-In the default mode (`webjudge_framed`) the record is framed as data, answers are structured, and what cannot be read
-is unscored. In upstream's mode (`webjudge_upstream`) prompts are filled and replies are read as the published code
+In the default mode (`Framed`) the record is framed as data, answers are structured, and what cannot be read
+is unscored. In upstream's mode (`Upstream`) prompts are filled and replies are read as the published code
 does. It differs from that code in three things only. Where there is no reply for the first or the last stage, or a
 refusal, or a verdict that was cut off before its word, the trajectory is unscored, where upstream stops or counts
 a failure. Equal screenshots are asked about once, which gives the same. A step without a screenshot is passed over.
@@ -25,9 +25,7 @@ from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score
 from judges.scorers import framing
 from judges.scorers.suspicion import add_suspicions
 from judges.scorers.together import run_together
-from judges.scorers.webjudge_framed import Framed
-from judges.scorers.webjudge_stages import Mode, PictureReply, Points, StageUnusable
-from judges.scorers.webjudge_upstream import Upstream
+from judges.scorers.webjudge_modes import Framed, PictureReply, Points, StageUnusable, Upstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,8 @@ class WebJudgeScorer:
 
     def __init__(self, parameters: WebJudgeParameters, prompts: Prompts, *, general: bool) -> None:
         self.parameters = parameters
-        mode = Upstream if parameters.mode == "upstream" else Framed
-        self.mode: Mode = mode(
+        mode: type[Framed | Upstream] = Upstream if parameters.mode == "upstream" else Framed
+        self.mode = mode(
             prompts,
             general=general,
             threshold=parameters.threshold,

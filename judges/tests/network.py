@@ -12,8 +12,7 @@ from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Asker
 from judges.scorer import REGISTRY, Expected, Prompts, Score, StoredFile, Subject, parameters_from
 from judges.scorers.network_trace import checks, matching
-from judges.scorers.network_trace.model import NetworkCheck
-from judges.scorers.network_trace.results import Result
+from judges.scorers.network_trace.model import NetworkCheck, Result
 from judges.scorers.network_trace.trace import NetworkTrace, read_trace
 
 SHOP = "http://shop.example"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.scorers.network_trace import amounts, dates
-from judges.scorers.network_trace.amounts import Ambiguous, Money, NotParsable
+from judges.scorers.network_trace import scalars
+from judges.scorers.network_trace.scalars import Ambiguous, Money, NotParsable
 from judges.scorers.network_trace.values import Schema, compare, format_text, normalise_text
 
 ARRAY = Schema("array")
@@ -46,7 +46,7 @@ def equal(expected, actual, kind="", **more):
     ],
 )
 def test_numbers_are_read_as_people_write_them(written, means):
-    assert amounts.parse_number(written) == Decimal(means)
+    assert scalars.parse_number(written) == Decimal(means)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_numbers_are_read_as_people_write_them(written, means):
 )
 def test_what_is_no_number_is_said_to_be_none(value):
     with pytest.raises(NotParsable):
-        amounts.parse_number(value)
+        scalars.parse_number(value)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_is_no_number_is_said_to_be_none(value):
     ],
 )
 def test_amounts_have_a_currency_where_one_is_written(written, means):
-    assert amounts.parse_money(written) == means
+    assert scalars.parse_money(written) == means
 
 
 def test_an_amount_is_equal_in_a_currency_that_may_be_the_same():
@@ -96,7 +96,7 @@ def test_rupees_are_those_of_any_country():
 
 def test_a_currency_that_is_not_known_is_not_guessed():
     with pytest.raises(Ambiguous, match="not known"):
-        amounts.parse_money("XYZ 5")
+        scalars.parse_money("XYZ 5")
     compared = compare("5", "XYZ 5", Schema("currency"))
     assert (compared.equal, "not known (XYZ)" in compared.note) == (None, True)
 
@@ -113,7 +113,7 @@ def test_words_for_nothing_are_texts_and_only_a_written_null_is_met_by_nothing()
 
 def test_a_point_before_three_digits_of_an_amount_is_not_guessed():
     with pytest.raises(Ambiguous, match=r"1299 or 1\.299"):
-        amounts.parse_money("1.299 €")
+        scalars.parse_money("1.299 €")
     compared = compare("1299 €", "1.299 €", Schema("currency"))
     assert (compared.equal, "two decimals" in compared.note) == (None, True)
 
@@ -121,7 +121,7 @@ def test_a_point_before_three_digits_of_an_amount_is_not_guessed():
 @pytest.mark.parametrize("value", ["$", "5 apples", "$5 USD", "", "1,2,3 €", None, "€" * 70])
 def test_what_is_no_amount_is_said_to_be_none(value):
     with pytest.raises(NotParsable):
-        amounts.parse_money(value)
+        scalars.parse_money(value)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +144,15 @@ def test_what_is_no_amount_is_said_to_be_none(value):
     ],
 )
 def test_dates_that_can_be_read_in_one_way_are_read(written):
-    assert dates.parse_day(written) == date(2024, 1, 25)
+    assert scalars.parse_day(written) == date(2024, 1, 25)
 
 
 def test_a_date_that_can_be_read_in_two_ways_is_not_guessed():
     with pytest.raises(Ambiguous, match="date_format"):
-        dates.parse_day("03/04/2024")
-    assert dates.parse_day("04/04/2024") == date(2024, 4, 4)
-    assert dates.parse_day("03/04/2024", [dates.check_date_format("DD/MM/YYYY")]) == date(2024, 4, 3)
-    assert dates.parse_day("03/04/24", [dates.check_date_format("MM/DD/YY")]) == date(2024, 3, 4)
+        scalars.parse_day("03/04/2024")
+    assert scalars.parse_day("04/04/2024") == date(2024, 4, 4)
+    assert scalars.parse_day("03/04/2024", [scalars.check_date_format("DD/MM/YYYY")]) == date(2024, 4, 3)
+    assert scalars.parse_day("03/04/24", [scalars.check_date_format("MM/DD/YY")]) == date(2024, 3, 4)
     assert equal("2024-04-03", "03/04/2024", "date") is None
     assert equal("2024-04-03", "03/04/2024", "date", formats=("D/M/YYYY",)) is True
 
@@ -162,19 +162,19 @@ def test_a_date_that_can_be_read_in_two_ways_is_not_guessed():
 )
 def test_what_is_no_date_is_said_to_be_none(value):
     with pytest.raises(NotParsable):
-        dates.parse_day(value)
+        scalars.parse_day(value)
 
 
 @pytest.mark.parametrize("text_", ["", "YYYY", "DD/MM", "DD/DD/YYYY", "YYYY-MM-DD D", "Y" * 70])
 def test_a_date_format_names_year_month_and_day_once(text_):
     with pytest.raises(ValueError, match="year"):
-        dates.check_date_format(text_)
+        scalars.check_date_format(text_)
 
 
 @settings(deadline=None)
 @given(st.dates(min_value=date(1000, 1, 1)), st.sampled_from(["%d %B %Y", "%B %d, %Y", "%Y-%m-%d", "%d-%b-%Y"]))
 def test_every_date_reads_the_same_however_it_is_written(day, form):
-    assert dates.parse_day(day.strftime(form)) == day
+    assert scalars.parse_day(day.strftime(form)) == day
 
 
 def test_moments_are_equal_across_time_zones_and_need_one():
@@ -257,8 +257,8 @@ def test_the_order_of_a_list_does_not_matter(values, random):
 @settings(deadline=None)
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9, places=2))
 def test_a_number_is_itself_with_and_without_groups(value):
-    assert amounts.parse_number(f"{value:,}") == value
-    assert amounts.parse_number(f"{value:,}".replace(",", " ").replace(".", ",")) == value
+    assert scalars.parse_number(f"{value:,}") == value
+    assert scalars.parse_number(f"{value:,}".replace(",", " ").replace(".", ",")) == value
 
 
 @settings(deadline=None)

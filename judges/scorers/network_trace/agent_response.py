@@ -9,10 +9,19 @@ from dataclasses import replace
 from typing import Any
 
 from judges.scorers.network_trace.bodies import Body
-from judges.scorers.network_trace.bodies_compared import compare_body
-from judges.scorers.network_trace.model import NOT_GIVEN, AnswerCheck
+from judges.scorers.network_trace.model import (
+    ERROR,
+    FAIL,
+    NOT_GIVEN,
+    PASS,
+    AnswerCheck,
+    Difference,
+    Result,
+    combine,
+    compare_body,
+    describe,
+)
 from judges.scorers.network_trace.patterns import TooCostly, shared_steps
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, combine, describe
 from judges.scorers.network_trace.values import DEFAULT, MOST_ITEMS, Compared, Rules, compare, make_list, pair
 
 LONGEST = 2_000_000  # characters of an answer that is read

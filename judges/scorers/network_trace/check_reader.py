@@ -10,11 +10,11 @@ from annotation.formats.documents import MOST_PROBLEMS, kind_of
 from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant
 from annotation.records import Problem
-from judges.scorers.network_trace import dates
+from judges.scorers.network_trace import scalars
 from judges.scorers.network_trace.addresses import UnknownSite, expand, find_placeholders, parse_address
-from judges.scorers.network_trace.amounts import Ambiguous, NotParsable
-from judges.scorers.network_trace.json_paths import PathError, parse_path
+from judges.scorers.network_trace.bodies import PathError, parse_path
 from judges.scorers.network_trace.patterns import PatternError, compile_pattern, is_pattern
+from judges.scorers.network_trace.scalars import Ambiguous, NotParsable
 from judges.scorers.network_trace.values import FOREIGN, KINDS, Schema
 
 MOST_ALTERNATIVES = 50
@@ -244,10 +244,10 @@ class CheckReader:
         found = self.texts(place, value)
         for text in found:
             try:
-                dates.check_date_format(text)
+                scalars.check_date_format(text)
             except ValueError as error:
                 self.refuse("wrong_value", place, f"date_format {printable(text, 60)}: {error}.")
-        return tuple(text for text in found if _is_sound(dates.check_date_format, text))
+        return tuple(text for text in found if _is_sound(scalars.check_date_format, text))
 
 
 def _fill_sites(text: str, sites: Mapping[str, tuple[str, ...]]) -> str:

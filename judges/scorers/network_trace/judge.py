@@ -25,8 +25,7 @@ from judges.scorer import (
 from judges.scorers.network_trace import agent_response, checks, matching, upstream
 from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, parse_answer
 from judges.scorers.network_trace.details import read_details
-from judges.scorers.network_trace.model import WEBARENA, AnswerCheck, Checks
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Result
+from judges.scorers.network_trace.model import ERROR, FAIL, PASS, WEBARENA, AnswerCheck, Checks, Result
 from judges.scorers.network_trace.trace import NetworkTrace, read_trace
 from judges.scorers.network_trace.values import DEFAULT
 

@@ -22,10 +22,19 @@ from judges.scorers.network_trace.addresses import (
     may_be_path,
     parse_address,
 )
-from judges.scorers.network_trace.bodies_compared import compare_body
-from judges.scorers.network_trace.model import NetworkCheck
+from judges.scorers.network_trace.model import (
+    ERROR,
+    FAIL,
+    PASS,
+    Difference,
+    NetworkCheck,
+    Result,
+    combine,
+    compare_body,
+    describe,
+    distance,
+)
 from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern, shared_steps
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, combine, describe, distance
 from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace, has_static_suffix
 from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, compare, is_redacted
 

@@ -1,20 +1,31 @@
-"""What a trajectory of a task is held against: network checks and checks of the agent's answer."""
+"""Network checks and checks of the agent's answer; and what came of holding a trajectory against one, in words."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from judges.scorers.network_trace.trace import MUTATING
-from judges.scorers.network_trace.values import Schema
+from annotation.formats.har import REDACTED
+from annotation.formats.printable import printable
+from judges.scorers.network_trace.bodies import Body, parse_path
+from judges.scorers.network_trace.patterns import compile_pattern, is_pattern
+from judges.scorers.network_trace.trace import MUTATING, NetworkEvent
+from judges.scorers.network_trace.values import DEFAULT, Compared, Rules, Schema, compare
 
 NETWORK, ANSWER = "network_event", "agent_response"
 Compat = Literal["", "webarena-verified"]
 WEBARENA: Compat = "webarena-verified"
 NOT_GIVEN: Any = object()
+MISSING: Any = object()
+TRUNCATED = "only the beginning of it was kept on import"
+PASS, FAIL, ERROR = "pass", "fail", "error"
+LONGEST_VALUE = 2_000  # characters of a value that is kept
+LONGEST_SHOWN = 120  # characters of a value in a sentence
+MOST_DIFFERENCES = 50
+MOST_NAMED = 3  # differences that a sentence names
 # What YAML takes for the end of a line, or does not take at all, and JSON does.
 BREAKING = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -108,3 +119,154 @@ class Checks:
         """The same text for the same checks, however they were written."""
         text = json.dumps(self.as_json(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return BREAKING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field of a check beside that of an event; ``equal`` is None where it cannot be said, ``note`` says why.
+
+    ``weight`` is how much a difference here counts when the nearest event is looked for.
+    """
+
+    field: str
+    expected: Any
+    actual: Any
+    equal: bool | None
+    note: str = ""
+    weight: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "field": printable(self.field, 300),
+            "expected": limit_value(self.expected),
+            "actual": limit_value(self.actual),
+            "equal": self.equal is True,
+            "note": printable(self.note, 500),
+        }
+
+    def __str__(self) -> str:
+        if self.equal is None:
+            return f"{self.field}: {self.note}"
+        if self.expected is None:
+            return f"{self.field} is {format_value(self.actual)}, {self.note or 'which is not expected'}"
+        if self.actual is None:
+            return f"{self.field} is not there, expected is {format_value(self.expected)}"
+        return f"{self.field} is {format_value(self.actual)}, expected is {format_value(self.expected)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``event`` is the matching one, or the nearest of a failure; ``candidates`` counts the events that the check is
+    about."""
+
+    check: NetworkCheck | AnswerCheck
+    result: str
+    message: str
+    event: NetworkEvent | None = None
+    candidates: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        event = self.event
+        return {
+            "name": self.check.name,
+            "key_point": self.check.key_point,
+            "evaluator": ANSWER if isinstance(self.check, AnswerCheck) else NETWORK,
+            "result": self.result,
+            "message": printable(self.message, LONGEST_VALUE),
+            "should_not_exist": isinstance(self.check, NetworkCheck) and self.check.should_not_exist,
+            "event": event and {
+                "index": event.index, "method": event.method, "url": printable(event.url, LONGEST_VALUE),
+                "status": event.status, "event_type": str(event.event_type),
+            },
+            "candidates": self.candidates,
+            "differences": [one.as_json() for one in self.differences[:MOST_DIFFERENCES]],
+        }  # fmt: skip
+
+
+def combine(differences: tuple[Difference, ...]) -> bool | None:
+    """Whether all fields are equal; None where none differs and some cannot be told."""
+    if any(one.equal is False for one in differences):
+        return False
+    return None if any(one.equal is None for one in differences) else True
+
+
+def distance(differences: tuple[Difference, ...]) -> int:
+    return sum(one.weight * 2 for one in differences if one.equal is False) + sum(
+        one.weight for one in differences if one.equal is None
+    )
+
+
+def describe(differences: tuple[Difference, ...]) -> str:
+    wrong = [one for one in differences if one.equal is False] or [one for one in differences if one.equal is None]
+    more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    return "; ".join(str(one) for one in wrong[:MOST_NAMED]) + more
+
+
+def format_value(value: Any) -> str:
+    return printable(value if isinstance(value, str) else _write_json(value), LONGEST_SHOWN) or "empty"
+
+
+def limit_value(value: Any) -> Any:
+    """A value of JSON that is not longer than is kept: as it is, or the beginning of its text."""
+    text = value if isinstance(value, str) else _write_json(value)
+    if len(text) <= LONGEST_VALUE:
+        return value
+    return text[: LONGEST_VALUE - 1] + "…"
+
+
+def _write_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def compare_body(
+    field: str, expected: Mapping[str, Any], body: Body | None, schemas: Mapping[str, Schema], *, absent: Compared,
+    rules: Rules = DEFAULT,
+) -> Iterator[Difference]:  # fmt: skip
+    document = read_document(body)
+    for key, wanted in expected.items():
+        if body is None:
+            yield Difference(f"{field}.{key}", wanted, None, absent.equal, absent.note)
+            continue
+        schema = schemas.get(key, Schema())
+        several = isinstance(wanted, list) or schema.kind == "array"
+        actual = find_value(key, document, body, several=several)
+        if actual is MISSING:
+            compared = Compared(None, TRUNCATED) if body.truncated else compare(wanted, None, schema, rules)
+            yield Difference(f"{field}.{key}", wanted, None, compared.equal, compared.note)
+            continue
+        compared = compare(wanted, actual, schema, rules)
+        yield Difference(f"{field}.{key}", wanted, actual, compared.equal, compared.note)
+
+
+def read_document(body: Body | None) -> Any:
+    """The JSON value of a body, or the fields of a form, the first value of each."""
+    if body is None:
+        return {}
+    try:
+        return body.fields() or body.json()
+    except ValueError:
+        return {}
+
+
+def find_value(key: str, document: Any, body: Body, *, several: bool) -> Any:
+    """What stands under a name, path or pattern; `MISSING` where nothing does.
+
+    A path or a pattern that can lead to any number of values gives a list of them, unless it is one value. A field that
+    is there several times gives all of its values where ``several`` are expected.
+    """
+    if key.startswith("$.^") or is_pattern(key):
+        pattern = compile_pattern(key.removeprefix("$."))
+        found = [value for name, value in document.items() if pattern.match(name)] if isinstance(document, dict) else []
+        return MISSING if not found else found[0] if len(found) == 1 else found
+    if key.startswith("$"):
+        path = parse_path(key)
+        found = path.find(document)
+        if path.chooses and REDACTED in found:
+            return REDACTED
+        return MISSING if not found else found[0] if path.single else found
+    if not isinstance(document, dict) or key not in document:
+        return MISSING
+    if several and len(values := [value for name, value in body.form() if name == key]) > 1:
+        return values
+    return document[key]

@@ -14,14 +14,27 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from judges.scorers.network_trace import dates
+from judges.scorers.network_trace import scalars
 from judges.scorers.network_trace.addresses import Address, UnknownSite, expand, may_be, may_be_path, parse_address
-from judges.scorers.network_trace.amounts import NotParsable, parse_money
 from judges.scorers.network_trace.bodies import Body
-from judges.scorers.network_trace.bodies_compared import MISSING, TRUNCATED, find_value
-from judges.scorers.network_trace.model import NOT_GIVEN, AnswerCheck, NetworkCheck
+from judges.scorers.network_trace.model import (
+    ERROR,
+    FAIL,
+    MISSING,
+    NOT_GIVEN,
+    PASS,
+    TRUNCATED,
+    AnswerCheck,
+    Difference,
+    NetworkCheck,
+    Result,
+    combine,
+    describe,
+    distance,
+    find_value,
+)
 from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern, shared_steps
-from judges.scorers.network_trace.results import ERROR, FAIL, PASS, Difference, Result, combine, describe, distance
+from judges.scorers.network_trace.scalars import NotParsable, parse_money
 from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace
 from judges.scorers.network_trace.values import (
     KINDS,
@@ -61,7 +74,7 @@ def _parse_number(value: Any, schema: Schema) -> float:
 
 
 def _parse_day(value: Any, schema: Schema) -> Any:
-    return dates.parse_day(value, [dates.check_date_format("MM/DD/YYYY"), dates.check_date_format("MM-DD-YYYY")])
+    return scalars.parse_day(value, [scalars.check_date_format("MM/DD/YYYY"), scalars.check_date_format("MM-DD-YYYY")])
 
 
 UPSTREAM = Rules(

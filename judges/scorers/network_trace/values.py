@@ -11,9 +11,9 @@ from typing import Any
 
 from annotation.formats.har import REDACTED
 from annotation.formats.printable import printable
-from judges.scorers.network_trace import addresses, amounts, dates
-from judges.scorers.network_trace.amounts import Ambiguous, NotParsable
+from judges.scorers.network_trace import addresses, scalars
 from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern
+from judges.scorers.network_trace.scalars import Ambiguous, NotParsable
 
 MOST_ITEMS = 200  # of a list that is compared regardless of order
 MISSING_TEXTS = frozenset({"", "null", "none"})
@@ -27,7 +27,7 @@ class Schema:
     """What a value is: ``kind`` is a name of `KINDS`, "array", "object", or "" for "as the expected value is".
 
     ``items`` is the schema of an array's items, ``properties`` those of an object. ``formats`` are declared formats
-    of dates.
+    of scalars.
     """
 
     kind: str = ""
@@ -133,19 +133,19 @@ def _parse_null(value: Any, schema: Schema) -> None:
 
 
 def _parse_day(value: Any, schema: Schema) -> Any:
-    return dates.parse_day(value, [dates.check_date_format(one) for one in schema.formats])
+    return scalars.parse_day(value, [scalars.check_date_format(one) for one in schema.formats])
 
 
 KINDS: dict[str, ValueKind] = {
     "string": ValueKind(lambda value, schema: normalise_text(value)),
-    "number": ValueKind(lambda value, schema: amounts.parse_number(value)),
-    "integer": ValueKind(lambda value, schema: amounts.parse_whole_number(value)),
+    "number": ValueKind(lambda value, schema: scalars.parse_number(value)),
+    "integer": ValueKind(lambda value, schema: scalars.parse_whole_number(value)),
     "boolean": ValueKind(lambda value, schema: parse_boolean(value)),
     "null": ValueKind(_parse_null),
-    "currency": ValueKind(lambda value, schema: amounts.parse_money(value), lambda one, other: one.equals(other)),
+    "currency": ValueKind(lambda value, schema: scalars.parse_money(value), lambda one, other: one.equals(other)),
     "date": ValueKind(_parse_day),
-    "date-time": ValueKind(lambda value, schema: dates.parse_moment(value), dates.is_same_moment),
-    "month": ValueKind(lambda value, schema: dates.parse_month(value)),
+    "date-time": ValueKind(lambda value, schema: scalars.parse_moment(value), scalars.is_same_moment),
+    "month": ValueKind(lambda value, schema: scalars.parse_month(value)),
     "string_list": ValueKind(lambda value, schema: parse_list(value)),
     "json": ValueKind(lambda value, schema: parse_json(value)),
     "markdown": ValueKind(lambda value, schema: normalise_text(value)),
