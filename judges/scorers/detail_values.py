@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 LONGEST = 20_000  # characters of one text on a page; the download of the judgment has the whole
 TOO_DEEP = "(nested too deeply to be shown)"
+T = TypeVar("T")
 
 
 def text(value: Any, limit: int = LONGEST) -> str:
@@ -55,3 +60,46 @@ def dicts(value: Any, most: int) -> list[dict[str, Any]]:
 
 def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def read_as(kind: type[T], given: Mapping[str, Any], **known: Any) -> T:
+    """An instance of a dataclass with ``known``, and with what ``given`` has for its other fields without a default.
+
+    Each is read by its type: str, bool, int or None, float or None, tuples of texts and of numbers, another dataclass,
+    one or None, or a list of them. ``Annotated[str, 200, "url"]`` is cut to 200 characters (a list: to so many items)
+    and read from the key ``url``.
+    """
+    hints = _resolve_hints(kind)  # type: ignore[arg-type]  # a class is hashable
+    return kind(**{name: _read_field(hint, given, name) for name, hint in hints.items() if name not in known}, **known)
+
+
+@cache
+def _resolve_hints(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {one.name: hints[one.name] for one in fields(kind) if one.default is MISSING}
+
+
+def _read_field(hint: Any, given: Mapping[str, Any], name: str) -> Any:
+    limits: tuple[int, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        limits, name = tuple(notes[:1]), (*notes, name)[1]
+    value = given.get(name)
+    if hint in _READERS:
+        return _READERS[hint](value, *limits)
+    if get_origin(hint) is list:
+        return [read_as(get_args(hint)[0], one) for one in dicts(value, *limits)]
+    if isinstance(hint, UnionType):
+        (hint,) = (one for one in get_args(hint) if one is not NoneType)
+        return read_as(hint, value) if value and isinstance(value, dict) else None
+    return read_as(hint, mapping(value))
+
+
+_READERS: dict[Any, Any] = {
+    str: text,
+    bool: lambda value: value is True,
+    int | None: whole,
+    float | None: number,
+    tuple[str, ...]: texts,
+    tuple[int, ...]: wholes,
+}

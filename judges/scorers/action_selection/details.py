@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from judges.scorers.detail_values import dicts, mapping, number, text, whole
+from judges.scorers.detail_values import dicts, mapping, number, read_as, text, whole
 
 MOST_STEPS = 500
 TITLES = {
@@ -36,11 +36,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    operation: str
-    value: str
-    element: str
-    original: str = ""
-    option: str = ""
+    operation: Annotated[str, 40]
+    value: Annotated[str, 2000]
+    element: Annotated[str, 2000]
+    original: str
+    option: Annotated[str, 10]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class PredictedStep:
     """
 
     step: int
-    mode: str
+    mode: Annotated[str, 40]
     gold: Action
     predicted: Action | None
-    unparsed: str
+    unparsed: Annotated[str, 2000]
     target: str
     element: Mark
     operation_f1: Mark
@@ -96,33 +96,24 @@ def _read_step(given: Mapping[str, Any]) -> PredictedStep | None:
     if step is None or step < 0:
         return None
     predicted = given.get("predicted")
-    return PredictedStep(
+    return read_as(
+        PredictedStep,
+        given,
         step=step,
-        mode=text(given.get("mode"), 40),
         gold=_read_action(mapping(given.get("gold"))),
         predicted=_read_action(predicted) if isinstance(predicted, dict) else None,
-        unparsed=text(given.get("unparsed"), 2000),
         target=_describe_target(given),
         element=_build_mark(given.get("element_accuracy")),
         operation_f1=_build_mark(given.get("operation_f1")),
         success=_build_mark(given.get("step_success")),
         option=_build_mark(given.get("option_selection")),
         correct=_build_mark(given.get("action_correctness")),
-        value_by_model=given.get("value_by_model") is True,
-        summary=text(given.get("summary")),
-        reply=text(given.get("reply")),
     )
 
 
 def _read_action(given: Mapping[str, Any]) -> Action:
-    operation, original = text(given.get("operation"), 40), text(given.get("original_operation"), 40)
-    return Action(
-        operation=operation,
-        value=text(given.get("value"), 2000),
-        element=text(given.get("element"), 2000),
-        original=original if original != operation else "",
-        option=text(given.get("option"), 10),
-    )
+    original = text(given.get("original_operation"), 40)
+    return read_as(Action, given, original=original if original != text(given.get("operation"), 40) else "")
 
 
 def _describe_target(given: Mapping[str, Any]) -> str:

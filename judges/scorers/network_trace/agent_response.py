@@ -118,7 +118,7 @@ def read_retrieved(check: AnswerCheck, actual: Any, rules: Rules) -> Iterator[Di
         note = f"lists of more than {MOST_ITEMS} items are only compared in order"
         yield Difference("retrieved_data", None, None, None if len(wanted) == len(had) else False, note)
         return
-    pairs = pair(wanted, had, check.results_schema, rules, ordered=check.ordered, all_keys=True)
+    pairs = pair(wanted, had, check.results_schema, replace(rules, ordered=check.ordered, all_keys=True))
     for place, (partner, compared) in enumerate(pairs):
         other = had[partner] if partner is not None else None
         yield Difference(f"retrieved_data[{place}]", wanted[place], other, compared.equal, compared.note)

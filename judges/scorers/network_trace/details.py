@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from judges.scorers.detail_values import dicts, mapping, text, whole
+from judges.scorers.detail_values import mapping, read_as, text, whole
 
-MOST_CHECKS, MOST_FIELDS = 500, 200
+TRACE_FACTS = ("file", "entries", "events", "navigations")
 TONES = {"pass": "ok", "fail": "bad", "error": "warn"}
 
 
@@ -17,11 +17,11 @@ TONES = {"pass": "ok", "fail": "bad", "error": "warn"}
 class FieldRow:
     """One field of an event beside what was expected of it."""
 
-    name: str
-    expected: str
-    actual: str
+    name: Annotated[str, 200, "field"]
+    expected: Annotated[str, 4000]
+    actual: Annotated[str, 4000]
     equal: bool
-    note: str
+    note: Annotated[str, 1000]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +29,23 @@ class EventRow:
     """A request of the trace: the one that matched, or the nearest one to what was asked for."""
 
     index: int | None
-    method: str
-    url: str
-    status: str
-    event_type: str
+    method: Annotated[str, 20]
+    url: Annotated[str, 4000]
+    status: Annotated[str, 20]
+    event_type: Annotated[str, 20]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    name: str
-    key_point: str
-    evaluator: str
-    result: str
+    name: Annotated[str, 500]
+    key_point: Annotated[str, 1000]
+    evaluator: Annotated[str, 40]
+    result: Annotated[str, 20]
     message: str
     should_not_exist: bool
     event: EventRow | None
     candidates: int | None
-    fields: list[FieldRow]
+    fields: Annotated[list[FieldRow], 200, "differences"]
 
     @property
     def tone(self) -> str:
@@ -60,11 +60,11 @@ class CheckRow:
 class CheckDetails:
     """``trace`` are the facts of the trace in words, "" where there was none."""
 
-    compat: str
+    compat: Annotated[str, 60]
     trace: list[tuple[str, str]]
     version: int | None
     digest: str
-    checks: list[CheckRow]
+    checks: Annotated[list[CheckRow], 500]
 
     @property
     def counts(self) -> list[tuple[str, str, int]]:
@@ -73,51 +73,11 @@ class CheckDetails:
 
 
 def read_details(details: Mapping[str, Any]) -> CheckDetails:
-    expectation = mapping(details.get("expectation"))
-    return CheckDetails(
-        compat=text(details.get("compat"), 60),
-        trace=_read_trace(mapping(details.get("trace"))),
+    expectation, trace = mapping(details.get("expectation")), mapping(details.get("trace"))
+    return read_as(
+        CheckDetails,
+        details,
+        trace=[(name.capitalize(), text(trace[name], 300)) for name in TRACE_FACTS if trace.get(name) is not None],
         version=whole(expectation.get("version")) or None,  # 0 is what is being written
         digest=text(expectation.get("digest"), 64),
-        checks=[_read_check(given) for given in dicts(details.get("checks"), MOST_CHECKS)],
-    )
-
-
-def _read_trace(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    names = (("file", "File"), ("entries", "Entries"), ("events", "Events"), ("navigations", "Navigations"))
-    return [(title, text(given.get(name), 300)) for name, title in names if given.get(name) is not None]
-
-
-def _read_check(given: Mapping[str, Any]) -> CheckRow:
-    event = mapping(given.get("event"))
-    return CheckRow(
-        name=text(given.get("name"), 500),
-        key_point=text(given.get("key_point"), 1000),
-        evaluator=text(given.get("evaluator"), 40),
-        result=text(given.get("result"), 20),
-        message=text(given.get("message")),
-        should_not_exist=given.get("should_not_exist") is True,
-        event=_read_event(event) if event else None,
-        candidates=whole(given.get("candidates")),
-        fields=[_read_field(one) for one in dicts(given.get("differences"), MOST_FIELDS)],
-    )
-
-
-def _read_event(given: Mapping[str, Any]) -> EventRow:
-    return EventRow(
-        index=whole(given.get("index")),
-        method=text(given.get("method"), 20),
-        url=text(given.get("url"), 4000),
-        status=text(given.get("status"), 20),
-        event_type=text(given.get("event_type"), 20),
-    )
-
-
-def _read_field(given: Mapping[str, Any]) -> FieldRow:
-    return FieldRow(
-        name=text(given.get("field"), 200),
-        expected=text(given.get("expected"), 4000),
-        actual=text(given.get("actual"), 4000),
-        equal=given.get("equal") is True,
-        note=text(given.get("note"), 1000),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,7 @@ class Rules:
     """How values are compared: ``kinds`` by name, and the kind of an expected value that has no schema.
 
     ``missing`` says which values are as good as none; ``blanked`` whether import may have blanked what is compared.
+    ``ordered``: lists are compared in order; ``all_keys``: objects have no other keys than those expected.
     """
 
     kinds: Mapping[str, ValueKind]
@@ -68,6 +69,8 @@ class Rules:
     text: Callable[[Any], str]
     missing: Callable[[Any], bool]
     blanked: bool = True
+    ordered: bool = False
+    all_keys: bool = False
 
 
 def normalise_text(value: Any) -> str:
@@ -164,23 +167,22 @@ def find_kind(expected: Any) -> str:
 DEFAULT = Rules(KINDS, find_kind, squeeze, is_empty)
 
 
-def compare(
-    expected: Any, actual: Any, schema: Schema | None = None, rules: Rules = DEFAULT, *, ordered: bool = False,
-    all_keys: bool = False,
-) -> Compared:  # fmt: skip
+def compare(expected: Any, actual: Any, schema: Schema | None = None, rules: Rules = DEFAULT) -> Compared:
     """Whether ``actual`` is what is ``expected``.
 
     A text ``^...$`` is a regular expression for the whole text, regardless of case. A list is an array where the schema
-    says so, or where there is a list; else any of its values will do. An object has at least the expected keys
-    (``all_keys``: exactly these). null is what is empty or not there.
+    says so, or where there is a list; else any of its values will do. An object has at least the expected keys. null is
+    what is empty or not there.
     """
     schema = schema or Schema()
     if isinstance(expected, dict):
-        return _compare_objects(expected, actual, schema, rules, ordered, all_keys)
+        return _compare_objects(expected, actual, schema, rules)
     if schema.kind == "array" or (isinstance(expected, list | tuple) and isinstance(actual, list | tuple)):
-        return _compare_arrays(expected, actual, schema, rules, ordered, all_keys)
+        return _compare_arrays(expected, actual, schema, rules)
     if isinstance(expected, list | tuple):
-        return _combine_any(compare(one, actual, schema, rules, ordered=ordered, all_keys=all_keys) for one in expected)
+        found = [compare(one, actual, schema, rules) for one in expected]
+        single = found[0] if len(found) == 1 else Compared(False, "is none of the alternatives" if found else "")
+        return _find_first(found, (True, None)) or single
     if isinstance(actual, list | tuple) and len(actual) == 1:
         actual = actual[0]
     return _compare_scalars(expected, actual, schema, rules)
@@ -196,7 +198,10 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
     if isinstance(actual, dict | list):
         return Compared(False, "is no single value")
     if is_pattern(expected):
-        return _compare_pattern(expected, rules.text(actual))
+        try:
+            return Compared(compile_pattern(expected, ignore_case=True).fullmatch(rules.text(actual)))
+        except TooCostly as error:
+            return Compared(None, printable(str(error), 300))
     name = schema.kind or rules.kind_of(expected)
     if name not in rules.kinds:
         return Compared(None, f"values of the format {name} are only compared by the judge webarena-verified")
@@ -213,35 +218,16 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
         return Compared(None, str(error))
 
 
-def _compare_pattern(pattern: str, value: str) -> Compared:
-    try:
-        return Compared(compile_pattern(pattern, ignore_case=True).fullmatch(value))
-    except TooCostly as error:
-        return Compared(None, printable(str(error), 300))
+def _find_first(results: Sequence[Compared], order: tuple[bool | None, ...]) -> Compared | None:
+    return next((one for equal in order for one in results if one.equal is equal), None)
 
 
-def _combine_any(found: Iterable[Compared]) -> Compared:
-    results = list(found)
-    for wanted in (True, None):
-        for one in results:
-            if one.equal is wanted:
-                return one
-    return results[0] if len(results) == 1 else Compared(False, "is none of the alternatives" if results else "")
-
-
-def _combine_all(found: Iterable[Compared]) -> Compared:
+def _combine_all(results: Sequence[Compared]) -> Compared:
     """Equal only where all are; a difference outweighs what cannot be said."""
-    results = list(found)
-    for wanted in (False, None):
-        for one in results:
-            if one.equal is wanted:
-                return one
-    return SAME
+    return _find_first(results, (False, None)) or SAME
 
 
-def _compare_objects(
-    expected: Mapping[str, Any], actual: Any, schema: Schema, rules: Rules, ordered: bool, all_keys: bool
-) -> Compared:
+def _compare_objects(expected: Mapping[str, Any], actual: Any, schema: Schema, rules: Rules) -> Compared:
     if rules.blanked and is_redacted(actual):
         return Compared(None, WAS_REDACTED)
     if isinstance(actual, str):
@@ -252,13 +238,11 @@ def _compare_objects(
     if not isinstance(actual, dict):
         return Compared(False, "is no object")
     extra = [key for key in actual if key not in expected]
-    if all_keys and extra:
+    if rules.all_keys and extra:
         return Compared(False, f"has the key {printable(str(extra[0]))}, which is not expected")
     found = []
     for key, value in expected.items():
-        one = compare(
-            value, actual.get(key), schema.properties.get(key), rules, ordered=ordered, all_keys=all_keys
-        )  # fmt: skip
+        one = compare(value, actual.get(key), schema.properties.get(key), rules)
         found.append(one if one.equal else Compared(one.equal, f"{printable(key)}: {one.note or 'another value'}"))
     return _combine_all(found)
 
@@ -278,47 +262,43 @@ def make_list(value: Any) -> list[Any]:
     return [value]
 
 
-def _compare_arrays(
-    expected: Any, actual: Any, schema: Schema, rules: Rules, ordered: bool, all_keys: bool
-) -> Compared:
+def _compare_arrays(expected: Any, actual: Any, schema: Schema, rules: Rules) -> Compared:
     if rules.blanked and is_redacted(actual):
         return Compared(None, WAS_REDACTED)
     wanted, had = make_list(expected), make_list(actual)
     if len(wanted) != len(had):
         return Compared(False, f"number of values: {len(had):,}, expected: {len(wanted):,}")
-    if len(wanted) > MOST_ITEMS and not ordered:
+    if len(wanted) > MOST_ITEMS and not rules.ordered:
         return Compared(None, f"lists of more than {MOST_ITEMS} values are only compared in order")
-    pairs = pair(wanted, had, schema.items, rules, ordered=ordered, all_keys=all_keys)
-    return _combine_all(compared for _, compared in pairs)
+    return _combine_all([compared for _, compared in pair(wanted, had, schema.items, rules)])
 
 
 def pair(
-    wanted: Sequence[Any], had: Sequence[Any], schema: Schema | None, rules: Rules, *, ordered: bool, all_keys: bool
+    wanted: Sequence[Any], had: Sequence[Any], schema: Schema | None, rules: Rules
 ) -> list[tuple[int | None, Compared]]:
     """For each expected item the place of the item that it is compared with, None where none is left, and the result.
 
     In order: items of the same place. Otherwise as many equal pairs as there can be, then pairs that cannot be told,
     then what is left.
     """
-    table = [
-        [compare(one, other, schema, rules, ordered=ordered, all_keys=all_keys) for other in had]
-        if not ordered
-        else [compare(one, had[place], schema, rules, ordered=ordered, all_keys=all_keys)] * (place < len(had))
-        for place, one in enumerate(wanted[: len(had)] if ordered else wanted)
-    ]
-    if ordered:
-        rows: list[tuple[int | None, Compared]] = [(place, row[0]) for place, row in enumerate(table)]
-        return rows + [(None, Compared(False, "is not there"))] * (len(wanted) - len(rows))
-    chosen = _match(table, len(had))
+    missing = (None, Compared(False, "is not there"))
+    if rules.ordered:
+        rows: list[tuple[int | None, Compared]] = [
+            (place, compare(one, other, schema, rules))
+            for place, (one, other) in enumerate(zip(wanted, had, strict=False))
+        ]
+        return rows + [missing] * (len(wanted) - len(rows))
+    table = [[compare(one, other, schema, rules) for other in had] for one in wanted]
+    chosen = _match(table)
     left = [place for place in range(len(had)) if place not in chosen.values()]
     rows = []
     for place, row in enumerate(table):
         partner = chosen.get(place, left.pop(0) if place not in chosen and left else None)
-        rows.append((partner, row[partner] if partner is not None else Compared(False, "is not there")))
+        rows.append((partner, row[partner]) if partner is not None else missing)
     return rows
 
 
-def _match(table: Sequence[Sequence[Compared]], columns: int) -> dict[int, int]:
+def _match(table: Sequence[Sequence[Compared]]) -> dict[int, int]:
     """A largest set of pairs that are equal, enlarged by pairs that cannot be told (augmenting paths)."""
     taken: dict[int, int] = {}
     passes: tuple[set[bool | None], ...] = ({True}, {True, None})

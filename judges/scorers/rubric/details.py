@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from judges.scorers.detail_values import as_json, dicts, mapping, number, text, texts, whole, wholes
+from judges.scorers.detail_values import as_json, dicts, mapping, number, read_as, text, whole
 
 MOST_PAGES = MOST_PIECES = 500
 
@@ -73,8 +73,8 @@ TONES = {"passed": "ok", "failed": "bad", "partial": "warn", "error": "warn"}
 
 @dataclass(frozen=True, slots=True)
 class VoteRow:
-    result: str
-    reasoning: str
+    result: Annotated[str, 20]
+    reasoning: Annotated[str, 4000]
 
 
 @dataclass(slots=True)
@@ -82,24 +82,24 @@ class TreeRow:
     """A node. ``closes`` is how many levels end after it, ``inner`` how many nodes are below it, ``opened`` whether
     they are shown at first. ``score`` is None before it was judged."""
 
-    id: str
-    desc: str
+    id: Annotated[str, 200]
+    desc: Annotated[str, 2000]
     critical: bool
     score: float | None
-    status: str
-    strategy: str
-    claim: str
+    status: Annotated[str, 20]
+    strategy: Annotated[str, 20]
+    claim: Annotated[str, 4000]
     sources: tuple[str, ...]
     steps: tuple[int, ...]
-    about: str
-    chosen_steps: str
-    note: str
-    key_point: str
+    about: Annotated[str, 40]
+    chosen_steps: Annotated[str, 200]
+    note: Annotated[str, 2000]
+    key_point: Annotated[str, 1000]
     reasoning: str
-    votes: list[VoteRow]
-    error: str
+    votes: Annotated[list[VoteRow], 20]
+    error: Annotated[str, 2000]
     depth: int
-    group: bool
+    group: bool = False
     inner: int = 0
     closes: range = range(0)
     opened: bool = True
@@ -161,7 +161,7 @@ def flatten(root: Any, *, judged: bool = True) -> Tree:
         if depth >= DEEPEST or len(nodes) >= MOST_NODES:
             left_out = True
             continue
-        nodes.append(_read_node(given, depth))
+        nodes.append(read_as(TreeRow, given, depth=depth))
         waiting.extend((one, depth + 1) for one in reversed(dicts(given.get("children"), MOST_NODES)))
     _nest(nodes)
     for node in nodes if not judged else ():
@@ -183,29 +183,3 @@ def _nest(nodes: list[TreeRow]) -> None:
     if len(nodes) > MANY:
         for node in nodes:
             node.opened = node.depth < OPEN_DEPTH
-
-
-def _read_node(given: Mapping[str, Any], depth: int) -> TreeRow:
-    return TreeRow(
-        id=text(given.get("id"), 200),
-        desc=text(given.get("desc"), 2000),
-        critical=given.get("critical") is True,
-        score=number(given.get("score")),
-        status=text(given.get("status"), 20),
-        strategy=text(given.get("strategy"), 20),
-        claim=text(given.get("claim"), 4000),
-        sources=texts(given.get("sources")),
-        steps=wholes(given.get("steps")),
-        about=text(given.get("about"), 40),
-        chosen_steps=text(given.get("chosen_steps"), 200),
-        note=text(given.get("note"), 2000),
-        key_point=text(given.get("key_point"), 1000),
-        reasoning=text(given.get("reasoning")),
-        votes=[
-            VoteRow(text(one.get("result"), 20), text(one.get("reasoning"), 4000))
-            for one in dicts(given.get("votes"), 20)
-        ],
-        error=text(given.get("error"), 2000),
-        depth=depth,
-        group=False,
-    )
