@@ -1,4 +1,4 @@
-"""Reads the keys of one check, and says of each mistake in which line it is and how to mend it."""
+"""Reads the keys of one network check or answer check."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from annotation.formats.documents import MOST_PROBLEMS, kind_of
+from annotation.formats.documents import MOST_PROBLEMS
 from annotation.formats.printable import printable
-from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant
-from annotation.records import Problem
+from annotation.formats.yaml_text import Place, did_you_mean
+from judges.scorers.document_reader import DocumentReader, describe_place
 from judges.scorers.network_trace import scalars
 from judges.scorers.network_trace.addresses import UnknownSite, expand, find_placeholders, parse_address
 from judges.scorers.network_trace.bodies import PathError, parse_path
@@ -25,31 +25,10 @@ TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 SCHEMA_KEYS = ("type", "format", "items", "properties", "date_format", "description", "title")
 
 
-class CheckReader:
-    """A document with the problems that were found in it. Readers return something harmless where one was found."""
-
-    def __init__(self, document: YamlDocument, name: str) -> None:
-        self.document, self.name = document, name
-        self.problems: list[Problem] = []
-        self.misspelt: set[tuple[Place, str]] = set()
-
+class CheckReader(DocumentReader):
     def meant(self, place: Place, key: str) -> bool:
         """Whether a key of this object is refused as what is probably ``key``: that it is missing is told by then."""
         return any(where[: len(place)] == place and name == key for where, name in self.misspelt)
-
-    def refuse(self, code: str, place: Place, says: str) -> None:
-        line = self.document.line(place)
-        self.problems.append(Problem(code, f"{self.name}, line {line:,}: {says}", f"line {line}"))
-
-    def wrong_type(self, place: Place, wanted: str, value: object) -> None:
-        self.refuse("wrong_type", place, f"{_describe_place(place)} must be {wanted}, not {kind_of(value)}.")
-
-    def unknown(self, place: Place, what: str, known: Iterable[str]) -> None:
-        key, names = str(place[-1]), list(known)
-        near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
-        self.misspelt |= {(place[:-1], one) for one in near}
-        help_text = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}."
-        self.refuse("unknown_key", place, f"`{printable(key, 60)}` is no {what}; {help_text}")
 
     def not_expected(self, place: Place, value: object, expected: Iterable[str]) -> None:
         """Refuse each schema (as `schemas` reads them) of a name that nothing is expected of: most likely a typo."""
@@ -64,22 +43,6 @@ class CheckReader:
             says = f"`{printable(name, 60)}` has a schema, but the check expects nothing of that name{hint}"
             self.refuse("unknown_key", (*place, name), says)
 
-    def text(self, place: Place, value: object, longest: int = 10_000) -> str:
-        if not isinstance(value, str):
-            self.wrong_type(place, "a text", value)
-            return ""
-        if len(value) > longest:
-            self.refuse("too_long", place, f"{_describe_place(place)} must have at most {longest:,} characters.")
-            return ""
-        return value
-
-    def flag(self, place: Place, value: object) -> bool:
-        if not isinstance(value, bool):
-            meant = flag_meant(value)
-            says = f"{_describe_place(place)} must be true or false; write {meant}."
-            self.refuse("wrong_type", place, says) if meant else self.wrong_type(place, "true or false", value)
-        return value is True
-
     def mapping(self, place: Place, value: object) -> dict[str, Any]:
         if value is None:
             return {}
@@ -92,7 +55,7 @@ class CheckReader:
         if not isinstance(value, list):
             return [(place, value)]
         if len(value) > MOST_ALTERNATIVES:
-            self.refuse("too_many", place, f"{_describe_place(place)} may have at most {MOST_ALTERNATIVES} values.")
+            self.refuse("too_many", place, f"{describe_place(place)} may have at most {MOST_ALTERNATIVES} values.")
         return [((*place, number), one) for number, one in enumerate(value[:MOST_ALTERNATIVES])]
 
     def texts(self, place: Place, value: object) -> tuple[str, ...]:
@@ -109,14 +72,9 @@ class CheckReader:
                 found.append(one)
         return tuple(found)
 
-    def one_of(self, place: Place, value: object, known: Iterable[str]) -> str:
-        text, names = self.text(place, value, LONGEST_NAME).strip().lower(), list(known)
-        if text and text not in names:
-            hint = did_you_mean(text, names)
-            says = f"{_describe_place(place)} must be one of {', '.join(names)}, not {printable(text, 60)}{hint}."
-            self.refuse("wrong_value", place, says)
-            return ""
-        return text
+    def word(self, place: Place, value: object, known: Iterable[str]) -> str:
+        text = self.text(place, value, LONGEST_NAME).strip().lower()
+        return self.one_of(place, text, known) if text else ""
 
     def patterns(self, place: Place, value: object) -> tuple[str, ...]:
         found = [(where, self.text(where, one)) for where, one in self.each(place, value)]
@@ -129,7 +87,7 @@ class CheckReader:
             self.refuse(
                 "bad_pattern",
                 place,
-                f"{_describe_place(place)}, {printable(pattern, 60)}: {printable(str(error), 200)}.",
+                f"{describe_place(place)}, {printable(pattern, 60)}: {printable(str(error), 200)}.",
             )
             return False
         return True
@@ -201,7 +159,7 @@ class CheckReader:
             try:
                 KINDS[schema.kind].read(expected, schema)
             except (NotParsable, Ambiguous) as error:
-                self.refuse("wrong_value", place, f"{_describe_place(place)}: {printable(str(expected), 60)} {error}.")
+                self.refuse("wrong_value", place, f"{describe_place(place)}: {printable(str(expected), 60)} {error}.")
 
     def schemas(self, place: Place, value: object) -> dict[str, Schema]:
         """The schemas of parameters by name: a JSON schema of an object, or its properties alone."""
@@ -215,9 +173,7 @@ class CheckReader:
         if depth > DEEPEST_SCHEMA:
             self.refuse("too_deep", place, f"a schema may have at most {DEEPEST_SCHEMA} levels.")
             return Schema()
-        for key in found:
-            if key not in SCHEMA_KEYS:
-                self.unknown((*place, key), "key of a schema", SCHEMA_KEYS)
+        self.refuse_unknown(place, found, "key of a schema", SCHEMA_KEYS)
         kind = self._read_kind(place, found)
         items = self.schema((*place, "items"), found["items"], depth + 1) if "items" in found else None
         inner = self.mapping((*place, "properties"), found.get("properties"))
@@ -269,8 +225,3 @@ def _is_sound(read: Callable[[str], object], text: str) -> bool:
 
 def _is_object_schema(found: Mapping[str, Any]) -> bool:
     return found.get("type") == "object" and isinstance(found.get("properties"), dict)
-
-
-def _describe_place(place: Place) -> str:
-    names = [str(part) for part in place if isinstance(part, str)]
-    return printable(names[-1], 60) if names else "the document"

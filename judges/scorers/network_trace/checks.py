@@ -89,9 +89,7 @@ def write_from_key_points(points: Sequence[str]) -> str:
 
 def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
     head = reading.mapping((), value)
-    for key in head:
-        if key not in TOP_KEYS:
-            reading.unknown((key,), "key of a set of checks", TOP_KEYS)
+    reading.refuse_unknown((), head, "key of a set of checks", TOP_KEYS)
     listed = head.get("checks")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CHECKS:
         reading.refuse("no_checks", root, f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
@@ -99,7 +97,7 @@ def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
     sites = _read_sites(reading, head.get("sites"))
     checks = tuple(_read_check(reading, (*root, number), one, sites) for number, one in enumerate(listed))
     _refuse_same_names(reading, root, checks)
-    task_type = reading.one_of(("task_type",), head.get("task_type", ""), TASK_TYPES)
+    task_type = reading.word(("task_type",), head.get("task_type", ""), TASK_TYPES)
     return Checks(checks, sites, task_type)
 
 
@@ -190,12 +188,12 @@ def _read_network_check(
 
     query_schema, post_schema = (taken(f"{key}_schema", reading.schemas, {}) for key in ("query_params", "post_data"))
     params = taken("query_params", reading.parameters, {}, query_schema)
-    method = taken("http_method", reading.one_of, "", METHODS)
+    method = taken("http_method", reading.word, "", METHODS)
     check = NetworkCheck(
         **_read_shared(reading, place, given, NETWORK),
         urls=taken("url", reading.urls, (), sites),
         http_method=method.upper(),
-        event_type=taken("event_type", reading.one_of, "", EVENT_TYPES),
+        event_type=taken("event_type", reading.word, "", EVENT_TYPES),
         response_statuses=taken("response_status", reading.statuses, ()),
         last_event_only=taken("last_event_only", reading.flag, None),
         should_not_exist=taken("should_not_exist", reading.flag, False),

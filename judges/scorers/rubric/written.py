@@ -20,7 +20,6 @@ nodes:
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,8 +27,8 @@ from typing import Any, Literal, cast, get_args
 
 from annotation.formats.documents import MOST_PROBLEMS, UNSTORABLE, FormatError, kind_of
 from annotation.formats.printable import printable
-from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant, parse_yaml, written
-from annotation.records import Problem
+from annotation.formats.yaml_text import Place, YamlDocument, parse_yaml, written
+from judges.scorers.document_reader import DocumentReader
 
 LONGEST_CLAIM = 2_000  # characters
 LONGEST_NOTE = 2_000
@@ -183,53 +182,47 @@ def parse(text: str) -> Rubric:
     """
     document = parse_yaml(text, "rubric")
     reading = _RubricReader(document)
-    rubric = reading.rubric()
+    rubric = reading.read_rubric()
     if reading.problems or rubric is None:
         raise FormatError(*reading.problems[:MOST_PROBLEMS])
     return rubric
 
 
-class _RubricReader:
-    """Collects problems instead of stopping at the first."""
+class _RubricReader(DocumentReader):
+    prefix = "rubric_"
+    not_text, not_flag, too_long = "not_a_text", "not_a_flag", "text_too_long"
 
     def __init__(self, document: YamlDocument) -> None:
-        self.document = document
-        self.problems: list[Problem] = []
+        super().__init__(document, "rubric")
         self.ids: set[str] = set()
-        self.misspelt: set[tuple[Place, str]] = set()  # keys that are probably meant, each with where it is missing
         self.nodes = 0
 
-    def rubric(self) -> Rubric | None:
-        whole = self._mapping((), self.document.value, RUBRIC_KEYS)
+    def read_rubric(self) -> Rubric | None:
+        whole = self._keys((), self.document.value, RUBRIC_KEYS)
         if whole is None:
             return None
         about = self._about((), whole, None)
         nodes = self._nodes(("nodes",), whole.get("nodes"), (), about, critical=False)
-        return Rubric(nodes, self._strategy((), whole), self._pass_score(whole))
-
-    def _pass_score(self, whole: Mapping[str, Any]) -> float | None:
-        value = whole.get("pass_score")
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-            self._refuse(("pass_score",), "pass_score", "pass_score must be a number above 0, and at most 1")
-            return None
-        return float(value)
+        pass_score = whole.get("pass_score")
+        if pass_score is not None and not _is_share(pass_score):
+            self.refuse("pass_score", ("pass_score",), "pass_score must be a number above 0, and at most 1")
+            pass_score = None
+        return Rubric(nodes, self._strategy((), whole), pass_score if pass_score is None else float(pass_score))
 
     def _nodes(
         self, place: Place, value: Any, path: tuple[int, ...], about: About | None, *, critical: bool
     ) -> tuple[Node, ...]:
         """The nodes of a list; ``path`` are the numbers of the parents, ``critical`` is that of the parent."""
         if not isinstance(value, list) or not value:
-            self._refuse(place, "nodes_missing", f"{place[-1]} must be a list of at least one claim or group")
+            self.refuse("nodes_missing", place, f"{place[-1]} must be a list of at least one claim or group")
             return ()
         if len(path) >= DEEPEST:
-            self._refuse(place, "too_deep", f"groups may be {DEEPEST} levels deep, and no deeper")
+            self.refuse("too_deep", place, f"groups may be {DEEPEST} levels deep, and no deeper")
             return ()
         self.nodes += len(value)
         if self.nodes > MOST_NODES:
             if self.nodes - len(value) <= MOST_NODES:
-                self._refuse(place, "too_many_nodes", f"a rubric may have {MOST_NODES} claims and groups, and no more")
+                self.refuse("too_many_nodes", place, f"a rubric may have {MOST_NODES} claims and groups, and no more")
             return ()
         made = [self._node((*place, at), one, (*path, at + 1), about, critical) for at, one in enumerate(value)]
         return tuple(node for node in made if node is not None)
@@ -238,14 +231,16 @@ class _RubricReader:
         self, place: Place, value: Any, path: tuple[int, ...], about: About | None, parent_critical: bool
     ) -> Node | None:
         group = isinstance(value, dict) and ("group" in value or ("children" in value and "claim" not in value))
-        given = self._mapping(place, value, GROUP_KEYS if group else CLAIM_KEYS)
+        given = self._keys(place, value, GROUP_KEYS if group else CLAIM_KEYS)
         if given is None:
             return None
         if "claim" in given and group:
-            self._refuse(place, "claim_and_group", "a node is either a claim or a group, not both")
+            self.refuse("claim_and_group", place, "a node is either a claim or a group, not both")
             return None
         identity = self._id(place, given) or ".".join(map(str, path))
-        critical = self._critical(place, given, parent_critical)
+        critical = self.flag((*place, "critical"), given.get("critical", parent_critical), parent_critical)
+        if parent_critical and not critical:  # as the published engine demands it
+            self.refuse("critical", (*place, "critical"), "what is below a critical group is critical too")
         about = self._about(place, given, about)
         if group:
             text = self._text(place, given, "group", LONGEST_CLAIM, required=True)
@@ -259,51 +254,47 @@ class _RubricReader:
         text = self._text(place, given, "claim", LONGEST_CLAIM, required=True)
         if about is None and not any(name == "about" for _, name in self.misspelt):
             known = ", ".join(get_args(About))
-            self._refuse(place, "about_missing", f"it is not said what the claim is about; about is one of {known}")
+            self.refuse("about_missing", place, f"it is not said what the claim is about; about is one of {known}")
         if about != "pages" and "sources" in given:
-            self._refuse((*place, "sources"), "sources_unused", "sources are for claims about pages")
+            self.refuse("sources_unused", (*place, "sources"), "sources are for claims about pages")
         if about not in ("steps", "screenshots") and "steps" in given:
-            self._refuse((*place, "steps"), "steps_unused", "steps are for claims about steps or screenshots")
+            self.refuse("steps_unused", (*place, "steps"), "steps are for claims about steps or screenshots")
+        steps = parse_steps(given.get("steps", "all"))
+        if steps is None:
+            says = "steps is all, last, a number, a range such as 3-7, or a list of numbers; steps are counted from 0"
+            self.refuse("steps", (*place, "steps"), says)
         return Node(
             identity,
             text,
             critical,
             about=about or "answer",
             sources=self._sources((*place, "sources"), given.get("sources", "cited")),
-            steps=self._steps((*place, "steps"), given.get("steps", "all")),
+            steps=steps or ALL,
             note=self._text(place, given, "note", LONGEST_NOTE),
             key_point=self._key_point(place, given),
         )
 
-    # --- single values ---------------------------------------------------------------------------------------------
+    # --- Single values ---
 
-    def _mapping(self, place: Place, value: Any, known: tuple[str, ...]) -> Mapping[str, Any] | None:
+    def _keys(self, place: Place, value: Any, known: tuple[str, ...]) -> Mapping[str, Any] | None:
         if not isinstance(value, dict):
-            what = "the rubric" if not place else "a node"
-            self._refuse(place, "not_an_object", f"{what} must be made of keys and values, and is {kind_of(value)}")
+            what = "a node" if place else "the rubric"
+            self.refuse("not_an_object", place, f"{what} must be made of keys and values, and is {kind_of(value)}")
             return None
-        for key in value:
-            if key not in known:
-                near = difflib.get_close_matches(
-                    key.lower(), [one for one in known if one not in value], n=1, cutoff=0.5
-                )
-                self.misspelt |= {(place, one) for one in near}
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-                self._refuse((*place, key), "unknown_key", f"there is no key {printable(key, 40)} here; {hint}")
+        self.refuse_unknown(place, value, "key here", known)
         return value
 
     def _text(self, place: Place, given: Mapping[str, Any], name: str, longest: int, *, required: bool = False) -> str:
-        value = given.get(name)
+        value, where = given.get(name), (*place, name)
         if value is None and (not required or (place, name) in self.misspelt):
             return ""
-        if not isinstance(value, str) or not value.strip():
-            found = "missing" if value is None else "empty" if isinstance(value, str) else kind_of(value)
-            advice = "; put it in quotation marks" if found not in ("missing", "empty") else ""
-            self._refuse((*place, name), "not_a_text", f"{name} must be a text, and is {found}{advice}")
+        if value is None or (isinstance(value, str) and not value.strip()):
+            self.refuse("not_a_text", where, f"{name} must be a text, and is {'missing' if value is None else 'empty'}")
             return ""
-        if len(value) > longest:
-            self._refuse((*place, name), "text_too_long", f"{name} may have {longest:,} characters, and no more")
-        return value.strip()
+        if not isinstance(value, str):
+            self.wrong_type(where, "a text in quotation marks", value, "not_a_text")
+            return ""
+        return self.text(where, value, longest).strip()
 
     def _key_point(self, place: Place, given: Mapping[str, Any]) -> str | int:
         value = given.get("key_point")
@@ -311,7 +302,7 @@ class _RubricReader:
             return self._text(place, given, "key_point", LONGEST_KEY_POINT)
         if value < 1:
             says = "key_point must be a key point's text, or its number from 1"
-            self._refuse((*place, "key_point"), "key_point", says)
+            self.refuse("key_point", (*place, "key_point"), says)
         return value
 
     def _id(self, place: Place, given: Mapping[str, Any]) -> str:
@@ -320,67 +311,43 @@ class _RubricReader:
             return ""
         if not isinstance(value, str) or not ID.fullmatch(value) or value == "root":
             says = "an id begins with a letter, has at most 60 letters, digits, - and _, and is not root"
-            self._refuse((*place, "id"), "id", says)
+            self.refuse("id", (*place, "id"), says)
             return ""
         if value in self.ids:
-            self._refuse((*place, "id"), "id_twice", f"the id {value} is there twice")
+            self.refuse("id_twice", (*place, "id"), f"the id {value} is there twice")
         self.ids.add(value)
         return value
 
-    def _critical(self, place: Place, given: Mapping[str, Any], parent: bool) -> bool:
-        """What is below a critical group is critical, as the published engine demands it."""
-        value = given.get("critical", parent)
-        if not isinstance(value, bool):
-            meant = flag_meant(value)
-            says = f"critical must be true or false{f'; write {meant}' if meant else ''}"
-            self._refuse((*place, "critical"), "not_a_flag", says)
-            return parent
-        if parent and not value:
-            self._refuse((*place, "critical"), "critical", "what is below a critical group is critical too")
-        return value
-
     def _strategy(self, place: Place, given: Mapping[str, Any]) -> Strategy:
-        return cast(Strategy, self._one_of(place, given, "strategy", get_args(Strategy)) or "parallel")
+        return cast(Strategy, self._word(place, given, "strategy", get_args(Strategy)) or "parallel")
 
     def _about(self, place: Place, given: Mapping[str, Any], inherited: About | None) -> About | None:
-        return cast("About | None", self._one_of(place, given, "about", get_args(About)) or inherited)
+        return cast("About | None", self._word(place, given, "about", get_args(About)) or inherited)
 
-    def _one_of(self, place: Place, given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+    def _word(self, place: Place, given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
         value = given.get(name)
         if value is None:
             return ""
-        if value not in known:
-            says = f"{name} must be one of {', '.join(known)}, not {printable(str(value), 40)}"
-            says += did_you_mean(str(value), known)
+        found = self.one_of((*place, name), str(value), known, code=name)
+        if not found:
             self.misspelt.add((place, name))
-            self._refuse((*place, name), name, says)
-            return ""
-        return str(value)
+        return found
 
     def _sources(self, place: Place, value: Any) -> tuple[str, ...]:
         if value == "cited":
             return ()
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not 0 < len(listed) <= MOST_SOURCES:
-            self._refuse(place, "sources", f"sources is the word cited, or a list of up to {MOST_SOURCES} addresses")
+            self.refuse("sources", place, f"sources is the word cited, or a list of up to {MOST_SOURCES} addresses")
             return ()
         for at, one in enumerate(listed):
             if not isinstance(one, str) or len(one) > LONGEST_URL or not URL.fullmatch(one):
-                says = "an address begins with http:// or https:// and has no spaces"
-                self._refuse((*place, at), "address", says)
+                self.refuse("address", (*place, at), "an address begins with http:// or https:// and has no spaces")
         return tuple(map(str, listed))
 
-    def _steps(self, place: Place, value: Any) -> Steps:
-        found = parse_steps(value)
-        if found is None:
-            says = "steps is all, last, a number, a range such as 3-7, or a list of numbers; steps are counted from 0"
-            self._refuse(place, "steps", says)
-        return found or ALL
 
-    def _refuse(self, place: Place, code: str, says: str) -> None:
-        line = self.document.line(place)
-        end = "" if says.endswith("?") else "."
-        self.problems.append(Problem(f"rubric_{code}", f"rubric, line {line:,}: {says}{end}", f"line {line}"))
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
 
 
 HEAD = """\

@@ -1,0 +1,76 @@
+"""Reads what maintainers write for a task, and says of each mistake in which line it is and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from annotation.formats.documents import kind_of
+from annotation.formats.printable import printable
+from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean, flag_meant
+from annotation.records import Problem
+
+
+class DocumentReader:
+    """A document with the problems that were found in it. Readers return something harmless where one was found."""
+
+    prefix = ""  # of the codes of all problems
+    not_text = not_flag = "wrong_type"  # codes
+    too_long = "too_long"
+
+    def __init__(self, document: YamlDocument, name: str) -> None:
+        self.document, self.name = document, name
+        self.problems: list[Problem] = []
+        self.misspelt: set[tuple[Place, str]] = set()  # keys that are probably meant, each with where it is missing
+
+    def refuse(self, code: str, place: Place, says: str) -> None:
+        line = self.document.line(place)
+        end = "" if says.endswith((".", "?")) else "."
+        self.problems.append(Problem(self.prefix + code, f"{self.name}, line {line:,}: {says}{end}", f"line {line}"))
+
+    def wrong_type(self, place: Place, wanted: str, value: object, code: str = "wrong_type") -> None:
+        self.refuse(code, place, f"{describe_place(place)} must be {wanted}, not {kind_of(value)}")
+
+    def unknown(self, place: Place, what: str, known: Iterable[str]) -> None:
+        key, names = str(place[-1]), list(known)
+        near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
+        self.misspelt |= {(place[:-1], one) for one in near}
+        help_text = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
+        self.refuse("unknown_key", place, f"`{printable(key, 60)}` is no {what}; {help_text}")
+
+    def refuse_unknown(self, place: Place, value: Iterable[str], what: str, known: Sequence[str]) -> None:
+        """Refuse each key that is not known; one that is written beside it is not what was meant."""
+        missing = [one for one in known if one not in value]
+        for key in value:
+            if key not in known:
+                self.unknown((*place, key), what, missing or known)
+
+    def text(self, place: Place, value: object, longest: int = 10_000) -> str:
+        if not isinstance(value, str):
+            self.wrong_type(place, "a text", value, self.not_text)
+            return ""
+        if len(value) > longest:
+            self.refuse(self.too_long, place, f"{describe_place(place)} must have at most {longest:,} characters")
+            return ""
+        return value
+
+    def flag(self, place: Place, value: object, default: bool = False) -> bool:
+        if isinstance(value, bool):
+            return value
+        meant = flag_meant(value)
+        help_text = f"; write {meant}" if meant else f", not {kind_of(value)}"
+        self.refuse(self.not_flag, place, f"{describe_place(place)} must be true or false{help_text}")
+        return default
+
+    def one_of(self, place: Place, text: str, known: Iterable[str], code: str = "wrong_value") -> str:
+        names = list(known)
+        if text in names:
+            return text
+        listed = f"{', '.join(names)}, not {printable(text, 60)}{did_you_mean(text, names)}"
+        self.refuse(code, place, f"{describe_place(place)} must be one of {listed}")
+        return ""
+
+
+def describe_place(place: Place) -> str:
+    names = [part for part in place if isinstance(part, str)]
+    return printable(names[-1], 60) if names else "the document"
