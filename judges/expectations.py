@@ -154,7 +154,6 @@ def write(
 
 
 def withdraw(person: Any, task: Task, kind: str, why: str = "", *, after: int | None = None) -> Expectation:
-    """Expect nothing of this kind any more; the versions stay."""
     return write(person, task, kind, "", why, after=after)
 
 

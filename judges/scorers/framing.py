@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from annotation.formats.actions import is_completion
@@ -112,6 +112,11 @@ def format_history(steps: Iterable[StepRecord], *, thoughts: bool = False) -> li
             lines.append(format_field(f"step {step.index} thought", step.thought, THOUGHT))
         lines.append(format_field(f"step {step.index} action", step.action, ACTION))
     return lines
+
+
+def format_steps(steps: Sequence[int]) -> str:
+    """``step 3``, or ``steps 3, 4``."""
+    return f"step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps))}"
 
 
 def make_encodable(text: str) -> str:

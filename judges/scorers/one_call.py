@@ -67,8 +67,6 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class PublishedScorer:
-    """The scorer of a `Method`, with the texts of its mode."""
-
     method: Method
     mode: Mode
     system: str
@@ -158,8 +156,7 @@ def build_message(template: str, shown: ShownRecord) -> tuple[Part, ...]:
     """A user message: the template with the record, then every different picture after a line that names its steps."""
     parts: list[Part] = [fill(template, record=framing.format_record(shown.lines))]
     for image, steps in group_by_picture(shown.pictures).items():
-        named = ", ".join(map(str, steps))
-        parts += [f"Screenshot of step{'s' if len(steps) > 1 else ''} {named}:", SentImage(image)]
+        parts += [f"Screenshot of {framing.format_steps(steps)}:", SentImage(image)]
     return tuple(parts)
 
 

@@ -50,8 +50,6 @@ def _build_field(what: str, default: bool) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SingleCallParameters:
-    """What a maintainer decides; instructions and criteria are trusted, the trajectory is not."""
-
     instructions: str = field(
         default="You judge whether a web agent did the task that a person gave it.",
         metadata={"help": "What the judge is and does: the beginning of its system text."},

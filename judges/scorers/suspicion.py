@@ -101,8 +101,6 @@ ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4000}={0,2}")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that looks like an instruction: what kind of one, its text, and the verdict that it asks for."""
-
     kind: str
     text: str
     asks: Verdict | None = None

@@ -138,19 +138,14 @@ def _convert_results(task: Any, evaluated: Any) -> Iterator[Result]:
         message = " ".join(messages) or str(one.error_msg or "It is as expected.")
         if outcome == FAIL and is_network and not config.should_not_exist and _is_blanked(config.expected, one.actual):
             outcome, message = ERROR, f"It cannot be told: {BLANKED}."
+        name, absent = f"{number}. {one.evaluator_name}", bool(one.should_not_exist)
         yield Result(
-            _build_check(f"{number}. {one.evaluator_name}", is_network, bool(one.should_not_exist)),
+            NetworkCheck(name=name, urls=(), should_not_exist=absent) if is_network else AnswerCheck(name=name),
             outcome,
             message,
             candidates=len(one.actual) if is_network and isinstance(one.actual, list | tuple) else 0,
             differences=tuple(_convert_difference(assertion) for assertion in assertions),
         )
-
-
-def _build_check(name: str, is_network: bool, should_not_exist: bool) -> NetworkCheck | AnswerCheck:
-    if is_network:
-        return NetworkCheck(name=name, urls=(), should_not_exist=should_not_exist)
-    return AnswerCheck(name=name)
 
 
 def _convert_difference(assertion: Mapping[str, Any]) -> Difference:

@@ -30,8 +30,6 @@ from judges.scorers.webjudge_modes import Framed, PictureReply, Points, StageUnu
 
 @dataclass(frozen=True, slots=True)
 class WebJudgeParameters:
-    """What decides how WebJudge judges, beside its model and its prompts."""
-
     mode: Literal["default", "upstream"] = field(
         default="default",
         metadata={
@@ -65,8 +63,6 @@ class WebJudgeParameters:
 
 
 class WebJudgeScorer:
-    """One judge: parameters, prompts, and which of the two variants it is."""
-
     def __init__(self, parameters: WebJudgeParameters, prompts: Prompts, *, general: bool) -> None:
         self.parameters = parameters
         mode: type[Framed | Upstream] = Upstream if parameters.mode == "upstream" else Framed
@@ -201,33 +197,28 @@ def forecast(parameters: WebJudgeParameters, subject: Subject, *, general: bool 
     return [*stages, *[("screenshot", own + 1)] * distinct, ("verdict", own + last)]
 
 
-ONLINE_MIND2WEB = register(
-    Kind(
-        name="webjudge",
-        version=1,
-        title="WebJudge",
-        description="Key points, every screenshot, verdict: the judge of Online-Mind2Web.",
-        parameters=WebJudgeParameters,
-        prompts="webjudge/1",
-        build=partial(WebJudgeScorer, general=False),
-        calls=forecast,
-        accepts_any_form=lambda parameters: parameters.mode == "upstream",
-        discloses_expectations=False,
+def _register(name: str, title: str, description: str, *, general: bool) -> None:
+    register(
+        Kind(
+            name=name,
+            version=1,
+            title=title,
+            description=description,
+            parameters=WebJudgeParameters,
+            prompts=f"{name}/1",
+            build=partial(WebJudgeScorer, general=general),
+            calls=partial(forecast, general=general),
+            accepts_any_form=lambda parameters: parameters.mode == "upstream",
+            discloses_expectations=False,
+        )
     )
-)
 
-GENERAL = register(
-    Kind(
-        name="webjudge-general",
-        version=1,
-        title="WebJudge (general)",
-        description="WebJudge for other benchmarks: it sees the thoughts and the pictures that came with the task, "
-        "counts loops as failure, and forgives no empty result.",
-        parameters=WebJudgeParameters,
-        prompts="webjudge-general/1",
-        build=partial(WebJudgeScorer, general=True),
-        calls=partial(forecast, general=True),
-        accepts_any_form=lambda parameters: parameters.mode == "upstream",
-        discloses_expectations=False,
-    )
+
+_register("webjudge", "WebJudge", "Key points, every screenshot, verdict: the judge of Online-Mind2Web.", general=False)
+_register(
+    "webjudge-general",
+    "WebJudge (general)",
+    "WebJudge for other benchmarks: it sees the thoughts and the pictures that came with the task, counts loops as "
+    "failure, and forgives no empty result.",
+    general=True,
 )

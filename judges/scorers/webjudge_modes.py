@@ -176,9 +176,8 @@ def _format_points(points: Points) -> list[str]:
 
 
 def _format_title(subject: Subject, image: ImageRef) -> str:
-    """``screenshot of step 3``, or ``screenshot of steps 3, 4`` where it did not change."""
-    steps = [str(step) for step, shown in enumerate(subject.screenshots) if shown == image]
-    return f"screenshot of step{'s' if len(steps) > 1 else ''} {', '.join(steps)}"
+    steps = [step for step, shown in enumerate(subject.screenshots) if shown == image]
+    return f"screenshot of {framing.format_steps(steps)}"
 
 
 def _read_evidence(

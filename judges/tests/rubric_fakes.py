@@ -6,14 +6,18 @@ import asyncio
 import io
 import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from PIL import Image
 from pydantic import BaseModel
 
+from judges.scorers.rubric import alias
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.pages import CacheFileSys
 
@@ -122,3 +126,23 @@ def stored(folder) -> CacheFileSys:
     for url in (A, B, C):
         cache.put_web(url, f"This is {url}.", picture())
     return cache
+
+
+@contextmanager
+def install_temporarily() -> Iterator[dict[str, ModuleType]]:
+    """The nine modules in place, and whatever went by their names back afterwards."""
+    before = {name: module for name, module in sys.modules.items() if _is_own(name)}
+    for name in before:
+        del sys.modules[name]
+    made = alias.build_modules()
+    sys.modules.update(made)
+    try:
+        yield made
+    finally:
+        for name in [name for name in sys.modules if _is_own(name)]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def _is_own(name: str) -> bool:
+    return name == alias.PACKAGE or name.startswith(f"{alias.PACKAGE}.")

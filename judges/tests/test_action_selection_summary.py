@@ -51,8 +51,7 @@ def test_fifty_buttons_do_not_hide_the_fields_of_a_form():
     summary = summarise(page, TASK, 50)
 
     assert len(summary.elements) == 50
-    assert summary.shows({"1"})
-    assert summary.shows({"2"})
+    assert {"1", "2"} <= {one.node for one in summary.elements}
     assert cookbook.summarise(page).rank_of({"1"}) > 50  # there it is hidden
 
 
@@ -72,7 +71,6 @@ def test_each_element_is_there_once_and_the_rank_of_others_is_known():
 
     assert [one.node for one in summary.elements] == ["1"]
     assert (summary.rank_of({"1"}), summary.rank_of({"2"}), summary.rank_of({"3"})) == (1, 2, None)
-    assert (summary.shows({"1", "9"}), summary.shows({"2"})) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -166,14 +166,14 @@ def test_a_near_miss_is_told_how_to_mend_it(parse: Any, given: str, says: str) -
     ("parse", "given", "says"),
     [
         (checks.parse, CHECKS.replace("url:", "ulr:"), "did you mean `url`?"),
-        (written.parse, "about: answer\nnodes:\n  - clam: The list\n", "did you mean claim?"),
-        (written.parse, "abuot: answer\nnodes:\n  - claim: The list\n  - claim: Other\n", "did you mean about?"),
+        (written.parse, "about: answer\nnodes:\n  - clam: The list\n", "did you mean `claim`?"),
+        (written.parse, "abuot: answer\nnodes:\n  - claim: The list\n  - claim: Other\n", "did you mean `about`?"),
         (
             written.parse,
             "about: answer\nnodes:\n  - gruop: A\n    children:\n      - claim: B\n",
-            "did you mean group?",
+            "did you mean `group`?",
         ),
-        (written.parse, "nodes:\n  - claim: A\n    abuot: answer\n", "did you mean about?"),
+        (written.parse, "nodes:\n  - claim: A\n    abuot: answer\n", "did you mean `about`?"),
     ],
 )
 def test_a_misspelt_key_is_one_problem_and_no_cascade(parse: Any, given: str, says: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from judges.scorers.network_trace import scalars
 from judges.scorers.network_trace.scalars import Ambiguous, Money, NotParsable
-from judges.scorers.network_trace.values import Schema, compare, format_text, normalise_text
+from judges.scorers.network_trace.values import DEFAULT, Schema, compare, format_text, normalise_text
 
 ARRAY = Schema("array")
 TEXTS = st.text(max_size=12)
@@ -235,7 +236,7 @@ def test_a_value_is_what_is_expected_another_one_or_not_to_be_told(expected, act
 def test_a_list_is_matched_so_that_as_much_as_possible_fits():
     assert equal(["^a.*$", "ab"], ["ab", "ac"], "array") is True  # the pattern must not take what only `ab` can have
     assert equal(["a", "a"], ["a", "b"], "array") is False
-    assert compare(["a", "b"], ["b", "a"], ARRAY, ordered=True).equal is False
+    assert compare(["a", "b"], ["b", "a"], ARRAY, replace(DEFAULT, ordered=True)).equal is False
     assert equal(["a"] * 201, ["a"] * 201, "array") is None
 
 

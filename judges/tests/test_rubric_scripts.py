@@ -14,7 +14,7 @@ import pytest
 from judges.scorers.rubric import alias, engine
 from judges.scorers.rubric.engine import DualSemaphore
 from judges.scorers.rubric.pages import CacheFileSys
-from judges.tests.rubric_fakes import Model, picture
+from judges.tests.rubric_fakes import Model, install_temporarily, picture
 
 SCRIPTS = Path(__file__).parent / "rubric_scripts"
 LOGGER = logging.getLogger("a.script")
@@ -40,7 +40,7 @@ def run(name, client, cache=None, **settings):
     """Summary of a script of ours, and the evaluator that it made."""
     path = name if isinstance(name, Path) else SCRIPTS / f"{name}.py"
     given = {"answer": "The answer.", "agent_name": "agent", "answer_name": "answer_1", "model": "o4-mini"}
-    with alias.install_temporarily(), engine.open_engine(**settings) as opened:
+    with install_temporarily(), engine.open_engine(**settings) as opened:
         script = alias.load_script(path)
         summary = asyncio.run(
             alias.evaluate(script, client=client, cache=cache, semaphore=DualSemaphore(), logger=LOGGER, **given)
@@ -181,7 +181,7 @@ def test_the_nine_modules_are_there_only_while_they_are_installed():
         "mind2web2.api_tools",
         "mind2web2.api_tools.tool_googlemap",
     ]
-    with alias.install_temporarily() as made:
+    with install_temporarily() as made:
         assert list(made) == names
         for name in names:
             assert importlib.import_module(name) is made[name]
@@ -194,16 +194,16 @@ def test_the_nine_modules_are_there_only_while_they_are_installed():
 def test_what_went_by_the_name_before_is_put_back(monkeypatch):
     before = object()
     monkeypatch.setitem(sys.modules, "mind2web2", before)
-    with alias.install_temporarily():
+    with install_temporarily():
         assert sys.modules["mind2web2"] is not before
-        with alias.install_temporarily():
+        with install_temporarily():
             pass
         assert "mind2web2.evaluator" in sys.modules
     assert sys.modules["mind2web2"] is before
 
 
 def test_every_script_is_loaded_under_a_name_of_its_own():
-    with alias.install_temporarily():
+    with install_temporarily():
         one, other = (alias.load_script(SCRIPTS / "lamps.py") for _ in range(2))
     assert one.__name__ != other.__name__
     assert one.Lamp is not other.Lamp
@@ -228,7 +228,7 @@ def test_a_script_that_cannot_be_used_is_refused_with_a_reason(source, says, tmp
     file = tmp_path / "script.py"
     file.write_text(source)
     before = set(sys.modules)
-    with alias.install_temporarily(), pytest.raises(alias.ScriptError, match=r"script\.py") as refused:
+    with install_temporarily(), pytest.raises(alias.ScriptError, match=r"script\.py") as refused:
         alias.load_script(file)
     assert says in str(refused.value)
     assert not [name for name in set(sys.modules) - before if name.startswith("rubric_script")]

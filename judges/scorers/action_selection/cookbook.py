@@ -49,10 +49,8 @@ GROUPS: tuple[Group, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The lines of the summary, and the place from 1 of each node in the order in which it takes them."""
-
     lines: tuple[str, ...]
-    ranks: Mapping[str, int]
+    ranks: Mapping[str, int]  # the place of each node, from 1, in the order in which the summary takes them
 
     def rank_of(self, nodes: Collection[str]) -> int | None:
         return min((self.ranks[node] for node in nodes if node in self.ranks), default=None)

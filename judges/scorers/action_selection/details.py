@@ -27,8 +27,6 @@ MARKS = {1.0: ("✓", "yes", "met"), 0.0: ("✗", "no", "unmet")}
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A measure of one step: a sign, and in words for who cannot see it."""
-
     sign: str
     word: str
     tone: str

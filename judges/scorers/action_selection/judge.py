@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from annotation.records import AttachmentKind, Verdict
-from judges.llm import Asker, Prompt, Reply, SentImage
+from judges.llm import Asker, Prompt, SentImage
 from judges.prompts import fill, require_parts
 from judges.scorer import Kind, ParameterError, Prompts, Requirement, Score, StepEvidence, Subject, register
 from judges.scorers import framing
@@ -35,8 +35,6 @@ NO_PLACE = "The ground truth does not say where in the screenshot the element is
 
 @dataclass(frozen=True, slots=True)
 class ActionSelectionParameters:
-    """What a maintainer decides."""
-
     style: Style = field(
         default="default",
         metadata={
@@ -186,7 +184,7 @@ class ActionSelectionScorer:
         try:
             said = outcome.predicted = actions.read_prediction(reply, pointing=pointing)
         except Unread as error:
-            outcome.unparsed = _describe_unread(reply, error)
+            outcome.unparsed = reply.unusable() or f"{error} {reply.problem}".strip()
             return outcome
         compare_by_rules(outcome, said)
         if outcome.action_correctness is None:
@@ -294,10 +292,6 @@ def compare_by_rules(outcome: StepOutcome, said: Predicted) -> None:
 def _compute_f1(sight: Sight, said: Predicted) -> float:
     right = sight.reference.operation
     return metrics.operation_f1(metrics.tokens(right.op, right.value), metrics.tokens(said.operation, said.value))
-
-
-def _describe_unread(reply: Reply, error: Unread) -> str:
-    return reply.unusable() or f"{error} {reply.problem}".strip()
 
 
 def build(parameters: ActionSelectionParameters, prompts: Prompts) -> ActionSelectionScorer:

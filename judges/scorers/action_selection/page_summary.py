@@ -94,15 +94,8 @@ class PageSummary:
     def lines(self) -> list[str]:
         return [f"[{number}] {one.described()}" for number, one in enumerate(self.elements, 1)]
 
-    def element(self, number: int) -> Element | None:
-        return self.elements[number - 1] if 1 <= number <= len(self.elements) else None
-
     def rank_of(self, nodes: Collection[str]) -> int | None:
-        """The best rank of some nodes, None where none of them can be acted on."""
         return min((self.ranks[node] for node in nodes if node in self.ranks), default=None)
-
-    def shows(self, nodes: Collection[str]) -> bool:
-        return any(one.node in nodes for one in self.elements if one.node)
 
 
 def summarise(html: str, task: str, most: int) -> PageSummary:
@@ -171,7 +164,6 @@ def compute_weights(texts: Sequence[str], task: Collection[str]) -> list[float]:
 
 
 def format_entry(option: tuple[str, str]) -> str:
-    """What is shown of an entry of a list: its text, or its value where it has none."""
     return option[0] or option[1]
 
 
@@ -202,8 +194,6 @@ def _by_turns(lines: Mapping[str, Sequence[Element]]) -> Iterator[Element]:
 
 @dataclass(slots=True)
 class _Open:
-    """An element whose end has not come yet, and the text in it so far."""
-
     node: Any
     element: Element | None
     text: list[str] = field(default_factory=list)
@@ -309,7 +299,6 @@ def _node_id(node: Any) -> str:
 
 
 def select_attributes(node: Any) -> dict[str, str]:
-    """The attributes of `SHOWN` that say something, each on one line and cut."""
     found = {}
     for name in SHOWN:
         value = next((node.get(one) for one in (name, *ALIASES.get(name, ())) if node.get(one)), "")

@@ -98,7 +98,6 @@ def map_files(subject: Subject) -> dict[int, StoredFile]:
 
 
 def choose_mode(mode: Mode, picture: ImageRef | None) -> Mode:
-    """What is sent in a mode: without a picture multimodal is text only."""
     return "text-only" if mode == "multimodal" and picture is None else mode
 
 
@@ -140,7 +139,6 @@ def _option_present(step: ReferenceStep, shown: ShownStep, nodes: frozenset[str]
 def _summarise(
     shown: ShownStep, step: ReferenceStep, nodes: frozenset[str], style: Style, mode: Mode, most: int
 ) -> tuple[ShownStep, int | None]:
-    """With lines and elements of the summary, and the rank of the right one."""
     if mode == "screenshot-only":
         return shown, None
     if style == "cookbook":

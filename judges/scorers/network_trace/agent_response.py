@@ -27,7 +27,6 @@ from judges.scorers.network_trace.values import DEFAULT, MOST_ITEMS, Compared, R
 LONGEST = 2_000_000  # characters of an answer that is read
 DEEPEST = 100  # levels of objects and lists in it
 FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
-NO_ANSWER = "The agent gave no structured answer: {}."
 OLD_NAMES = {"task_type": "performed_operation"}
 
 
@@ -85,10 +84,6 @@ def run_check(check: AnswerCheck, answer: dict[str, Any], rules: Rules = DEFAULT
     if found is None:
         return Result(check, ERROR, f"The answer cannot be compared: {describe(differences)}.", differences=differences)
     return Result(check, FAIL, f"The answer is another one: {describe(differences)}.", differences=differences)
-
-
-def build_unanswered(check: AnswerCheck, reason: NoAnswer) -> Result:
-    return Result(check, ERROR, NO_ANSWER.format(reason))
 
 
 def _find_differences(check: AnswerCheck, answer: dict[str, Any], rules: Rules) -> Iterator[Difference]:

@@ -29,6 +29,10 @@ PART_NAME = re.compile(r'[; ]name="((?:[^"\\]|\\.){0,1000})"', re.IGNORECASE)
 FILE_NAME = re.compile(r'[; ]filename="((?:[^"\\]|\\.){0,1000})"', re.IGNORECASE)
 
 
+def is_redacted(value: Any) -> bool:
+    return isinstance(value, str) and REDACTED in value
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """A text with its media type as it was stated. ``params`` are the fields of a form where the HAR listed them.
@@ -194,7 +198,7 @@ def _find_inside(value: Any, step: Step) -> Iterator[Any]:
     value = _unfold(value)
     if step.kind == "anywhere":
         yield from _find_anywhere(value, step.key)
-    elif _is_blanked(value):
+    elif is_redacted(value):
         yield REDACTED  # whatever was in it
     elif isinstance(value, dict):
         if step.kind == "name" and step.key in value:
@@ -213,14 +217,10 @@ def _find_inside(value: Any, step: Step) -> Iterator[Any]:
 def _filter(items: list[Any], step: Step) -> Iterator[Any]:
     """The items that are asked for; one whose key was blanked on import may be meant, and is blanked as a whole."""
     for one in items:
-        if isinstance(one, dict) and _is_blanked(one.get(step.key)):
+        if isinstance(one, dict) and is_redacted(one.get(step.key)):
             yield REDACTED
         elif isinstance(one, dict) and _is_equal(one.get(step.key), step.value):
             yield one
-
-
-def _is_blanked(value: Any) -> bool:
-    return isinstance(value, str) and REDACTED in value
 
 
 def _is_equal(one: Any, other: Any) -> bool:

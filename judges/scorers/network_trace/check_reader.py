@@ -8,7 +8,7 @@ from typing import Any
 
 from annotation.formats.documents import MOST_PROBLEMS
 from annotation.formats.printable import printable
-from annotation.formats.yaml_text import Place, did_you_mean
+from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean
 from judges.scorers.document_reader import DocumentReader, describe_place
 from judges.scorers.network_trace import scalars
 from judges.scorers.network_trace.addresses import UnknownSite, expand, find_placeholders, parse_address
@@ -26,6 +26,12 @@ SCHEMA_KEYS = ("type", "format", "items", "properties", "date_format", "descript
 
 
 class CheckReader(DocumentReader):
+    """``sites`` are those that the document declares, once they were read."""
+
+    def __init__(self, document: YamlDocument, name: str) -> None:
+        super().__init__(document, name)
+        self.sites: Mapping[str, tuple[str, ...]] = {}
+
     def meant(self, place: Place, key: str) -> bool:
         """Whether a key of this object is refused as what is probably ``key``: that it is missing is told by then."""
         return any(where[: len(place)] == place and name == key for where, name in self.misspelt)
@@ -92,24 +98,24 @@ class CheckReader(DocumentReader):
             return False
         return True
 
-    def urls(self, place: Place, value: object, sites: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    def urls(self, place: Place, value: object) -> tuple[str, ...]:
         if value == []:
             self.refuse("wrong_value", place, "url must have at least one address.")
         found = [(where, self.text(where, one)) for where, one in self.each(place, value)]
-        return tuple(text for where, text in found if self._is_address(where, text, sites))
+        return tuple(text for where, text in found if self._is_address(where, text))
 
-    def _is_address(self, place: Place, text: str, sites: Mapping[str, tuple[str, ...]]) -> bool:
+    def _is_address(self, place: Place, text: str) -> bool:
         for name in find_placeholders(text):
-            if name not in sites:
-                near = difflib.get_close_matches(name, list(sites), n=1, cutoff=0.4)
+            if name not in self.sites:
+                near = difflib.get_close_matches(name, list(self.sites), n=1, cutoff=0.4)
                 known = (
                     f"did you mean __{near[0].upper()}__?" if near else f"write it under sites: {name}: [https://...]"
                 )
                 self.refuse("unknown_site", place, f"there is no site {name}; {known}")
                 return False
         if is_pattern(text):
-            return self.is_sound(place, _fill_sites(text, sites))
-        found = parse_address(_fill_sites(text, sites))
+            return self.is_sound(place, _fill_sites(text, self.sites))
+        found = parse_address(_fill_sites(text, self.sites))
         if found.scheme not in {"http", "https", "ws", "wss"} or not found.host:
             self.refuse(
                 "bad_url", place, f"{printable(text, 80)} is no address: it begins with https://, or with __SITE__."

@@ -17,7 +17,7 @@ expected under ``expected``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,12 +34,29 @@ MOST_CHECKS = 200
 MOST_SITES = 50
 TOP_KEYS = ("sites", "task_type", "checks")
 SHARED_KEYS = ("name", "key_point", "evaluator")
-NETWORK_KEYS = (
-    *SHARED_KEYS, "url", "http_method", "event_type", "response_status", "last_event_only", "should_not_exist",
-    "query_params", "query_params_schema", "ignored_query_params", "ignored_query_params_patterns",
-    "decode_base64_query", "post_data", "post_data_schema", "ignored_post_data_params_patterns", "headers",
-    "response_content", "response_cookies",
-)  # fmt: skip
+METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "connect", "trace")
+EVENT_TYPES = ("navigation", "mutation", "other")
+# How the value of each key is read, in the order in which problems are told. Schemas come before what they are for.
+NETWORK_READERS: dict[str, tuple[Any, ...]] = {
+    "query_params_schema": (CheckReader.schemas,),
+    "post_data_schema": (CheckReader.schemas,),
+    "query_params": (CheckReader.parameters,),
+    "http_method": (CheckReader.word, METHODS),
+    "url": (CheckReader.urls,),
+    "event_type": (CheckReader.word, EVENT_TYPES),
+    "response_status": (CheckReader.statuses,),
+    "last_event_only": (CheckReader.flag,),
+    "should_not_exist": (CheckReader.flag,),
+    "ignored_query_params": (CheckReader.texts,),
+    "ignored_query_params_patterns": (CheckReader.patterns,),
+    "decode_base64_query": (CheckReader.flag,),
+    "post_data": (CheckReader.values,),
+    "ignored_post_data_params_patterns": (CheckReader.patterns,),
+    "headers": (CheckReader.values,),
+    "response_content": (CheckReader.values,),
+    "response_cookies": (CheckReader.values,),
+}
+NETWORK_KEYS = (*SHARED_KEYS, *NETWORK_READERS)
 ANSWER_KEYS = (
     *SHARED_KEYS, "task_type", "status", "retrieved_data", "results_schema", "ordered", "fields", "fields_schema",
 )  # fmt: skip
@@ -52,8 +69,6 @@ EVALUATORS = {
     NETWORK: NETWORK, ANSWER: ANSWER, "networkeventevaluator": NETWORK, "agentresponseevaluator": ANSWER,
 }  # fmt: skip
 TASK_TYPES = ("retrieve", "navigate", "mutate")
-METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "connect", "trace")
-EVENT_TYPES = ("navigation", "mutation", "other")
 
 Given = dict[str, tuple[Place, Any]]
 START = """\
@@ -94,11 +109,11 @@ def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CHECKS:
         reading.refuse("no_checks", root, f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
         return Checks(())
-    sites = _read_sites(reading, head.get("sites"))
-    checks = tuple(_read_check(reading, (*root, number), one, sites) for number, one in enumerate(listed))
+    reading.sites = _read_sites(reading, head.get("sites"))
+    checks = tuple(_read_check(reading, (*root, number), one) for number, one in enumerate(listed))
     _refuse_same_names(reading, root, checks)
     task_type = reading.word(("task_type",), head.get("task_type", ""), TASK_TYPES)
-    return Checks(checks, sites, task_type)
+    return Checks(checks, reading.sites, task_type)
 
 
 def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...]]:
@@ -123,9 +138,7 @@ def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...
     return found
 
 
-def _read_check(
-    reading: CheckReader, place: Place, value: object, sites: Mapping[str, tuple[str, ...]]
-) -> NetworkCheck | AnswerCheck:  # fmt: skip
+def _read_check(reading: CheckReader, place: Place, value: object) -> NetworkCheck | AnswerCheck:
     if not isinstance(value, dict):
         reading.wrong_type((*place,), "a check, an object with keys such as url", value)
         value = {"url": "http://none.invalid"}
@@ -135,11 +148,7 @@ def _read_check(
         reading.unknown((*place, "evaluator", str(value["evaluator"])), "evaluator", (NETWORK, ANSWER))
         evaluator = NETWORK
     given = _flatten(reading, place, value, evaluator)
-    return (
-        _read_answer_check(reading, place, given)
-        if evaluator == ANSWER
-        else _read_network_check(reading, place, given, sites)
-    )
+    return (_read_answer_check if evaluator == ANSWER else _read_network_check)(reading, place, given)
 
 
 def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluator: str) -> Given:
@@ -177,37 +186,22 @@ def _read_shared(reading: CheckReader, place: Place, given: Given, evaluator: st
             "given": written, "line": line}  # fmt: skip
 
 
-def _read_network_check(
-    reading: CheckReader, place: Place, given: Given, sites: Mapping[str, tuple[str, ...]]
-) -> NetworkCheck:  # fmt: skip
+def _read_network_check(reading: CheckReader, place: Place, given: Given) -> NetworkCheck:
     if "url" not in given and not reading.meant(place, "url"):
         reading.refuse("no_url", place, "a network check needs a `url`.")
-
-    def taken(key: str, read: Any, nothing: Any, *more: Any) -> Any:
-        return read(*given[key], *more) if key in given else nothing
-
-    query_schema, post_schema = (taken(f"{key}_schema", reading.schemas, {}) for key in ("query_params", "post_data"))
-    params = taken("query_params", reading.parameters, {}, query_schema)
-    method = taken("http_method", reading.word, "", METHODS)
+    found: dict[str, Any] = {}
+    for key, (read, *more) in NETWORK_READERS.items():
+        if key in given:
+            schemas = [found.get(f"{key}_schema", {})] if read in (CheckReader.values, CheckReader.parameters) else []
+            found[key] = read(reading, *given[key], *more, *schemas)
+    params = found.pop("query_params", {})
     check = NetworkCheck(
         **_read_shared(reading, place, given, NETWORK),
-        urls=taken("url", reading.urls, (), sites),
-        http_method=method.upper(),
-        event_type=taken("event_type", reading.word, "", EVENT_TYPES),
-        response_statuses=taken("response_status", reading.statuses, ()),
-        last_event_only=taken("last_event_only", reading.flag, None),
-        should_not_exist=taken("should_not_exist", reading.flag, False),
+        urls=found.pop("url", ()),
+        http_method=found.pop("http_method", "").upper(),
+        response_statuses=found.pop("response_status", ()),
         query_params={name: tuple(one) if isinstance(one, list) else (one,) for name, one in params.items()},
-        query_params_schema=query_schema,
-        ignored_query_params=taken("ignored_query_params", reading.texts, ()),
-        ignored_query_params_patterns=taken("ignored_query_params_patterns", reading.patterns, ()),
-        decode_base64_query=taken("decode_base64_query", reading.flag, False),
-        post_data=taken("post_data", reading.values, {}, post_schema),
-        post_data_schema=post_schema,
-        ignored_post_data_params_patterns=taken("ignored_post_data_params_patterns", reading.patterns, ()),
-        headers=taken("headers", reading.values, {}, {}),
-        response_content=taken("response_content", reading.values, {}, {}),
-        response_cookies=taken("response_cookies", reading.values, {}, {}),
+        **found,
     )
     _refuse_contradictions(reading, place, check, given)
     in_url = partial(parse_address, decode_base64=check.decode_base64_query)

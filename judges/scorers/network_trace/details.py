@@ -15,8 +15,6 @@ TONES = {"pass": "ok", "fail": "bad", "error": "warn"}
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field of an event beside what was expected of it."""
-
     name: Annotated[str, 200, "field"]
     expected: Annotated[str, 4000]
     actual: Annotated[str, 4000]
@@ -26,8 +24,6 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A request of the trace: the one that matched, or the nearest one to what was asked for."""
-
     index: int | None
     method: Annotated[str, 20]
     url: Annotated[str, 4000]

@@ -16,7 +16,6 @@ from judges.scorer import (
     KeyPointEvidence,
     Kind,
     ParameterError,
-    Prompts,
     Requirement,
     Score,
     Subject,
@@ -27,7 +26,6 @@ from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, parse
 from judges.scorers.network_trace.details import read_details
 from judges.scorers.network_trace.model import ERROR, FAIL, PASS, WEBARENA, AnswerCheck, Checks, Result
 from judges.scorers.network_trace.trace import NetworkTrace, read_trace
-from judges.scorers.network_trace.values import DEFAULT
 
 EXPECTS = "network_checks"
 NAME = "network-trace"
@@ -123,12 +121,11 @@ class NetworkTraceScorer:
 
     def _run_answer_check(self, check: AnswerCheck, answer: dict[str, Any] | NoAnswer) -> Result:
         if isinstance(answer, NoAnswer):
-            if self.compat == WEBARENA:  # upstream fails what did not answer
-                return Result(check, FAIL, agent_response.NO_ANSWER.format(answer))
-            return agent_response.build_unanswered(check, answer)
+            outcome = FAIL if self.compat == WEBARENA else ERROR  # upstream fails what did not answer
+            return Result(check, outcome, f"The agent gave no structured answer: {answer}.")
         if self.compat == WEBARENA:
             return agent_response.run_check(upstream.convert_answer_check(check), answer, upstream.UPSTREAM)
-        return agent_response.run_check(check, answer, DEFAULT)
+        return agent_response.run_check(check, answer)
 
 
 def load_trace(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | None]:
@@ -220,10 +217,6 @@ def _explain(passed: int, results: list[Result], failed: list[Result]) -> str:
     return " ".join([start, *(f"{one.check.name}: {one.message}" for one in failed[:MOST_REASONS])])
 
 
-def build(parameters: NetworkTraceParameters, prompts: Prompts) -> NetworkTraceScorer:
-    return NetworkTraceScorer(parameters.compat, parse_sites(parameters.sites))
-
-
 KIND = register(
     Kind(
         name=NAME,
@@ -232,7 +225,7 @@ KIND = register(
         description="Holds what the browser sent against the checks of the task; asks no model.",
         parameters=NetworkTraceParameters,
         prompts="",
-        build=build,
+        build=lambda parameters, prompts: NetworkTraceScorer(parameters.compat, parse_sites(parameters.sites)),
         asks=False,
         requires=lambda parameters: Requirement("network checks", lambda subject: EXPECTS in subject.expectations),
         read_details=read_details,

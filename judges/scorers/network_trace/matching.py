@@ -22,6 +22,7 @@ from judges.scorers.network_trace.addresses import (
     may_be_path,
     parse_address,
 )
+from judges.scorers.network_trace.bodies import is_redacted
 from judges.scorers.network_trace.model import (
     ERROR,
     FAIL,
@@ -36,7 +37,7 @@ from judges.scorers.network_trace.model import (
 )
 from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern, shared_steps
 from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace, has_static_suffix
-from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, compare, is_redacted
+from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, compare
 
 MOST_COMPARED = 50  # events of which every field is compared to find the nearest one
 ADDRESS_HEADERS = frozenset({"referer", "origin", "location"})
@@ -100,7 +101,6 @@ class _Matching:
         return self.trace.events if is_static or self.check.should_not_exist else self.trace.evaluated
 
     def is_alike(self, event: NetworkEvent) -> bool:
-        """Whether the event has the check's method and is at one of its addresses, whatever its parameters."""
         return all(one.equal is not False for one in self.quick(event) if one.field in {"url", "http_method"})
 
     # What is compared.
@@ -158,7 +158,6 @@ class _Matching:
         return Difference("url", url, event.url, compared.equal, compared.note, weight)
 
     def query(self, event: NetworkEvent, url: str) -> Iterator[Difference]:
-        """Each parameter that is expected or there, and not ignored."""
         if is_pattern(url) and r"\?" in url:
             return
         check = self.check
@@ -195,11 +194,11 @@ class _Matching:
         cannot be told."""
         urls = [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
         ways = [way for one in urls for way in expand(one, self.sites, pattern=is_pattern(one))]
-        inner = [_Matching(self._describe_event(url), NetworkTrace(), self.sites) for url in ways]
+        inner = [_Matching(self._build_header_check(url), NetworkTrace(), self.sites) for url in ways]
         found = [combine(one.differences(NetworkEvent(0, actual))) for one in inner]
         return True if True in found else None if None in found else False
 
-    def _describe_event(self, url: str) -> NetworkCheck:
+    def _build_header_check(self, url: str) -> NetworkCheck:
         check = self.check
         return NetworkCheck(
             name="", urls=(url,), ignored_query_params=check.ignored_query_params,
@@ -220,10 +219,10 @@ class _Matching:
             event, differences = certain
             outcome = FAIL if check.should_not_exist else PASS
             says = "and must not be" if check.should_not_exist else "as expected"
-            return Result(check, outcome, f"{_describe_check(event)} is there, {says}.", event, count, differences)
+            return Result(check, outcome, f"{_describe_event(event)} is there, {says}.", event, count, differences)
         if possible:
             event, differences = possible
-            message = f"{_describe_check(event)} may be what is meant, but cannot be told: {describe(differences)}."
+            message = f"{_describe_event(event)} may be what is meant, but cannot be told: {describe(differences)}."
             return Result(check, ERROR, message, event, count, differences)
         if check.should_not_exist:
             return Result(check, PASS, "No event is like that, as it should be.", None, count)
@@ -236,16 +235,15 @@ class _Matching:
             return Result(check, FAIL, "The trace has no event that could be meant.", None, count)
         what = {"navigation": "navigation", "mutation": "request that changes something"}.get(check.about, "request")
         if check.only_the_last and count:
-            start = f"The last {what}, {_describe_check(event)}, is another one"
+            start = f"The last {what}, {_describe_event(event)}, is another one"
         elif check.only_the_last:
-            start = f"There is no {what} of that kind; the nearest event is {_describe_check(event)}"
+            start = f"There is no {what} of that kind; the nearest event is {_describe_event(event)}"
         else:
-            start = f"None of {count:,} events is like that; the nearest is {_describe_check(event)}"
+            start = f"None of {count:,} events is like that; the nearest is {_describe_event(event)}"
         details = describe(differences)
         return Result(check, FAIL, f"{start}{': ' if details else ''}{details}.", event, count, differences)
 
     def nearest(self, events: Sequence[NetworkEvent]) -> tuple[NetworkEvent | None, Differences]:
-        """The event with the fewest and lightest differences, the later one of two."""
         ranked = sorted(events, key=lambda event: (distance(self.quick(event)), -event.index))[:MOST_COMPARED]
         full = [(event, self.differences(event)) for event in ranked]
         return min(full, key=lambda one: (distance(one[1]), -one[0].index), default=(None, ()))
@@ -313,5 +311,5 @@ def _single(values: Sequence[Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else list(values)
 
 
-def _describe_check(event: NetworkEvent) -> str:
+def _describe_event(event: NetworkEvent) -> str:
     return f"event {event.index}, {event.method} {event.url[:300]}"

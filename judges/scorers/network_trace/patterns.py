@@ -92,26 +92,24 @@ class Pattern:
         self._parts = 0
         try:
             tree = _parser.parse(text, re.IGNORECASE if ignore_case else 0)
-            self._start = self._build_sequence(tree, 0, tree.state.flags)
+            self.start = self._build_sequence(tree, 0, tree.state.flags)
         except (re.error, OverflowError) as error:
             raise PatternError(f"it is no regular expression: {error}") from error
         except RecursionError as error:
             raise PatternError("its groups are too deep in each other") from error
 
     def fullmatch(self, text: str) -> bool:
-        return self._run(text, whole=True)
+        return _Match(self, text).follow(whole=True)
 
     def match(self, text: str) -> bool:
-        return self._run(text)
+        return _Match(self, text).follow()
 
     def search(self, text: str) -> bool:
-        return self._run(text, anywhere=True)
+        return _Match(self, text).follow(anywhere=True)
 
     def may_begin_with(self, text: str) -> bool:
         """Whether a text that begins with this one, and goes on in whatever way, may match as a whole."""
-        if len(text) > LONGEST_TEXT:
-            raise TooCostly(f"The text has more than {LONGEST_TEXT:,} characters.")
-        return _Match(self, text, open_ended=True).reaches(self._start)
+        return _Match(self, text, open_ended=True).reaches()
 
     # Building, from the end to the start: what follows is known when something is added.
 
@@ -175,39 +173,32 @@ class Pattern:
             start = self._build_sequence(inner, start, flags)
         return start
 
-    # Matching.
-
-    def _run(self, text: str, *, whole: bool = False, anywhere: bool = False) -> bool:
-        if len(text) > LONGEST_TEXT:
-            raise TooCostly(f"The text has more than {LONGEST_TEXT:,} characters.")
-        return _Match(self, text).follow(self._start, whole=whole, anywhere=anywhere)
-
 
 class _Match:
-    """One match of a pattern on a text, with the steps that are left for it."""
-
     def __init__(self, pattern: Pattern, text: str, *, open_ended: bool = False) -> None:
-        self.pattern, self.states, self.tests = pattern.text, pattern.states, pattern.tests
+        if len(text) > LONGEST_TEXT:
+            raise TooCostly(f"The text has more than {LONGEST_TEXT:,} characters.")
+        self.pattern, self.states, self.tests, self.start = pattern.text, pattern.states, pattern.tests, pattern.start
         self.text, self.open_ended = text, open_ended
         self.left, self.together = MOST_STEPS, _left.get()
         self.tables: dict[int, list[bool]] = {}
         self.taking: dict[str, dict[int, bool]] = {}  # what each test said of each character
 
-    def follow(self, start: int, *, whole: bool, anywhere: bool) -> bool:
-        waiting = [start]
+    def follow(self, *, whole: bool = False, anywhere: bool = False) -> bool:
+        waiting = [self.start]
         for position in range(len(self.text) + 1):
             reached = self._closure(waiting, position)
             if 0 in reached and (not whole or position == len(self.text)):
                 return True
-            waiting = [start] if anywhere else []
+            waiting = [self.start] if anywhere else []
             if position < len(self.text):
                 waiting += self._advance(reached, self.text[position])
             if not waiting:
                 return False
         return False
 
-    def reaches(self, start: int) -> bool:
-        waiting = [start]
+    def reaches(self) -> bool:
+        waiting = [self.start]
         for position, char in enumerate(self.text):
             waiting = self._advance(self._closure(waiting, position), char)
         return bool(waiting)
@@ -237,11 +228,8 @@ class _Match:
 
     def _look_ahead(self, start: int) -> list[bool]:
         """For each position whether what ``start`` begins follows there: found from the end, all at once."""
-        if start not in self.tables:
-            self.tables[start] = self._build_table(start)
-        return self.tables[start]
-
-    def _build_table(self, start: int) -> list[bool]:
+        if start in self.tables:
+            return self.tables[start]
         inside = self._find_inside(start)
         before: dict[int, list[int]] = {number: [] for number in inside}
         for number in inside:
@@ -257,6 +245,7 @@ class _Match:
             waiting = [one for one in takers if self.states[one].out[0] in later and self._takes(one, char)]
             later = self._leading([0, *waiting], before, position)
             table[position] = start in later
+        self.tables[start] = table
         return table
 
     def _takes(self, number: int, char: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -237,20 +238,15 @@ def _parse_declared(found: dict[str, str | None]) -> date:
 
 
 def _read_numbers(first: str, second: str, year: str) -> date:
-    days = {_make_date_or_none(year, first, second), _make_date_or_none(year, second, first)} - {None}
+    days = set()
+    for month_number, day_number in ((first, second), (second, first)):
+        with suppress(NotParsable):
+            days.add(_make_date(year, month_number, day_number))
     if len(days) > 1:
         raise Ambiguous("can be read in two ways; say which in the schema, as date_format: DD/MM/YYYY")
-    for one in days:
-        if one is not None:
-            return one
-    raise NotParsable("is no date")
-
-
-def _make_date_or_none(year: str, month_number: str, day_number: str) -> date | None:
-    try:
-        return _make_date(year, month_number, day_number)
-    except NotParsable:
-        return None
+    if not days:
+        raise NotParsable("is no date")
+    return days.pop()
 
 
 def _make_date(year: str | int, month_number: str | int, day_number: str | int) -> date:

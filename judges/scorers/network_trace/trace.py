@@ -63,8 +63,6 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class EventType(StrEnum):
-    """What a request was for; the module says how that is told."""
-
     NAVIGATION = "navigation"
     MUTATION = "mutation"
     OTHER = "other"
@@ -145,8 +143,6 @@ def has_static_suffix(url: str) -> bool:
 
 
 class _TraceReader:
-    """Makes events of entries, and keeps count of what it holds."""
-
     def __init__(self, name: str) -> None:
         self.events: list[NetworkEvent] = []
         self._name = name

@@ -16,7 +16,7 @@ from typing import Any
 
 from judges.scorers.network_trace import scalars
 from judges.scorers.network_trace.addresses import Address, UnknownSite, expand, may_be, may_be_path, parse_address
-from judges.scorers.network_trace.bodies import Body
+from judges.scorers.network_trace.bodies import Body, is_redacted
 from judges.scorers.network_trace.model import (
     ERROR,
     FAIL,
@@ -46,7 +46,6 @@ from judges.scorers.network_trace.values import (
     compare,
     format_text,
     is_missing,
-    is_redacted,
 )
 
 ASSETS = (".css", ".js", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".woff", ".woff2", ".ttf", ".ico", ".webp")

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation.formats.har import REDACTED
 from annotation.formats.printable import printable
 from judges.scorers.network_trace import addresses, scalars
+from judges.scorers.network_trace.bodies import is_redacted
 from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern
 from judges.scorers.network_trace.scalars import Ambiguous, NotParsable
 
@@ -124,10 +124,6 @@ def is_missing(value: Any) -> bool:
 
 def is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not normalise_text(value))
-
-
-def is_redacted(value: Any) -> bool:
-    return isinstance(value, str) and REDACTED in value
 
 
 def _parse_null(value: Any, schema: Schema) -> None:

@@ -1,6 +1,6 @@
 """Scripts that were written for the package mind2web2, run unchanged: its names, on this engine.
 
-Nine modules are there under their names while they are `install_temporarily`; nothing else of the package is.
+`install` puts nine modules under their names; nothing else of the package is there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import importlib.util
 import inspect
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -35,8 +34,6 @@ class ScriptError(Exception):
 
 
 class LLMClient(Protocol):
-    """What scripts name in type hints: a client of a model."""
-
     async def async_response(self, **call: Any) -> Any: ...
 
 
@@ -105,31 +102,10 @@ def install() -> None:
     sys.modules.update(build_modules())
 
 
-@contextmanager
-def install_temporarily() -> Iterator[dict[str, ModuleType]]:
-    """The nine modules in place, and whatever went by their names back afterwards."""
-    before = {name: module for name, module in sys.modules.items() if _is_own(name)}
-    for name in before:
-        del sys.modules[name]
-    made = build_modules()
-    sys.modules.update(made)
-    try:
-        yield made
-    finally:
-        for name in [name for name in sys.modules if _is_own(name)]:
-            del sys.modules[name]
-        sys.modules.update(before)
-
-
-def _is_own(name: str) -> bool:
-    return name == PACKAGE or name.startswith(f"{PACKAGE}.")
-
-
 def load_script(path: Path | str) -> ModuleType:
     """The script at ``path`` as a module with a name of its own; ScriptError when it cannot be used.
 
-    It is executed: only what an administrator installed may come here. The modules of `install_temporarily` have to be
-    in place.
+    It is executed: only what an administrator installed may come here. The modules of `install` have to be in place.
     """
     file = Path(path)
     try:

@@ -75,7 +75,6 @@ class Checking:
         )
 
     def _fail_unsupported(self, node: Node, why: str) -> None:
-        """There is nothing to check against: the claim fails without a question."""
         made = self.nodes[node.id]
         made.checked = Checked(node.text, node.sources, instruction=node.note, reasoning=why)
         made.settle(False)
@@ -125,8 +124,7 @@ def select_pictures(subject: Subject, chosen: tuple[int, ...], most: int) -> tup
     pairs = [(step, image) for step in chosen if (image := _build_picture(subject, step)) is not None]
     parts: list[Mapping[str, Any]] = []
     for image, steps in list(group_by_picture(pairs).items())[-most:]:
-        named = ", ".join(map(str, steps))
-        parts.append({"type": "text", "text": f"Screenshot of step{'s' if len(steps) > 1 else ''} {named}:"})
+        parts.append({"type": "text", "text": f"Screenshot of {framing.format_steps(steps)}:"})
         parts.append({"type": "image", "image": SentImage(image)})
     return tuple(parts)
 

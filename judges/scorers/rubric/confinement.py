@@ -99,30 +99,20 @@ def find_library_paths() -> list[Path]:
     return list(dict.fromkeys(one.resolve() for one in paths if one.exists()))
 
 
-FORBIDDEN: tuple[str, ...] = (
-    "socket.",
-    "subprocess.",
-    "ctypes.",
-    "os.fork",
-    "os.exec",
-    "os.spawn",
-    "os.posix_spawn",
-    "os.system",
-    "pty.",
-    "fcntl.",
-)
-FORBIDDEN += ("os.kill", "signal.pthread_kill", "os.chmod", "os.chown", "os.lchown", "os.putenv", "mmap.", "resource.")
-FORBIDDEN += ("syslog.", "webbrowser.", "smtplib.", "ftplib.", "poplib.", "imaplib.", "telnetlib.", "urllib.")
-FORBIDDEN += ("winreg.", "msvcrt.", "sqlite3.enable", "sqlite3.load", "cpython._PySys_ClearAuditHooks")
+FORBIDDEN = (  # events that begin so
+    "socket.", "subprocess.", "ctypes.", "os.fork", "os.exec", "os.spawn", "os.posix_spawn", "os.system", "pty.",
+    "fcntl.", "os.kill", "signal.pthread_kill", "os.chmod", "os.chown", "os.lchown", "os.putenv", "mmap.", "resource.",
+    "syslog.", "webbrowser.", "smtplib.", "ftplib.", "poplib.", "imaplib.", "telnetlib.", "urllib.", "winreg.",
+    "msvcrt.", "sqlite3.enable", "sqlite3.load", "cpython._PySys_ClearAuditHooks",
+)  # fmt: skip
 MODULES = frozenset(
     {"ctypes", "_ctypes", "_posixsubprocess", "multiprocessing", "_multiprocessing", "cffi", "_cffi_backend"}
 )
-PATHS = frozenset(  # events whose first argument, or first two, are paths
-    {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir"}
-    | {"os.rmdir", "os.truncate", "os.utime", "os.chdir", "os.setxattr", "os.getxattr", "os.listxattr"}
-    | {"sqlite3.connect", "os.removexattr", "os.mkfifo", "os.mknod"}
-    | {"glob.glob", "pathlib.Path.glob", "tempfile.mkstemp"}
-)  # fmt: skip
+PATHS = frozenset({  # events whose first argument, or first two, are paths
+    "os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir",
+    "os.rmdir", "os.truncate", "os.utime", "os.chdir", "os.setxattr", "os.getxattr", "os.listxattr", "os.removexattr",
+    "os.mkfifo", "os.mknod", "sqlite3.connect", "glob.glob", "pathlib.Path.glob", "tempfile.mkstemp",
+})  # fmt: skip
 READING = frozenset({"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.chdir", "glob.glob", "pathlib.Path.glob"})
 TWO_PATHS = frozenset({"os.rename", "os.link", "os.symlink"})
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

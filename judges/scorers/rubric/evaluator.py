@@ -20,6 +20,10 @@ from judges.scorers.rubric.tree import PASSED, AggregationStrategy, Checked, Ver
 
 DEFAULT_MODEL = "o4-mini"
 ROOT = "root"
+COUNTS = ("depth", "total_nodes", "leaf_nodes")
+SUMMARY = (
+    "agent_name", "answer_name", "final_score", "judge_model", "extract_model", "eval_breakdown", "tree_statistics",
+)  # fmt: skip
 
 T = TypeVar("T", bound=BaseModel)
 Nodes = VerificationNode | Sequence[VerificationNode] | None
@@ -31,8 +35,6 @@ class NotInitialized(RuntimeError, ValueError):
 
 
 class _Finished:
-    """Nothing to wait for, whether somebody awaits it or not."""
-
     def __await__(self) -> Generator[None, None, None]:
         return
         yield
@@ -291,7 +293,6 @@ class Evaluator:
     # --- what came of it -----------------------------------------------------------------------------------------
 
     def add_ground_truth(self, info: Any, gt_type: str = "ground_truth") -> None:
-        """Keep what is known to be right with the summary, under its type."""
         self._ground_truth.append({gt_type: info})
 
     def add_custom_info(self, info: Any, info_type: str = "custom_info", info_name: str | None = None) -> None:
@@ -324,20 +325,19 @@ class Evaluator:
 
     def get_summary(self) -> dict[str, Any]:
         """The outcome in the form of the published evaluator."""
-        if self._root is None:
-            return _build_summary(
-                ("", ""), 0.0, ("unknown", "unknown"), [], {"depth": 0, "total_nodes": 0, "leaf_nodes": 0}
-            )
-        score = self.score()
-        breakdown = [{"info": self._list_info() or [{"no_info": True}], "verification_tree": self.root.as_json()}]
-        models = (self.verifier.model, self.extractor.model)
-        return _build_summary(
-            (self.agent_name, self.answer_name), score, models, breakdown, tree.compute_statistics(self.root)
-        )
+        found: tuple[Any, ...] = ("", "", 0.0, "unknown", "unknown", [], dict.fromkeys(COUNTS, 0))
+        if self._root is not None:
+            score = self.score()  # before the tree is looked at: it writes the groups' scores and statuses
+            extracted = [{one.name: one.value.model_dump(mode="json")} for one in self.extractions]
+            info = [*extracted, *self._list_told()] or [{"no_info": True}]
+            breakdown = [{"info": info, "verification_tree": self.root.as_json()}]
+            models, counts = (self.verifier.model, self.extractor.model), tree.compute_statistics(self.root)
+            found = (self.agent_name, self.answer_name, score, *models, breakdown, counts)
+        return dict(zip(SUMMARY, found, strict=True))
 
     def details(self) -> dict[str, Any]:
         """The outcome with everything that was checked on the way, as JSON for a page; texts are bounded."""
-        score = self.score()  # before the tree is looked at: it writes the groups' scores and statuses
+        score = self.score()  # before the tree is looked at, as above
         return {
             "tree": self.root.details(),
             "final_score": score,
@@ -349,9 +349,6 @@ class Evaluator:
 
     def _list_pages(self) -> Mapping[str, str]:
         return {} if self._root is None else self.pages.asked
-
-    def _list_info(self) -> list[dict[str, Any]]:
-        return [*({one.name: one.value.model_dump(mode="json")} for one in self.extractions), *self._list_told()]
 
     def _list_told(self) -> list[dict[str, Any]]:
         return [*self._ground_truth, *self._custom_info]
@@ -381,20 +378,6 @@ def _make_plain(value: Any) -> Any:
     except (TypeError, ValueError, RecursionError):
         return tree.limit_text(str(value))
     return json.loads(written) if len(written) <= tree.LONGEST_TEXT else tree.limit_text(written)
-
-
-def _build_summary(
-    names: tuple[str, str], score: float, models: tuple[str, str], breakdown: list[Any], counts: Mapping[str, int]
-) -> dict[str, Any]:
-    return {
-        "agent_name": names[0],
-        "answer_name": names[1],
-        "final_score": score,
-        "judge_model": models[0],
-        "extract_model": models[1],
-        "eval_breakdown": breakdown,
-        "tree_statistics": dict(counts),
-    }
 
 
 def compute_bounds(

@@ -8,8 +8,9 @@ import itertools
 import logging
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from annotation.formats import cached_pages, scratch
@@ -75,7 +76,9 @@ def open_pages(subject: Subject) -> StoredPages:
     """The pages, read from the store as they are asked for; blocks. Raises CallFailed when the store has lost one."""
     files = _map_files(subject)
     index = files.get("index.json")
-    return StoredPages(_read_index(index) if index else {}, {name: _make_reader(file) for name, file in files.items()})
+    return StoredPages(
+        _read_index(index) if index else {}, {name: partial(_read_stored, file) for name, file in files.items()}
+    )
 
 
 async def copy_pages(subject: Subject, folder: Path) -> None:
@@ -122,14 +125,11 @@ def _map_files(subject: Subject) -> dict[str, StoredFile]:
 
 def _read_index(file: StoredFile) -> dict[str, str]:
     try:
-        return cached_pages.read_index(_make_reader(file)(), file.name)
+        return cached_pages.read_index(_read_stored(file), file.name)
     except FormatError as error:
         raise CallFailed(f"The index of cached pages cannot be read: {error}") from None
 
 
-def _make_reader(file: StoredFile) -> Callable[[], bytes]:
-    def read() -> bytes:
-        with file.open() as stream:
-            return stream.read()
-
-    return read
+def _read_stored(file: StoredFile) -> bytes:
+    with file.open() as stream:
+        return stream.read()

@@ -155,7 +155,7 @@ class RubricScorer:
     def _build_score(self, found: RubricOutcome, rubric: Rubric | None = None, subject: Subject | None = None) -> Score:
         stated = rubric.pass_score if rubric else None
         needed = self.parameters.pass_score if stated is None else stated
-        low, high = found.bounds(count_missing=self.parameters.missing_pages == "unscored")
+        low, high = found.between_with_pages if self.parameters.missing_pages == "unscored" else found.between
         passed, might = outcome.reaches(low, needed), outcome.reaches(high, needed)
         notes = found.notes | {"pass_score": needed, "score": found.score}
         return Score(

@@ -35,9 +35,6 @@ class RubricOutcome:
         found["missing_pages"] = [page[:2_000] for page in self.missing_pages[:50]]
         return found | ({"unconfined": list(self.unconfined)} if self.unconfined else {})
 
-    def bounds(self, *, count_missing: bool) -> tuple[float, float]:
-        return self.between_with_pages if count_missing else self.between
-
     def nodes(self) -> dict[str, Mapping[str, Any]]:
         return {str(node.get("id")): node for node in _walk(self.details["tree"])}
 

@@ -41,8 +41,6 @@ class PageMissing(KeyError):
 
 
 class Index:
-    """Addresses of pages, and which of them an address means."""
-
     def __init__(self, pages: Mapping[str, str] | None = None) -> None:
         self.kinds: dict[str, PageKind] = {}
         self._by_form: dict[str, str] = {}
@@ -72,8 +70,6 @@ class Index:
 
 
 class _Pages:
-    """What folder and memory have in common: looking pages up."""
-
     index: Index
 
     def _exists(self, name: str) -> bool:
@@ -93,7 +89,6 @@ class _Pages:
         return self.has(url) == "pdf"
 
     def get_all_urls(self) -> list[str]:
-        """The stored addresses, in the order in which they came."""
         return list(self.index.kinds)
 
     def summary(self) -> dict[str, int]:
@@ -245,7 +240,6 @@ class Page:
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
         return len(self.text) + sum(map(len, self.images))
 
 

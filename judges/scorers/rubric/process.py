@@ -155,8 +155,6 @@ async def run_script(
 
 
 class _ScriptSession:
-    """One conversation with one process."""
-
     def __init__(
         self, process: asyncio.subprocess.Process, ask: Ask, limits: ProcessLimits, patience: ScriptPatience
     ) -> None:
@@ -208,7 +206,6 @@ class _ScriptSession:
             raise ScriptFailed(f"The script sent more than {self.patience.line:,} bytes at once.") from None
 
     async def _handle_message(self, line: bytes) -> dict[str, Any] | None:
-        """Deal with one message; the result, when it is that."""
         if not line.endswith(b"\n"):
             raise ScriptFailed(await self._describe_end())
         said = self._read(line)

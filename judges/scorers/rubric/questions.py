@@ -76,7 +76,6 @@ class Questioner:
         return framing.format_field("answer", self.answer, ANSWER)
 
     def cited(self, page: Page) -> list[str]:
-        """The lines of a page: its address and its text."""
         return [
             framing.format_field("page address", page.url, URL),
             framing.format_field("page text", page.text, LONGEST_PAGE),
@@ -302,8 +301,6 @@ class Extraction:
 
 
 class Extractor:
-    """Extracts from one answer and its pages."""
-
     def __init__(self, desk: Questioner, pages: Pages, model: str) -> None:
         self.desk = desk
         self.pages = pages

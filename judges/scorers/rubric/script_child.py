@@ -90,8 +90,6 @@ class Pipe:
 
 
 class PipeClient:
-    """What a script is given as its client."""
-
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
 

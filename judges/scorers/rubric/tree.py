@@ -83,7 +83,6 @@ class VerificationNode:
 
     @property
     def claim(self) -> str:
-        """Another name of ``desc``."""
         return self.desc
 
     @claim.setter
@@ -105,7 +104,6 @@ class VerificationNode:
             raise ValueError(f"Node {child.id} is not critical and cannot be below {self.id}, which is critical.")
 
     def walk(self) -> Iterator[VerificationNode]:
-        """The node and everything below it, each before its children."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -136,13 +134,13 @@ class VerificationNode:
         scores = [child.compute_score(mutate=mutate) for child in self.children]
         if mutate:
             if self.strategy is AggregationStrategy.SEQUENTIAL:
-                scores = self._stop_reason(scores)
+                scores = self._skip_after_failure(scores)
             self.score = _combine_scores(self.children, scores)
             self.status = self._find_status()
             return self.score
         return _combine_scores(self.children, scores)
 
-    def _stop_reason(self, scores: Sequence[float]) -> list[float]:
+    def _skip_after_failure(self, scores: Sequence[float]) -> list[float]:
         first = next((at for at, score in enumerate(scores) if score < 1.0), len(scores))
         for child in self.children[first + 1 :]:
             child.skip()
@@ -156,7 +154,6 @@ class VerificationNode:
         return FAILED if any(child.status == FAILED for child in self.children) else SKIPPED
 
     def as_json(self) -> dict[str, Any]:
-        """The tree as the published summary has it."""
         return self._format(self.desc, [child.as_json() for child in self.children])
 
     def _format(self, desc: str, children: list[dict[str, Any]]) -> dict[str, Any]:

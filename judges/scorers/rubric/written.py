@@ -127,7 +127,6 @@ class Node:
     key_point: str | int = ""
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
