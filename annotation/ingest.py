@@ -232,7 +232,7 @@ def _check_one(
             sink = AttachmentSink()
             _read_attachment(package, record, attachment, sink)
             checked.attachments[attachment.path] = (attachment, sink.sha256, sink.size)
-        except (PackageError, FormatError) as error:
+        except FormatError as error:
             checked.warnings.append(
                 Problem("attachment_unreadable", f"{attachment.path} was left out: {error}", attachment.path)
             )

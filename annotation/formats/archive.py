@@ -1,20 +1,22 @@
-"""Packages: a folder or a zip as a read-only listing of files. Nothing is ever extracted, no link is followed."""
+"""Read packages, folders or zips, without extracting anything or following links."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import struct
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO
 
-from annotation.formats.entry_names import collisions, entry_problem, folders_of, is_archive, is_noise, path_problem
+from annotation.formats.documents import FormatError
 from annotation.formats.printable import printable
 from annotation.records import Problem
 
@@ -27,13 +29,24 @@ ZIP_FAILURES = (
     OverflowError,
 )  # fmt: skip
 
+NOISE_NAMES = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"})
+NOISE_PREFIXES = ("._", ".git")
+ARCHIVE_SUFFIXES = frozenset({".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst"})
+LONGEST_NAME = 1024  # characters of a whole path
+LONGEST_PART = 255  # bytes of one part; what file systems take
+LONGEST_WHERE = 300  # characters of a path in a report
+LINKED = "is a symbolic link; put the file itself there"
+DRIVE = re.compile(r"[A-Za-z]:")
+# Control characters, line separators, half surrogates, and the marks that turn the reading direction.
+UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much a package may hold. Sizes in bytes, unpacked; ``ratio`` is unpacked to packed size.
 
-    ``ratio_from`` is the size below which any ratio is harmless. ``directory_bytes`` bounds the list of
-    entries of a zip, which is held in memory.
+    ``ratio_from`` is the size below which any ratio is harmless. ``directory_bytes`` limits the directory of a zip,
+    which is in memory.
     """
 
     entries: int = 100_000
@@ -47,21 +60,20 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-class PackageError(Exception):
+class PackageError(FormatError):
     """A file of a package cannot be read."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-        self.problems = [problem]  # as of FormatError
+    @property
+    def problem(self) -> Problem:
+        return self.problems[0]
 
 
 class Package:
-    """The files of a folder or zip. ``problems`` names every entry that must not be trusted, ``ignored`` counts what
-    operating systems leave in packages, and empty folders.
+    """The files of a folder or zip. ``problems`` has its unsafe entries, ``ignored`` counts empty folders and files of
+    operating systems.
 
-    Links, entries that lead outside and special files are never in `names`. Files that cannot be read for
-    another reason (encrypted, too large) are, and `read` raises the problem that was listed for them.
+    Links, entries that lead outside and special files are not in `names`. Files that cannot be read for another reason
+    (encrypted, too large) are, and `read` raises the problem that was listed for them.
     """
 
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -85,21 +97,15 @@ class Package:
 
     def read(self, name: str, limit: int) -> bytes:
         """Return the bytes of a file. Raises PackageError if it is missing, damaged or longer than ``limit``."""
-        self.size(name)
-        if name in self._refused:
-            raise PackageError(self._refused[name])
-        try:
-            with self._open(name) as stream:
-                data = _read_bounded(stream, limit)
-        except ZIP_FAILURES as error:
-            raise _damaged(name, error) from error
-        if data is None:
-            raise _too_large(name, limit)
-        return data
+        data = bytearray()
+        with self.stream(name, limit) as stream:
+            while chunk := stream.read(CHUNK):
+                data += chunk
+        return bytes(data)
 
     @contextmanager
     def stream(self, name: str, limit: int) -> Iterator[BinaryIO]:
-        """Open a file; reading raises PackageError as `read` does, also after ``limit`` bytes."""
+        """Open a file; opening and reading raise PackageError as `read` does, whatever size the directory states."""
         self.size(name)
         if name in self._refused:
             raise PackageError(self._refused[name])
@@ -111,13 +117,13 @@ class Package:
             yield stream
 
     def close(self) -> None:
-        """Let go of the file behind the package."""
+        pass
 
     def _may_be_trace(self, name: str) -> bool:
-        """A network trace may come gzipped, or as a zip beside the result.json of its trajectory."""
-        lower, folder = name.lower(), name.rpartition("/")[0]
-        beside = f"{folder}/result.json" if folder else "result.json"
-        return lower.endswith(".har.gz") or (lower.endswith(".zip") and beside in self._sizes)
+        # A network trace may be gzipped, or a zip beside the result.json of its trajectory.
+        folder, slash, _ = name.rpartition("/")
+        is_beside = f"{folder}{slash}result.json" in self._sizes
+        return name.lower().endswith(".har.gz") or (name.lower().endswith(".zip") and is_beside)
 
     def _open(self, name: str) -> IO[bytes]:
         raise KeyError(name)
@@ -168,8 +174,12 @@ class FolderPackage(Package):
                 if seen > limits.entries:
                     self._too_many()
                     return
-                if self._take(name, entry):
-                    waiting.append(name)
+                try:
+                    if self._take(name, entry):
+                        waiting.append(name)
+                except OSError as error:
+                    says = f"cannot be looked at: {error.strerror}"
+                    self.problems.append(entry_problem("file_unreadable", name, says))
         self._check_whole()
 
     def _scan(self, parent: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
@@ -178,27 +188,18 @@ class FolderPackage(Package):
                 for entry in entries:
                     yield (f"{parent}/{entry.name}" if parent else entry.name), entry
         except OSError as error:
-            self.problems.append(
-                entry_problem("folder_unreadable", parent or ".", f"cannot be listed: {error.strerror}")
-            )
+            says = f"cannot be listed: {error.strerror}"
+            self.problems.append(entry_problem("folder_unreadable", parent or ".", says))
 
     def _take(self, name: str, entry: os.DirEntry[str]) -> bool:
         """List an entry; return True for a folder that has to be listed too."""
+        problem = path_problem(name)
         if is_noise(name):
             self.ignored += 1
-            return False
-        try:
-            return self._take_real(name, entry)
-        except OSError as error:
-            self.problems.append(entry_problem("file_unreadable", name, f"cannot be looked at: {error.strerror}"))
-            return False
-
-    def _take_real(self, name: str, entry: os.DirEntry[str]) -> bool:
-        problem = path_problem(name)
-        if problem is None and entry.is_symlink():
-            problem = entry_problem("symlink", name, "is a symbolic link; put the file itself there")
-        if problem is not None:
+        elif problem is not None:
             self.problems.append(problem)
+        elif entry.is_symlink():
+            self.problems.append(entry_problem("symlink", name, LINKED))
         elif entry.is_dir(follow_symlinks=False):
             self._folders.add(name)
             return True
@@ -236,7 +237,7 @@ class ZipPackage(Package):
             return
         for member in self._zip.filelist:
             self._take(member)
-        self.problems += self._overlaps()
+        self._check_overlaps()
         self._check_whole()
 
     def close(self) -> None:
@@ -247,15 +248,14 @@ class ZipPackage(Package):
         name = member.orig_filename
         kind = stat.S_IFMT(member.external_attr >> 16)
         problem = path_problem(name.removesuffix("/"))
-        if problem is None and is_noise(name):
-            self.ignored += 1
-            return
-        if problem is None and kind == stat.S_IFLNK:
-            problem = entry_problem("symlink", name, "is a symbolic link; put the file itself there")
-        elif problem is None and kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-            problem = entry_problem("special_file", name, "is not a regular file")
         if problem is not None:
             self.problems.append(problem)
+        elif is_noise(name):
+            self.ignored += 1
+        elif kind == stat.S_IFLNK:
+            self.problems.append(entry_problem("symlink", name, LINKED))
+        elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+            self.problems.append(entry_problem("special_file", name, "is not a regular file"))
         elif name.endswith("/"):
             self._folders.add(name.removesuffix("/"))
         else:
@@ -268,24 +268,18 @@ class ZipPackage(Package):
             self._refuse("encrypted", name, "is encrypted; make the zip without a password")
         if member.compress_type not in READABLE_COMPRESSION:
             self._refuse("compression_unsupported", name, "is neither stored nor deflated; make a plain zip")
-        # zipfile hands out no more than file_size bytes, so the stated ratio is an upper bound of the real one.
+        # zipfile returns at most file_size bytes, so the stated ratio is an upper bound of the real one.
         if member.file_size > max(self.limits.ratio_from, self.limits.ratio * member.compress_size):
             self._refuse("compression_ratio", name, f"unpacks to over {self.limits.ratio} times its size")
 
-    def _overlaps(self) -> list[Problem]:
-        """Members that share bytes with the next one or with the directory: a known way to make zip bombs."""
+    def _check_overlaps(self) -> None:
+        """Refuse members that share bytes with the next one or with the directory: a known way to make zip bombs."""
         ordered = sorted(self._zip.filelist, key=lambda member: member.header_offset)
         ends = [member.header_offset for member in ordered[1:]] + [self._zip.start_dir]
-        problems = []
         for member, end in zip(ordered, ends, strict=False):
             used = zipfile.sizeFileHeader + member.compress_size  # type: ignore[attr-defined]
             if member.header_offset < 0 or member.header_offset + used > end:
-                problem = entry_problem(
-                    "overlapping", member.orig_filename, "shares bytes of the zip with another entry"
-                )
-                problems.append(problem)
-                self._refused.setdefault(member.orig_filename, problem)
-        return problems
+                self._refuse("overlapping", member.orig_filename, "shares bytes of the zip with another entry")
 
     def _open(self, name: str) -> IO[bytes]:
         return self._zip.open(self._members[name])
@@ -347,11 +341,56 @@ def open_package(path: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[Packag
         package.close()
 
 
-def _read_bounded(stream: IO[bytes], limit: int) -> bytes | None:
-    """Return all bytes, or None if there are more than ``limit``, whatever the header states."""
-    data = bytearray()
-    while chunk := stream.read(min(CHUNK, limit + 1 - len(data))):
-        data += chunk
-        if len(data) > limit:
-            return None
-    return bytes(data)
+# --- names of entries, the same rules for folders and zips ------------------------------------------------------------
+
+
+def entry_problem(code: str, name: str, says: str) -> Problem:
+    """Return a problem of the entry ``name``; ``where`` is its printable path."""
+    return Problem(code, f"{printable(name)} {says}.", printable(name, LONGEST_WHERE))
+
+
+def is_noise(name: str) -> bool:
+    """Whether operating systems or git leave such a file in folders."""
+    return any(part in NOISE_NAMES or part.startswith(NOISE_PREFIXES) for part in name.split("/"))
+
+
+def is_archive(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in ARCHIVE_SUFFIXES
+
+
+def path_problem(name: str) -> Problem | None:
+    """Return the problem of a path; None for a plain path inside the package."""
+    parts = name.split("/")
+    if "\\" in name or DRIVE.match(name) or any(part in ("", ".", "..") for part in parts):
+        return entry_problem("path_outside", name, "is not a plain path inside the package (with / and without ..)")
+    if UNSHOWABLE.search(name):
+        return entry_problem("name_unprintable", name, "has control characters in its name")
+    if len(name) > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in parts):
+        return entry_problem("name_too_long", name, "has a longer name than file systems take")
+    return None
+
+
+def collisions(names: Iterable[str]) -> list[Problem]:
+    """Return a problem for each name that differs only in case, and for each that is a file and a folder."""
+    files = set(names)
+    folders = {folder for name in files for folder in folders_of(name)}
+    spellings: dict[str, set[str]] = {}
+    for entry in files | folders:
+        spellings.setdefault(unicodedata.normalize("NFC", entry.casefold()), set()).add(entry)
+    problems = []
+    for same in spellings.values():
+        # What lies in two such folders collides too, but is told apart by its folder: one report is enough.
+        if len({entry.rpartition("/")[2] for entry in same}) > 1:
+            pair = " and ".join(printable(entry) for entry in sorted(same))
+            problems += [
+                Problem("case_collision", f"{pair} differ only in case.", printable(entry, LONGEST_WHERE))
+                for entry in same
+            ]
+    problems += [entry_problem("duplicate_name", name, "is a file and a folder at once") for name in files & folders]
+    return sorted(problems, key=lambda problem: problem.where)
+
+
+def folders_of(name: str) -> Iterator[str]:
+    """Yield the folders of ``name``, the innermost first."""
+    while name := name.rpartition("/")[0]:
+        yield name

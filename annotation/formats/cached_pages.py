@@ -1,7 +1,7 @@
-"""Pages that were kept when an answer was checked: which files they lie in, and what those must be.
+"""Names and content of the files of cited pages, in the layout of Mind2Web-2.
 
-The form is that of Mind2Web-2: ``index.json`` maps each address to "web" or "pdf"; the text and the picture of a web
-page, or the one file of a PDF, are named after the address.
+``index.json`` maps each address to "web" or "pdf". The text and image of a page, or the file of a PDF, are named
+after the address.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MIB = 2**20
 LIMITS = {".json": 4 * MIB, ".txt": 8 * MIB, ".jpg": 24 * MIB, ".pdf": 64 * MIB}  # bytes of a file
 MOST_PAGES = 2_000
 LONGEST_ADDRESS = 8_000  # characters
-OF_THE_WEB = re.compile(r"https?://[^/?#\\\s]", re.IGNORECASE)  # nothing else may become a link on a page
+OF_THE_WEB = re.compile(r"https?://[^/?#\\\s]", re.IGNORECASE)  # all others must not become links
 PDF_MARK = b"%PDF-"
-MARK_WITHIN = 1024  # bytes; what readers of PDF put up with before the mark
+MARK_WITHIN = 1024  # bytes; readers of PDF accept so many before the mark
 
 Read = Callable[[str, int], bytes]
 
@@ -36,7 +36,6 @@ def is_web(address: str) -> bool:
 
 
 def without_fragment(address: str) -> str:
-    """Without ``#`` and what follows it. As `urldefrag` does it, which writes such an address anew."""
     try:
         return urldefrag(address).url
     except ValueError:
@@ -100,20 +99,16 @@ def _entry_problems(document: dict[str, object]) -> Iterator[str]:
             yield f"{shown} has the same files as another address but another kind"
 
 
-def content_problem(name: str, read: Read) -> Problem | None:
-    """What is wrong with the bytes of a page's file; pictures are looked at by whoever stores them.
+def check_content(name: str, read: Read) -> None:
+    """Check the bytes of a page's file, except images, which are decoded when they are stored.
 
-    ``read`` gives the bytes of a file, at most so many, and raises as `Package.read` does.
+    ``read(name, limit)`` returns the bytes of a file, as `Package.read`. Raises FormatError.
     """
     suffix = name[name.rfind(".") :]
     if suffix == ".jpg":
-        return None
+        return
     data = read(name, LIMITS[suffix])
     if suffix == ".pdf" and PDF_MARK not in data[:MARK_WITHIN]:
-        return Problem("page_not_pdf", f"{printable(name)}: is no PDF.", printable(name, 300))
+        raise FormatError(Problem("page_not_pdf", f"{printable(name)}: is no PDF.", printable(name, 300)))
     if suffix == ".txt":
-        try:
-            decode_text(data, name)
-        except FormatError as error:
-            return error.problems[0]
-    return None
+        decode_text(data, name)

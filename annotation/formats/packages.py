@@ -1,4 +1,4 @@
-"""Packages of trajectory folders in, records out: Online-Mind2Web, versions 1 and 2, and our own webverdict-1."""
+"""Read packages of trajectory folders: Online-Mind2Web, versions 1 and 2, and our own webverdict-1."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from annotation.formats.archive import Package, PackageError
+from annotation.formats.archive import LONGEST_WHERE, Package
 from annotation.formats.documents import FormatError, kind_of, parse_json
-from annotation.formats.entry_names import LONGEST_WHERE
 from annotation.formats.external.online_mind2web_v1 import read_v1
 from annotation.formats.external.online_mind2web_v2 import read_v2
 from annotation.formats.printable import listing, printable
 from annotation.formats.trajectory_folder import RESULT, SCREENSHOTS, Findings, TrajectoryFolder
-from annotation.formats.webverdict import is_native, read_native
+from annotation.formats.webverdict import SCHEMA_VERSION, read_native
 from annotation.records import PACKAGE, Problem, TrajectoryRecord
 
 MANY_IGNORED = 1_000  # a zip from macOS has about one for every file, which is normal
@@ -65,7 +64,7 @@ def read_trajectories(package: Package, layout: Layout | None = None) -> Iterato
 
 
 def find_layout(package: Package) -> Layout:
-    """Return the folders with a result.json or a trajectory/ folder, and the files that lie in none of them."""
+    """Return the folders with a result.json or a trajectory/ folder, and the files outside of them."""
     names = package.names()
     paths = {_parent(name) for name in names if name.rpartition("/")[2] == RESULT}
     paths |= {_parent(_parent(name)) for name in names if _parent(name).rpartition("/")[2] == SCREENSHOTS}
@@ -108,7 +107,7 @@ def _assign_problems(
     rest: list[Problem] = []
     for problem in package.problems:
         home = problem.where if problem.where in paths else _home(problem.where, paths)
-        # A path that climbs out says nothing good about the whole package, wherever it starts.
+        # A path with ".." concerns the whole package, wherever it starts.
         inside = home is not None and ".." not in problem.where.split("/")
         (by_folder[paths[str(home)]] if inside else rest).append(problem)
     return by_folder, rest
@@ -122,15 +121,6 @@ def _describe_duplicates(task_id: str, folders: list[TrajectoryFolder]) -> list[
     return [problem for findings in all_findings for problem in findings.problems]
 
 
-def _load(package: Package, folder: TrajectoryFolder) -> dict[str, object]:
-    path = f"{folder.path}/{RESULT}" if folder.path else RESULT
-    document = parse_json(package.read(path, RESULT_LIMIT), f"{folder.label}/{RESULT}")
-    if not isinstance(document, dict):
-        says = f"{folder.label}/{RESULT}: must be an object, not {kind_of(document)}."
-        raise FormatError(Problem("wrong_type", says, f"{folder.label}/{RESULT}"))
-    return document
-
-
 def _read_folder(
     package: Package,
     folder: TrajectoryFolder,
@@ -142,22 +132,22 @@ def _read_folder(
     if RESULT not in folder.files:
         findings.problem("result_missing", RESULT, f"there is no {RESULT} beside {SCREENSHOTS}/")
         return ReadTrajectory(folder.label, None, findings.finish(), findings.warnings)
+    path = f"{folder.path}/" if folder.path else ""
+    where = f"{folder.label}/{RESULT}"
     try:
-        document = _load(package, folder)
-    except (PackageError, FormatError) as error:
+        document = parse_json(package.read(f"{path}{RESULT}", RESULT_LIMIT), where)
+        if not isinstance(document, dict):
+            raise FormatError(Problem("wrong_type", f"{where}: must be an object, not {kind_of(document)}.", where))
+    except FormatError as error:
         return ReadTrajectory(folder.label, None, list(dict.fromkeys([*findings.problems, *error.problems])), [])
-    record = _read_document(package, document, findings)
+    if document.get("schema_version") == SCHEMA_VERSION:
+        record = read_native(document, findings, lambda name, limit: package.read(f"{path}{name}", limit))
+    else:
+        record = (read_v2 if _is_v2(document) else read_v1)(document, findings)
     if not record.task_id:
         return ReadTrajectory(folder.label, None, findings.finish(), findings.warnings)
     by_task[record.task_id].append(folder)
     return ReadTrajectory(record.task_id, None if entry_problems else record, findings.finish(), findings.warnings)
-
-
-def _read_document(package: Package, document: dict[str, object], findings: Findings) -> TrajectoryRecord:
-    if not is_native(document):
-        return read_v2(document, findings) if _is_v2(document) else read_v1(document, findings)
-    folder = findings.folder.path
-    return read_native(document, findings, lambda name, limit: package.read(f"{folder}/{name}".lstrip("/"), limit))
 
 
 def _is_v2(document: dict[str, object]) -> bool:

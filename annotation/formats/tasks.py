@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO, TypeGuard
 
-from annotation.formats.documents import FormatError, kind_of
-from annotation.formats.json_lists import read_list
+from annotation.formats.documents import FormatError, kind_of, read_list
 from annotation.formats.printable import printable
 from annotation.records import Problem, TaskRecord
 

@@ -1,7 +1,7 @@
-"""The package of our own, webverdict-1: what other files become before they are imported.
+"""Our own package format webverdict-1, into which other formats are converted before they are imported.
 
-It is version 2 of Online-Mind2Web without what only a live run can have (no finishing action, no status), and with
-two kinds of attachments: the ground truth of a step, and the pages that an answer cites.
+It is version 2 of Online-Mind2Web without the parts of a live run (finishing action, status), and with two kinds of
+attachments: the ground truth of a step, and the pages that an answer cites.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from annotation.formats import cached_pages
-from annotation.formats.archive import PackageError
 from annotation.formats.cached_pages import Read
 from annotation.formats.documents import FormatError, kind_of, parse_json
 from annotation.formats.printable import printable
@@ -30,7 +29,7 @@ from annotation.formats.trajectory_folder import (
     read_text,
     warn_of_unused_screenshots,
 )
-from annotation.records import AttachmentKind, Problem, StepRecord, TrajectoryRecord
+from annotation.records import AttachmentKind, TrajectoryRecord
 
 SCHEMA_VERSION = "webverdict-1"
 KEYS = frozenset({
@@ -65,14 +64,10 @@ def write_result(
     (folder / RESULT).write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
 
 
-def is_native(document: dict[str, object]) -> bool:
-    return document.get("schema_version") == SCHEMA_VERSION
-
-
 def read_native(document: dict[str, object], findings: Findings, read: Read) -> TrajectoryRecord:
-    """The trajectory in ``document``; worth nothing when ``findings`` has problems afterwards.
+    """Return the trajectory in ``document``; it is not usable if ``findings`` has problems afterwards.
 
-    ``read`` gives the bytes of a file of the trajectory's folder, at most so many, and raises PackageError.
+    ``read(name, limit)`` returns the bytes of a file of the trajectory's folder, and raises PackageError.
     """
     check_keys(findings, "", document, KEYS)
     source = _read_source(findings, document)
@@ -85,8 +80,11 @@ def read_native(document: dict[str, object], findings: Findings, read: Read) -> 
         for index, entry in enumerate(read_list(findings, document, "steps"))
     )
     warn_of_unused_screenshots(findings, steps, available)
-    _check_content(findings, source, steps, answer)
-    attached = _Attached(findings, read)
+    if not steps and not source.is_answer:
+        findings.problem("no_steps", "steps", "has no steps")
+    elif not steps and not (answer or "").strip():
+        findings.problem("answer_missing", "final_answer", "is empty, and there are no steps either")
+    attached = _Attachments(findings, read)
     return TrajectoryRecord(
         folder=findings.folder.path,
         task_id=task_id,
@@ -111,18 +109,9 @@ def _read_source(findings: Findings, document: dict[str, object]) -> Format:
     return Format(name="", title="", files="")
 
 
-def _check_content(findings: Findings, source: Format, steps: tuple[StepRecord, ...], answer: str | None) -> None:
-    if steps:
-        return
-    if not source.is_answer:
-        findings.problem("no_steps", "steps", "has no steps")
-    elif not (answer or "").strip():
-        findings.problem("answer_missing", "final_answer", "is empty, and there are no steps either")
-
-
 @dataclass(slots=True)
-class _Attached:
-    """Checks the attachments that only this format has; what is not known is left to `read_attachments`."""
+class _Attachments:
+    """Checks the attachments that only this format has."""
 
     findings: Findings
     read: Read
@@ -148,7 +137,7 @@ class _Attached:
         try:
             data = self.read(cached_pages.INDEX, cached_pages.LIMITS[".json"])
             index = cached_pages.read_index(data, cached_pages.INDEX)
-        except (PackageError, FormatError) as error:
+        except FormatError as error:
             self._add(error)
             return {}
         found, seen = {cached_pages.INDEX: AttachmentKind.CACHED_PAGE}, set()
@@ -156,7 +145,7 @@ class _Attached:
         there = {path.removeprefix(above) for path in self.findings.folder.files if path.startswith(above)}
         for address, kind in index.items():
             for name in cached_pages.files_of(address, kind, there):
-                if name in seen:  # many addresses may share a file, and a broken one is read once as well
+                if name in seen:  # addresses may share a file
                     continue
                 seen.add(name)
                 if self._is_good(above + name, address):
@@ -169,26 +158,22 @@ class _Attached:
             self.findings.problem("page_missing", cached_pages.INDEX, says)
             return False
         try:
-            problem = cached_pages.content_problem(path, self.read)
-        except PackageError as error:
+            cached_pages.check_content(path, self.read)
+        except FormatError as error:
             self._add(error)
             return False
-        if problem is not None:
-            self.findings.problem(problem.code, path, _says(problem))
-        return problem is None
+        return True
 
     def _document(self, name: str) -> object:
         try:
             return parse_json(self.read(name, REFERENCE_LIMIT), name)
-        except (PackageError, FormatError) as error:
+        except FormatError as error:
             self._add(error)
             return None
 
-    def _add(self, error: PackageError | FormatError) -> None:
+    def _add(self, error: FormatError) -> None:
         for problem in error.problems:
-            self.findings.problem(problem.code, problem.where.partition(": ")[0], _says(problem))
-
-
-def _says(problem: Problem) -> str:
-    """Return the message without file name and full stop, which the finding adds again."""
-    return problem.message.removeprefix(f"{problem.where.partition(': ')[0]}: ").removesuffix(".")
+            place = problem.where.partition(": ")[0]
+            # A finding adds file name and full stop again.
+            says = problem.message.removeprefix(f"{place}: ").removesuffix(".")
+            self.findings.problem(problem.code, place, says)

@@ -15,8 +15,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation import catalogue, testing
-from annotation.formats.documents import MOST_VALUES, FormatError
-from annotation.formats.json_lists import CHUNK, LARGEST_ELEMENT, read_list
+from annotation.formats.documents import CHUNK, LARGEST_ELEMENT, MOST_VALUES, FormatError, read_list
 from annotation.formats.tasks import read_tasks
 from annotation.models import Benchmark, KeyPoint, Task
 

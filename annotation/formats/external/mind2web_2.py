@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from annotation.formats import cached_pages
-from annotation.formats.archive import Package, PackageError
+from annotation.formats.archive import LONGEST_WHERE, Package, entry_problem
 from annotation.formats.documents import FormatError, decode_text
-from annotation.formats.entry_names import LONGEST_WHERE, entry_problem
 from annotation.formats.printable import listing, printable
 from annotation.formats.registry import Format, Progress
 from annotation.formats.tasks import LONGEST_TEXT, task_id_problem
@@ -180,7 +179,7 @@ def _read_answers(package: Package, task: AnsweredTask, report: ImportReport) ->
     for number, name in task.files.items():
         try:
             text = decode_text(package.read(name, ANSWER_LIMIT), printable(name, LONGEST_WHERE))
-        except (PackageError, FormatError) as error:
+        except FormatError as error:
             task.problems += error.problems
             continue
         if not text.strip():
@@ -202,7 +201,7 @@ def _read_index(package: Package, task: AnsweredTask, report: ImportReport) -> N
     try:
         data = package.read(name, cached_pages.LIMITS[".json"])
         index = cached_pages.read_index(data, printable(name, LONGEST_WHERE))
-    except (PackageError, FormatError) as error:
+    except FormatError as error:
         task.problems += error.problems
         return
     above = f"{task.pages}/"
