@@ -20,7 +20,10 @@ from evaluations.tests.audited import auditor, client_of
 from evaluations.tests.finished import finish
 from evaluations.tests.forging import once_for_the_same
 from evaluations.verifier import figures
-from evaluations.verifier.documents import Bundle
+
+# `figures.recounted_agreement`, which is most of a check, worked out once for the same bundle.
+RECOUNTED = once_for_the_same(figures.recounted_agreement, lambda bundle: bundle)
+BUNDLES: dict[str, Path] = {}  # those of the fixture `bundles`, which is made before any shared rows
 
 
 @shared_rows
@@ -63,6 +66,7 @@ def bundles(
         frozen = finish(testing.cast(submission), submission, {"task_0000": [1, 0, 2]})
         for kind, path in found.items():
             writing.write(writing.prepare(frozen, screenshots=kind), path)
+    BUNDLES.update(found)
     return found
 
 
@@ -72,17 +76,19 @@ def store(tmp_path: Path, settings: Any) -> None:
     settings.MEDIA_ROOT = tmp_path / "images"
 
 
-@pytest.fixture(scope="session")
-def recounted() -> Callable[[Bundle], Any]:
-    """`figures.recounted_agreement`, which is most of a check, worked out once for the same bundle."""
-    return once_for_the_same(figures.recounted_agreement, lambda bundle: bundle)
+@shared_rows
+def opened_bundle(folder: Path) -> Audit:
+    """For `audit`, which sees to it that the bundle has been written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "recounted_agreement", RECOUNTED)
+        return open_bundle(BUNDLES["files"], auditor())
 
 
 @pytest.fixture
-def audit(db: Any, store: None, bundles: dict[str, Path], recounted: Any, monkeypatch: pytest.MonkeyPatch) -> Audit:
+def audit(bundles: dict[str, Path], store: None, opened_bundle: Audit, monkeypatch: pytest.MonkeyPatch) -> Audit:
     """One of `bundles`, the one with screenshots, opened by amy."""
-    monkeypatch.setattr(figures, "recounted_agreement", recounted)
-    return open_bundle(bundles["files"], auditor())
+    monkeypatch.setattr(figures, "recounted_agreement", RECOUNTED)
+    return opened_bundle
 
 
 @pytest.fixture

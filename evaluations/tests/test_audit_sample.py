@@ -16,6 +16,7 @@ from scipy.stats import hypergeom
 from annotation import ingest, redactions, testing, workflow
 from annotation.models import Agent, Membership, Person, Submission, Trajectory
 from annotation.records import Verdict
+from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete, integrity
 from evaluations import cases
 from evaluations.agreement import agreement
@@ -30,19 +31,18 @@ from evaluations.tests.finished import finish
 from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Result
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
 
 
-@pytest.fixture
-def audit(tmp_path: Path, settings: Any) -> Audit:
+@shared_rows
+def audit(folder: Path) -> Audit:
     """Of five trajectories: task 0 a dispute that became a success, task 4 a failure, the others successes."""
-    settings.MEDIA_ROOT = tmp_path / "images"
-    submission = testing.submission(tmp_path / "package", trajectories=5)
+    submission = testing.submission(folder, trajectories=5)
     people = testing.cast(submission)
     workflow.configure(people["mira"], submission, spot_check_rate=0.0)
     finish(people, submission, {"task_0000": [1, 0, 2], "task_0004": [0, 0, 0]})
     submission.refresh_from_db()
-    return audit_of(submission, tmp_path)
+    return audit_of(submission, folder.parent)
 
 
 def tasks(submission: Submission) -> list[str]:
@@ -50,9 +50,8 @@ def tasks(submission: Submission) -> list[str]:
 
 
 @pytest.fixture
-def covered(tmp_path: Path, settings: Any) -> Audit:
+def covered(tmp_path: Path) -> Audit:
     """Of two trajectories; one picture came covered, after a first redaction of it that covered more."""
-    settings.MEDIA_ROOT = tmp_path / "images"
     submission = testing.submission(tmp_path / "package", trajectories=2)
     people = testing.cast(submission)
     finish(people, submission, {})
