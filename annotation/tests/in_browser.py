@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from django.conf import settings
 from django.contrib.sessions.models import Session
+from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
@@ -27,6 +29,14 @@ def complaints_of(page: Page) -> list[str]:
 
 
 def sign_in(page: Page, url: str, name: str) -> None:
+    """Give the browser a session of ``name``. It opens no page, which saves a second in each of 150 tests."""
+    client = Client()
+    client.force_login(Person.objects.get(username=name))
+    value = client.cookies[settings.SESSION_COOKIE_NAME].value
+    page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": url}])
+
+
+def sign_in_by_form(page: Page, url: str, name: str) -> None:
     page.goto(url + reverse("sign-in"))
     page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(testing.PASSWORD)

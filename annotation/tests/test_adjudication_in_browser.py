@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from annotation import testing, workflow
 from annotation.models import Adjudication, Draft, Report, Submission, Trajectory
-from annotation.tests.in_browser import complaints_of
+from annotation.tests.in_browser import complaints_of, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -46,18 +46,14 @@ def dispute(submission: Submission) -> Trajectory:
 def queue_page(page: Page, live_server: Any, submission: Submission) -> Iterator[Page]:
     """Carol's queue; any complaint of the browser fails the test."""
     complaints = complaints_of(page)
-    sign_in(page, live_server.url, submission)
+    open_queue(page, live_server.url, submission)
     yield page
     page.goto("about:blank")
     assert [text for text in complaints if not re.search("status of 4(00|09)", text)] == []
 
 
-def sign_in(page: Page, url: str, submission: Submission) -> None:
-    page.goto(url + reverse("sign-in"))
-    page.get_by_label("Username").fill("carol")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(lambda address: "sign-in" not in address)
+def open_queue(page: Page, url: str, submission: Submission) -> None:
+    sign_in(page, url, "carol")
     page.goto(url + reverse("adjudicate", args=[submission.pk]))
 
 
@@ -214,7 +210,7 @@ def test_without_script_nothing_is_offered_that_would_not_work(
 ) -> None:
     context = browser.new_context(**browser_context_args, java_script_enabled=False)
     page = context.new_page()
-    sign_in(page, live_server.url, submission)
+    open_queue(page, live_server.url, submission)
     page.get_by_role("button", name="Next, the hardest first").click()
 
     expect(page.locator(".comparison")).to_be_visible()

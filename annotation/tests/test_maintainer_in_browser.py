@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 
 from annotation import testing, workflow
 from annotation.models import Report, Submission
+from annotation.tests.in_browser import sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -32,11 +33,7 @@ def watched(transactional_db: Any, tmp_path: Path) -> Submission:
 
 @pytest.fixture
 def mira(page: Page, live_server: Any, watched: Submission) -> Page:
-    page.goto(live_server.url + reverse("sign-in"))
-    page.get_by_label("Username").fill("mira")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    sign_in(page, live_server.url, "mira")
     return page
 
 

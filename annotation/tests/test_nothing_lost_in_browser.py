@@ -327,11 +327,7 @@ def test_the_adjudicators_desk_loses_nothing_either(page: Page, live_server: Any
     cast = {name: Person.objects.get(username=name) for name in ("alice", "bob", "chen", "carol")}
     testing.label_all(cast, held.submission, {"task_0000": [0, 1, 1]})
     workflow.open_adjudication(cast["carol"], held)
-    page.goto(live_server.url + reverse("sign-in"))
-    page.get_by_label("Username").fill("carol")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(re.compile("/adjudicate/"))
+    sign_in(page, live_server.url, "carol")
     page.goto(live_server.url + reverse("adjudication", args=[held.pk]))
     expect(page.locator("html")).to_have_class(re.compile("scripted"))
     fill_in(page)

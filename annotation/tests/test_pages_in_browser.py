@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from annotation import testing, workflow
 from annotation.models import Draft, Label, Person, Trajectory
-from annotation.tests.in_browser import complaints_of, open_desk, sign_in
+from annotation.tests.in_browser import complaints_of, open_desk, sign_in, sign_in_by_form
 
 pytestmark = pytest.mark.browser
 
@@ -146,7 +146,7 @@ def test_the_desk_works_without_script(
 ) -> None:
     context = browser.new_context(**browser_context_args, java_script_enabled=False)
     page = context.new_page()
-    sign_in(page, live_server.url, "alice")
+    sign_in_by_form(page, live_server.url, "alice")
     page.goto(live_server.url + reverse("trajectory", args=[held.pk]))
     page.get_by_role("link", name="next step").click()
     assert page.url.endswith("step=1")

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from annotation import redactions, testing
 from annotation.models import Person, Redaction, Step
-from annotation.tests.in_browser import complaints_of
+from annotation.tests.in_browser import complaints_of, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -29,10 +29,7 @@ def step(transactional_db: Any, tmp_path: Path, settings: Any) -> Step:
 def open_editor(page: Page, url: str, step: Step) -> None:
     """Sign mira in and open the picture of the step by the link at the step."""
     assert Person.objects.filter(username="mira").exists()
-    page.goto(url + reverse("sign-in"))
-    page.get_by_label("Username").fill("mira")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    sign_in(page, url, "mira")
     page.goto(f"{url}{reverse('submission-trajectory', args=[step.trajectory_id])}?step={step.index}")
     page.get_by_role("link", name="redact this picture").click()
     page.wait_for_url(re.compile("/redaction$"))

@@ -16,8 +16,8 @@ from annotation.tests.in_browser import (
     end_session,
     fill_in,
     reasoning,
-    sign_in,
     sign_in_again,
+    sign_in_by_form,
     submit,
 )
 
@@ -149,7 +149,7 @@ def test_signing_in_in_another_window_is_enough(desk: Page, live_server: Any) ->
     reasoning(desk).fill(TEXT)
     expect(bar(desk)).to_be_visible()
     other = desk.context.new_page()
-    sign_in(other, live_server.url, "alice")
+    sign_in_by_form(other, live_server.url, "alice")
     other.close()
 
     expect(desk.locator("#saved")).to_have_text(SAVED)
@@ -160,7 +160,7 @@ def test_signing_in_in_another_window_is_enough(desk: Page, live_server: Any) ->
 def test_typed_text_is_never_saved_for_another_person(desk: Page, live_server: Any) -> None:
     end_session(desk)
     other = desk.context.new_page()
-    sign_in(other, live_server.url, "bob")
+    sign_in_by_form(other, live_server.url, "bob")
     other.close()
     reasoning(desk).fill(TEXT)
     bar(desk).get_by_role("button", name="Sign in").click()

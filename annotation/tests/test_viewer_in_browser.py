@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 
 from annotation import ingest, testing, workflow
 from annotation.models import Draft, Person, Step, Trajectory
-from annotation.tests.in_browser import complaints_of
+from annotation.tests.in_browser import complaints_of, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -77,11 +77,7 @@ def step(trajectory: Trajectory, n: int, screenshot: Any) -> Step:
 def desk(page: Page, live_server: Any, held: Trajectory) -> Any:
     """Alice's desk, open; any complaint of the browser fails the test."""
     complaints = complaints_of(page)
-    page.goto(live_server.url + reverse("sign-in"))
-    page.get_by_label("Username").fill("alice")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(re.compile(r"\bwork/\d+"))
+    sign_in(page, live_server.url, "alice")
     opened(page, live_server.url + reverse("trajectory", args=[held.pk]))
     yield page
     page.wait_for_load_state("networkidle")  # the comparing of pictures ends before the rows are taken away

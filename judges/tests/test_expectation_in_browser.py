@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from annotation import testing, workflow
 from annotation.models import Submission, Task
 from annotation.models.events import Event
-from annotation.tests.in_browser import complaints_of, copies
+from annotation.tests.in_browser import complaints_of, copies, sign_in
 from judges import expectations
 from judges.expectations import Kind
 from judges.models import Expectation
@@ -42,11 +42,7 @@ def task(submission: Submission) -> Task:
 @pytest.fixture
 def mira(page: Page, live_server: Any, task: Task) -> Iterator[Page]:
     complaints = complaints_of(page)
-    page.goto(live_server.url + reverse("sign-in"))
-    page.get_by_label("Username").fill("mira")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    sign_in(page, live_server.url, "mira")
     yield page
     assert [text for text in complaints if not re.search("status of (400|502)", text)] == []
 
@@ -164,11 +160,7 @@ def test_the_adjudicator_opens_the_network_evidence_and_that_is_recorded(
     trajectory = submission.trajectories.get()
     workflow.open_adjudication(people["carol"], trajectory)
     complaints = complaints_of(page)
-    page.goto(live_server.url + reverse("sign-in"))
-    page.get_by_label("Username").fill("carol")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    sign_in(page, live_server.url, "carol")
     page.goto(live_server.url + reverse("adjudication", args=[trajectory.pk]))
     panel = page.locator(".network-evidence")
     expect(panel).to_contain_text("opening it is recorded")

@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 
 from annotation import testing
 from annotation.models import Submission
-from annotation.tests.in_browser import complaints_of
+from annotation.tests.in_browser import complaints_of, sign_in
 from judges import defining, runs
 from judges.models import Judge, JudgeRun, Judgment
 from judges.tests import rows
@@ -49,11 +49,7 @@ def judge(submission: Submission) -> Judge:
 @pytest.fixture
 def mira(page: Page, live_server: Any, submission: Submission) -> Iterator[Page]:
     complaints = complaints_of(page)
-    page.goto(live_server.url + reverse("sign-in"))
-    page.get_by_label("Username").fill("mira")
-    page.get_by_label("Password").fill(testing.PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    sign_in(page, live_server.url, "mira")
     yield page
     assert complaints == []
 
