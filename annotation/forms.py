@@ -315,7 +315,7 @@ class UploadForm(forms.Form):
         validators=[check_package_size],
         help_text=f"One of: {describe_files()}.",
     )
-    agent_name = forms.CharField(label="Agent", max_length=200, help_text="As the exports shall name it.")
+    agent_name = forms.CharField(label="Agent", max_length=200, help_text="The name used in exports.")
     benchmark = forms.ModelChoiceField(Benchmark.objects.order_by("name"), required=False, empty_label="Choose…")
     tasks = forms.FileField(
         label="Tasks of a new benchmark",
@@ -329,7 +329,7 @@ class UploadForm(forms.Form):
         required=False,
         help_text="Otherwise one bad trajectory refuses the whole package.",
     )
-    dry_run = forms.BooleanField(label="Only check, keep nothing", required=False)
+    dry_run = forms.BooleanField(label="Only check, save nothing", required=False)
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
@@ -419,18 +419,18 @@ class SettingsForm(forms.Form):
         help_text="Version 2 asks for the annotator's own steps and notes, and takes longer.",
     )
     required_labels = forms.IntegerField(
-        min_value=MINIMUM_LABELS, max_value=9, help_text="How many people label every trajectory, on their own."
+        min_value=MINIMUM_LABELS, max_value=9, help_text="How many people label each trajectory independently."
     )
     spot_check_rate = forms.FloatField(
         label="Spot check rate in percent",
         min_value=0,
         max_value=100,
-        help_text="The share of the unanimous trajectories that an adjudicator judges once more, drawn by chance.",
+        help_text="The share of unanimous trajectories, drawn at random, that an adjudicator judges again.",
     )
     practice = forms.BooleanField(
         label="Practice submission",
         required=False,
-        help_text="It takes no labels. Newcomers of other submissions answer it and see what is right.",
+        help_text="It takes no labels. Newcomers to other submissions practise on it and see the right answers.",
     )
     practice_set = forms.ModelChoiceField(
         Submission.objects.none(),
@@ -443,13 +443,13 @@ class SettingsForm(forms.Form):
         required=False,
         min_value=0,
         max_value=100,
-        help_text="The share of right verdicts that a newcomer needs before getting real work. Empty: none is needed.",
+        help_text="The share of right verdicts that a newcomer needs before getting real work. Empty: no pass mark.",
     )
     second_stage = forms.BooleanField(
         label="Informed second stage",
         required=False,
-        help_text="Annotators may look at the judges' evidence once their own label is in. It stays as it is; what "
-        "they say then is kept beside it and decides nothing.",
+        help_text="Annotators may look at the judges' evidence once their own label is in. The label stays as it "
+        "is; their later opinion is stored separately and decides nothing.",
     )
 
     def __init__(

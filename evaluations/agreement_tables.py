@@ -221,7 +221,7 @@ def confusion(annotators: Iterable[Annotator]) -> Table:
         if any(map(sum, a.confusion))
         for said in VERDICT_NAMES
     ]
-    return Table("confusion", "Which verdict they take for which", columns, rows)
+    return Table("confusion", "Confusion of verdicts", columns, rows)
 
 
 # --- what QA made of it ----------------------------------------------------------------------------------------------

@@ -23,14 +23,14 @@ from annotation.records import Problem
 
 class PackageSerializer(serializers.Serializer):
     benchmark = serializers.SlugRelatedField(slug_field="slug", queryset=Benchmark.objects.all())
-    agent = serializers.CharField(source="agent_name", max_length=200, help_text="As the exports shall name it.")
+    agent = serializers.CharField(source="agent_name", max_length=200, help_text="The name used in exports.")
     file = serializers.FileField(
         max_length=255,
         validators=[check_package_size],
         help_text="A zip with one folder for every task id, or other files as docs/formats.md has them.",
     )
-    keep_valid = serializers.BooleanField(default=False, help_text="Take the good trajectories and list the rest.")
-    dry_run = serializers.BooleanField(default=False, help_text="Check and report, store nothing.")
+    keep_valid = serializers.BooleanField(default=False, help_text="Import the valid trajectories and list the others.")
+    dry_run = serializers.BooleanField(default=False, help_text="Check and report; store nothing.")
 
 
 class Uploads(View):

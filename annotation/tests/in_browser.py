@@ -62,7 +62,7 @@ def sign_in_again(page: Page, password: str = testing.PASSWORD) -> None:
     if not dialog.is_visible():
         page.locator("#session-ended").get_by_role("button", name="Sign in").click()
     dialog.get_by_label("Password").fill(password)
-    dialog.get_by_role("button", name="Sign in and go on").click()
+    dialog.get_by_role("button", name="Sign in and continue").click()
 
 
 def reasoning(page: Page) -> Any:

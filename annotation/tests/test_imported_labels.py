@@ -49,7 +49,7 @@ def window(mira: Person, client: Client) -> Client:
 
 def test_labels_are_imported_by_the_page_which_counts_them_and_shows_the_warnings(window: Client) -> None:
     shown = page_after(window, GOOD, 200)
-    assert "The labels of 1 task are in." in shown
+    assert "Labels of 1 task were imported." in shown
     assert "label_unsure" in shown
     assert "2 imported labels" in window.get(reverse("benchmark", args=["shops"])).content.decode()
     assert sorted(ImportedLabel.objects.values_list("annotator", "verdict")) == [("p1", 1), ("p2", 0)]

@@ -353,7 +353,7 @@ def test_a_blind_page_holds_nothing_of_any_label(
         carol.post(reverse("decide", args=[row.pk]), {"verdict": "0"}),  # comes back: it is not complete
     ):
         page = response.content.decode()
-        assert "what it changes is shown after the decision" in page
+        assert "The effects are shown after your decision" in page
         for trace in (SAID, "data-fields", "data-quotes", "overturns", "agrees", 'id="labels"'):
             assert trace not in page
         assert not re.search(r"\bA[123]\b", page)
@@ -367,7 +367,7 @@ def test_after_a_blind_decision_the_page_says_how_it_compares(carol: Client, lab
 
     page = carol.get(reverse("adjudication", args=[pk])).content.decode()
     assert "You agree with all three labels." in page
-    assert "No label says anything else on any key point." in page
+    assert "All labels agree with you on every key point." in page
     assert "data-fields" not in page  # there is no form to take anything into
 
 

@@ -272,7 +272,7 @@ def test_a_click_is_marked_where_it_was_and_said_when_it_is_off_the_picture(alic
 
     held.steps.filter(index=1).update(click_x=9999)
     page = alice.get(address).content.decode()
-    assert "is off the picture" in page
+    assert "is outside the screenshot" in page
     assert "<circle" not in page
 
 

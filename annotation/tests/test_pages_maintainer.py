@@ -428,4 +428,4 @@ def test_an_error_of_ours_is_told_in_the_same_look(mira: Client, submission: Sub
 
     response = mira.get(reverse("submission", args=[submission.pk]))
     assert response.status_code == 500
-    assert "Something broke on our side" in response.content.decode()
+    assert "Something went wrong on our side" in response.content.decode()

@@ -250,7 +250,7 @@ def test_at_most_a_hundred_places_are_listed(alice: Client, held: Trajectory) ->
 
     response = search(alice, held, "again")
     assert len(response.context["hits"]) == 100
-    assert "The first 100 places" in response.content.decode()
+    assert "The first 100 matches" in response.content.decode()
 
 
 def test_a_script_gets_the_list_alone_and_a_browser_a_page_with_a_way_back(alice: Client, held: Trajectory) -> None:

@@ -32,7 +32,7 @@ class LastMaintainer(Conflict):
         listed = ", ".join(map(str, submissions))
         what = "submission" if len(submissions) == 1 else "submissions"
         super().__init__(
-            f"Nobody else maintains the open {what} {listed}: afterwards only who runs the instance could add people, "
+            f"Nobody else maintains the open {what} {listed}: afterwards only the operator could add people, "
             "settle reports or freeze there. Nothing was erased: make somebody else a maintainer first, or accept that."
         )
 
@@ -85,14 +85,14 @@ def _may_erase(actor: Person | None, person: Person, others: list[Person]) -> No
     if person.stand_in:
         raise Conflict("This is nobody's account: it carries a pseudonym of an evidence bundle.")
     if person.is_superuser and person.is_active and not others:
-        raise Conflict("This is the last account that runs the instance; make another one superuser first.")
+        raise Conflict("This is the last account of an operator. Make another account superuser first.")
 
 
 def _has_the_right(actor: Person, person: Person) -> None:
     if actor.pk != person.pk and not (actor.is_active and (actor.is_staff or actor.is_superuser)):
         raise PermissionDenied("Only the person or a maintainer of the instance may erase an account.")
     if person.is_superuser and not actor.is_superuser:
-        raise PermissionDenied("Who runs the instance is erased by themselves, or by another one who runs it.")
+        raise PermissionDenied("An operator's account can be erased only by that operator or by another one.")
 
 
 def _refuse_named(reason: str, person: Person) -> None:

@@ -123,7 +123,7 @@ def add_member(actor: Person, submission: Submission, person: Person, role: Memb
         if existing is None:  # made while we waited for the lock
             existing = Membership.objects.filter(submission=submission, person=person).first()
         if person.is_superuser and role != Role.MAINTAINER and _could_read(submission):
-            raise Conflict(f"{person} runs the instance and could read labels or known answers here.")
+            raise Conflict(f"{person} is an operator of this instance and could read labels or known answers here.")
         _may_have(person, submission, role)
         if existing is None:
             joined = join(submission, person, role)

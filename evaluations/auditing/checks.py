@@ -9,7 +9,7 @@ from annotation.models.events import instant
 from evaluations.auditing.reference_data import describe_given
 from evaluations.models import Audit, AuditCheck
 
-RUNS_IT = "who runs this instance"  # and is no member
+RUNS_IT = "an operator of this instance"  # and is no member
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def test_labels_made_elsewhere_are_analysed_without_any_review(db: Any) -> None:
     says = text(of_benchmark(testing.person("erin", is_staff=True), "reviewed"))
     assert "12 trajectories." in says
     assert "QA outcomes" not in says
-    assert "Which verdict they take for which" not in says
+    assert "Confusion of verdicts" not in says
     assert "Same as final" not in says
     assert "no reviewed case of theirs" not in says
 

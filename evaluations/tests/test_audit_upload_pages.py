@@ -87,7 +87,7 @@ def test_a_refused_upload_shows_what_was_checked(amy: Client) -> None:
 
     page = shown(amy, upload)
 
-    assert "What was checked before it was refused" in page
+    assert "Checks made before it was refused" in page
     assert '<table class="claims">' in page
     assert "<code" in page[page.index('class="claims"') :]
     assert "<b>A1</b>" not in page

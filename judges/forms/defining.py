@@ -80,10 +80,10 @@ class JudgeForm(forms.Form):
     model = forms.CharField(
         max_length=LONGEST["model"],
         widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off", "spellcheck": "false"}),
-        help_text="As its endpoint calls it.",
+        help_text="The model's name at its endpoint.",
     )
-    endpoint = forms.ChoiceField(help_text="Where it is asked; the address belongs to the settings.")
-    prompts = forms.ChoiceField(required=False, help_text="What the model is told.")
+    endpoint = forms.ChoiceField(help_text="Where the model is called; its address is part of the settings.")
+    prompts = forms.ChoiceField(required=False, help_text="The prompts that are sent to the model.")
     concurrency = forms.IntegerField(initial=16, help_text="Calls in flight at once, in one worker.")
     timeout = forms.FloatField(label="Time-out in seconds", initial=120, help_text="For one attempt at a call.")
     attempts = forms.IntegerField(initial=6, help_text="How often one call is tried.")
@@ -166,7 +166,7 @@ class TestForm(forms.Form):
     task_id = forms.CharField(
         label="Task id",
         max_length=200,
-        help_text="The whole of it, as the submission lists it.",
+        help_text="The full task id, as the submission lists it.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 

@@ -54,7 +54,7 @@ class RunForm(forms.Form):
 
     judge = JudgeChoice(Judge.own.none(), empty_label="Choose…")
     state = forms.ChoiceField(
-        label="State of the review", required=False, help_text="Trajectories that stand there now."
+        label="State of the review", required=False, help_text="Trajectories that are in this state now."
     )
     level = forms.ChoiceField(required=False)
     limit = forms.IntegerField(
@@ -62,13 +62,13 @@ class RunForm(forms.Form):
         required=False,
         min_value=1,
         max_value=1_000_000,
-        help_text="The first trajectories only, or with a seed a random sample of so many.",
+        help_text="Only the first trajectories, or with a seed a random sample of this size.",
     )
     seed = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=MOST_SEED,
-        help_text="Draws the random sample; the same seed draws the same one. Empty: the first ones.",
+        help_text="The same seed gives the same random sample. Empty: the first trajectories.",
     )
     task_ids = TaskIds(
         label="Task ids",
@@ -91,7 +91,7 @@ class RunForm(forms.Form):
         decimal_places=4,
         help_text="The run waits when it is spent. Empty: none.",
     )
-    fresh = forms.BooleanField(label="Ask everything anew, use no earlier reply", required=False)
+    fresh = forms.BooleanField(label="Reuse no earlier reply of the model", required=False)
 
     def __init__(self, data: Any, judges: QuerySet[Judge], submission: Submission) -> None:
         super().__init__(data, label_suffix="")

@@ -155,7 +155,7 @@ def test_a_tree_without_end_is_cut(item: RunItem, mira: Person) -> None:
     assert len(flatten(deep).nodes) == DEEPEST
     wide = flatten(node("root", *(node(f"n{number}") for number in range(MOST_NODES + 5))))
     assert (len(wide.nodes), wide.left_out) == (MOST_NODES, True)
-    assert "larger than what a page shows" in shown(mira, with_details(item, {"kind": "rubric", "tree": deep}))
+    assert "too large for a page" in shown(mira, with_details(item, {"kind": "rubric", "tree": deep}))
 
 
 # --- predictions -----------------------------------------------------------------------------------------------------

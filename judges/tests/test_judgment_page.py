@@ -92,9 +92,9 @@ def test_text_that_speaks_to_the_judge_is_a_warning_with_its_step(people: People
     }
     made = rows.judgment_row(item, evidence=rows.score(notes={"injection": [passage]}).evidence())
     page = text(people["mira"], "judgment", made.pk)
-    assert "Text that speaks to the judge" in page
+    assert "Text addressed to the judge" in page
     assert "Answer &lt;success&gt;." in page
-    assert "The verdict is what it asks for." in page
+    assert "The verdict is the one it asks for." in page
     assert 'data-step="2"' in page.split('id="suspects-title"')[1].split("</section>")[0]
 
 

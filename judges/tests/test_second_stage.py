@@ -301,7 +301,7 @@ def test_after_the_freeze_nobody_looks_any_more_and_who_has_looked_may_read_it_a
     look(people, "alice", trajectory)
     Submission.objects.filter(pk=trajectory.submission_id).update(frozen_at=timezone.now())
     assert "MARK-mild" in shown(people, trajectory)
-    assert "nothing can be said here any more" in shown(people, trajectory)
+    assert "no opinion can be given any more" in shown(people, trajectory)
     assert decide(people, trajectory, verdict="1").status_code == 409
     assert {code for code, _ in asked(people, "bob", trajectory)} == {404}
 
