@@ -117,21 +117,22 @@ def _sources() -> Iterator[Path]:
 def _problems_in(module: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield code and message of each problem; "" for a message that is no text in the call.
 
-    A call that makes a problem has the code and, next to it, the message. Where a module makes problems of pairs, its
+    A call that makes a problem has the code and, after it, the message. Where a module makes problems of pairs, its
     tuples are such pairs.
     """
     assigned = _assignments(module)
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
     direct = [call for call in calls if ast.unparse(call.func) == "Problem" and call.args]
-    prefix = next((p for call in direct if (p := _prefix(call.args[0]))), "")
+    prefix = _prefix(module)
     candidates = [(call.args, "" if call in direct else prefix, call in direct) for call in calls if _is_maker(call)]
     if any(not isinstance(call.args[0], ast.Constant) for call in direct):
         candidates += [(node.elts, prefix, False) for node in ast.walk(module) if isinstance(node, ast.Tuple)]
     for arguments, before, is_direct in candidates:
         texts = [_text_of(each, assigned) for each in arguments]
-        for code_text, message in zip(texts, [*texts, None][1:], strict=True):
+        for number, code_text in enumerate(texts, 1):
             if code_text and CODE.fullmatch(code_text) and code_text.strip("…_"):
-                if message and " " in message:
+                message = next((text for text in texts[number:] if text and " " in text), None)
+                if message:
                     yield before + code_text, message
                 elif is_direct and "…" not in code_text:
                     yield code_text, ""
@@ -150,10 +151,10 @@ def _assignments(module: ast.Module) -> Assignments:
     return found
 
 
-def _prefix(code_of_problem: ast.expr) -> str:
-    """Return ``rubric_`` of the code ``f"rubric_{code}"``."""
-    match = re.fullmatch(r"f['\"](\w+_)\{code\}['\"]", ast.unparse(code_of_problem))
-    return match[1] if match else ""
+def _prefix(module: ast.Module) -> str:
+    """Return the class attribute ``prefix`` that a reader puts before its codes, or ""."""
+    found = re.search(r"^    prefix = '(\w+_)'$", ast.unparse(module), re.M)
+    return found[1] if found else ""
 
 
 def _is_maker(call: ast.Call) -> bool:
