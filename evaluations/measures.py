@@ -1,6 +1,6 @@
-"""The measures by name. Tables, files, the API, the printed report and docs/statistics.md follow them.
+"""The measures by name. Tables, files, the API, the printed report and docs/reference/statistics.md follow them.
 
-To add a measure, write its formula in `statistics`, add it here, and add its row to docs/statistics.md.
+To add a measure, write its formula in `statistics`, and add it here.
 """
 
 from __future__ import annotations

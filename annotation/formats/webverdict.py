@@ -2,6 +2,13 @@
 
 It is version 2 of Online-Mind2Web without the parts of a live run (finishing action, status), and with two kinds of
 attachments: the ground truth of a step, and the pages that an answer cites.
+
+Layout: ``<task_id>/result.json``, images in ``trajectory/``, ground truth in ``reference/<step>.json`` (any object),
+cached pages in ``pages/`` (index.json and its files). Keys of result.json, all required: ``schema_version``
+(webverdict-1), ``source_format`` (multimodal-mind2web or mind2web-2), ``task_id``, ``task``, ``final_answer`` (a text
+or null), ``reference_length`` (a whole number or null), ``steps``: a list of objects with ``action``, ``thought``,
+``url`` and ``screenshot``, the last three possibly null. With mind2web-2, ``steps`` may be empty if there is an
+answer, and ``task`` may be null.
 """
 
 from __future__ import annotations

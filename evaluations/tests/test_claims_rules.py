@@ -93,7 +93,8 @@ def test_the_verifier_knows_every_kind_of_event_that_the_product_records() -> No
 
 
 def test_the_page_has_the_claims_in_their_order() -> None:
-    page = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").partition("## Claims")[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "reference" / "evidence.md").read_text(encoding="utf-8")
+    page = page.partition("## Claims")[2].partition("\n## ")[0]
 
     assert re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE) == list(rules.CLAIMS)
 

@@ -1,7 +1,18 @@
 """How the published judges read their replies, fault for fault: for numbers that can be compared with published ones.
 
-Source: the evaluation code of Online-Mind2Web, by its behaviour. A reply without the marker that is looked for counts
-as 0 there, silently; `reading` is what the default mode does instead.
+Source: the evaluation code of Online-Mind2Web, by its behaviour. What it does, and the default mode instead:
+
+- The verdict is the text between the first and second "status:", and a success if it contains "success": "unsuccessful"
+  is a success, ``**Status**: success`` and no status are failures. Default: a structured answer; in text the last
+  "Status:" or "Verdict:", with whole words and negations. Unclear is unscored.
+- Relevance is the first digit 1 to 5 after the first "Score": "10" is 1, "0 of 5" is 5. Default: a structured answer,
+  or the whole number after the last "Score". An unclear reply leaves the screenshot unread.
+- WebVoyager: everything without FAILURE in capitals is a success. Default: the verdict must be stated.
+- The last action of version 2 is always dropped. Default: dropped if it hands over the answer.
+- Autonomous Eval's instructions mention the answer, which it does not get. Default: they describe the real input.
+- AgentTrek stops if a thought is missing. Here the thought is left out.
+- Unusual colour modes stop the evaluator. Here every image becomes one JPEG at import.
+- An empty reply ends the worker, an unreadable one is a failure. Default: unscored, with the reason.
 """
 
 from __future__ import annotations

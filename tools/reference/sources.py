@@ -102,7 +102,7 @@ def build_problems() -> str:
     required = {f"{name}_missing": [each.required] for name, each in ADJUDICATION_FIELDS.items() if each.required}
     found["Labels, review and people"].update(required)
     for area, codes in found.items():
-        rows = [[code(name), " · ".join(filter(None, messages))] for name, messages in sorted(codes.items())]
+        rows = [[code(name), " · ".join(sorted(filter(None, messages)))] for name, messages in sorted(codes.items())]
         parts.append(f"## {area}\n\n{table(['Code', 'Messages'], rows)}")
     return "\n\n".join(parts)
 
@@ -148,6 +148,20 @@ def _assignments(module: ast.Module) -> Assignments:
             and (text := _text_of(node.value, {}))
         ):
             found.setdefault(node.targets[0].id, []).append((node.lineno, text))
+    return found
+
+
+def list_checks() -> dict[str, str]:
+    """Return the titles of the verifier's checks by their names, from the calls that state a result."""
+    found: dict[str, str] = {}
+    for file in sorted((ROOT / "evaluations" / "verifier").rglob("*.py")):
+        module = ast.parse(file.read_text(encoding="utf-8"))
+        assigned = _assignments(module)
+        for call in ast.walk(module):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("passed", "failed", "noted") and call.args:
+                name, title = (_text_of(each, assigned) for each in call.args[:2])
+                if name and title:
+                    found[name] = title
     return found
 
 

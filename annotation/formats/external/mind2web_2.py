@@ -2,6 +2,11 @@
 
 ``[<agent>/]<task_id>/answer_<n>.md`` are the answers, ``cache/[<agent>/]<task_id>/index.json`` and the files that it
 names the pages. Answer number n of every task goes into package n, so that each becomes an attempt of its own.
+
+An index is ``{"https://shop.example/laptops": "web", "https://shop.example/sheet.pdf": "pdf"}``. Files are named by
+the MD5 of the address without fragment, percent-decoded, without the last slash: ``<md5>.txt`` and ``.jpg`` (text and
+image of a page) or ``<md5>.pdf``. A page without its file is left out with a warning. Empty answers, those with more
+than a million characters or not in UTF-8, and a broken index keep the task out.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 Nothing says which screenshot belongs to which action. Numbers without a hole that fit the actions are taken as
 they are; anything else is placed by number, never renumbered, and marked as doubtful from where it stops fitting.
+
+Layout: ``<task_id>/result.json`` and screenshots in ``<task_id>/trajectory/``, with the number of their step, from 0 or
+1, in the name. Keys of result.json: ``task_id``, ``task``, ``action_history`` (a list of texts), and optionally
+``thoughts`` (a list of texts or null, one for each action), ``final_result_response`` (a text or null),
+``input_image_paths`` (images in the folder). Other keys are left out with a warning.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Version 2 of the Online-Mind2Web format: a list of step objects, no other keys, every screenshot named."""
+"""Version 2 of the Online-Mind2Web format: a list of step objects, no other keys, every screenshot named.
+
+Layout: as version 1. Keys of result.json: ``schema_version`` (online-mind2web-v2), ``task_id``, ``task``,
+``agent_final_answer`` (a text or null), ``reference_length`` (a whole number), ``action_history``: a list of objects
+with ``step`` (its position, from 0), ``screenshot`` (a name in ``trajectory/``), ``action``, ``thought`` (or null),
+and optionally ``url`` and ``action_status`` (SUCCESS, FAILED or null). The last action starts with TASK_COMPLETE.
+Other keys are rejected.
+"""
 
 from __future__ import annotations
 

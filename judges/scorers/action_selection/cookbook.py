@@ -1,10 +1,20 @@
 """The published cookbook's way of asking and scoring, for comparison: its page summary, its prompt, its two scorers.
 
-One thing of it is mended here too, since numbers with it would mean nothing: the cookbook shows the actions of the
-whole task, the present and later ones among them, as previous ones. Pages are parsed as UTF-8 whatever encoding they
-declare (the cookbook fails on those), and attributes are cut at 500 characters. Everything else is as it was: groups
-in a fixed order, so that 50 buttons hide all fields, elements of two groups twice, and labels that end at the first
-element in them.
+The published cookbook, and this judge instead:
+
+- It shows the actions of the whole task, also later ones, as previous ones. Fixed here in both styles, since numbers
+  with it would mean nothing.
+- An unparsable row becomes CLICK without a value. Here the row is refused.
+- An image that is not raw bytes is left out silently. Here each prediction says what was sent.
+- Groups have a fixed order, so that 50 buttons hide all fields; submit inputs are listed twice; labels end at the first
+  child; attributes have any length. This style keeps that, and cuts attributes at 500 characters.
+- A page that declares an encoding is an error. Here every page is parsed as UTF-8.
+- No element is asked for. The default style asks for one and scores it.
+- "Answer: Apply" is A, ``**Answer:** B`` is nothing. Here a letter counts alone or with its operation; bold and
+  brackets are understood, and a value is the whole line.
+- Unreadable replies count as some action. Here they are in no average, and the bounds count them as wrong.
+- Two model calls decide. The default style has rules, and asks only what a value means.
+- The first rows of a split are judged. Here tasks are chosen; ``--limit`` with ``--seed`` is a random sample.
 """
 
 from __future__ import annotations

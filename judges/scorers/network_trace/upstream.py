@@ -1,7 +1,21 @@
 """What WebArena-Verified 1.2.3 does with the same checks, its oddities included (``compat="webarena-verified"``).
 
-Written from its measured behaviour. Where it and this differ on purpose is listed in
-`judges/tests/parity/differences.py` and docs/judges-network-trace.md.
+Written from its measured behaviour. `judges/tests/parity/differences.py` lists where it and this differ on purpose. The
+package, and in brackets what checks do without ``compat``:
+
+- Events have the order of the file (of time).
+- The final navigation counts only in NAVIGATE tasks with GET, and always there; else the last event at the address
+  (the final navigation, and with ``last_event_only: false`` any event).
+- ``event_type`` does not exist; unknown keys inside ``expected`` are ignored (refused).
+- GET and 200 are expected where nothing is written (only what is written; a navigation has a status below 400).
+- ``query_params_schema`` has arrays only (also plain types). The first value of a parameter counts (all values).
+- ``should_not_exist`` compares method and path (everything that is written).
+- A fragment on one side fails (it counts if one is expected).
+- Navigations are told by ``sec-fetch-user`` and ``accept`` (by ``sec-fetch-*``, resource type or accept).
+- Hosts of configured sites only, else an error (any host).
+- Amounts may differ by 0.1 (exact). Ambiguous dates have the month first (refused).
+- 0 is an empty text in ``post_data`` (0). Response values are compared as they are (by meaning).
+- No answer is a failure (an error).
 """
 
 from __future__ import annotations
