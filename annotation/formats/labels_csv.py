@@ -1,4 +1,4 @@
-"""Labels made elsewhere, as a CSV file: annotator, task_id, agent, label, and optionally the reasons."""
+"""Read imported labels (CSV): annotator, task_id, agent, label, and optionally the reasons."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ LARGEST_STEP = 100_000
 MOST_PROBLEMS = 200
 VERDICTS = {str(verdict.value): verdict for verdict in Verdict}
 
-Labels = tuple[list[ImportedLabelRecord], list[Problem], list[tuple[str, Problem]]]
 
+def read_labels(data: bytes, name: str) -> tuple[list[ImportedLabelRecord], list[Problem], list[tuple[str, Problem]]]:
+    """Return the labels in ``data``, their problems, and warnings with a task id for changed or omitted rows.
 
-def read_labels(data: bytes, name: str) -> Labels:
-    """The labels in ``data``, what is wrong with them, and per task id what was changed or left out.
-
-    Row numbers are line numbers, the header being line 1. Rows that say "Unsure" are left out with a warning.
+    Rows are counted as lines, the header is line 1. Rows with the label "Unsure" are left out with a warning.
     """
     name = printable(name)
     try:
@@ -97,7 +95,14 @@ class _LabelReader:
             says = f'{printable(values["annotator"])} was "Unsure"; the row is left out'
             self._warn(values["task_id"], "label_unsure", number, says)
         else:
-            self._keep(_label(number, values))
+            self._add(
+                ImportedLabelRecord(
+                    row=number,
+                    verdict=VERDICTS[values["label"]],
+                    failure_step=int(values["failure_step"]) if values["failure_step"] else None,
+                    **{name: values[name] for name in ("annotator", "task_id", "agent", "reasoning", "failure_type")},
+                )
+            )
 
     def _has_problems(self, number: int, values: dict[str, str]) -> bool:
         before = len(self.problems)
@@ -123,7 +128,7 @@ class _LabelReader:
                 says = f"{column} '{printable(raw)}' has spaces around it and is read as '{printable(values[column])}'"
                 self._warn(values["task_id"], "name_trimmed", number, says)
 
-    def _keep(self, label: ImportedLabelRecord) -> None:
+    def _add(self, label: ImportedLabelRecord) -> None:
         first = self.labels.setdefault((label.annotator, label.task_id, label.agent), label)
         if first is label:
             return
@@ -140,16 +145,3 @@ class _LabelReader:
     def _warn(self, task_id: str, code: str, number: int, says: str) -> None:
         where = f"{self.name}: row {number}"
         self.warnings.append((task_id, Problem(code, f"{where}: {says}.", where)))
-
-
-def _label(number: int, values: dict[str, str]) -> ImportedLabelRecord:
-    return ImportedLabelRecord(
-        row=number,
-        annotator=values["annotator"],
-        task_id=values["task_id"],
-        agent=values["agent"],
-        verdict=VERDICTS[values["label"]],
-        reasoning=values["reasoning"],
-        failure_step=int(values["failure_step"]) if values["failure_step"] else None,
-        failure_type=values["failure_type"],
-    )

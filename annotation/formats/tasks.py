@@ -1,4 +1,4 @@
-"""Task lists of a benchmark (JSON), and finding a task whose id is written a little differently."""
+"""Read task lists of a benchmark (JSON), and find a task by a similar id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_LENGTH = 2**31 - 1
 DATE_SUFFIX = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 MOST_PROBLEMS = 1_000
 MOST_KEYS = 100  # limit of the search for a misspelt key
-MISSPELT = 0.75  # least likeness; lists have keys of their own, of which nobody wants to be warned
+MISSPELT = 0.75  # least similarity; lists may have their own keys
 CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
 
 
@@ -38,7 +38,7 @@ def task_id_problem(value: object) -> str | None:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is a whole number from 0 that fits a database column; true and 5.0 are not."""
+    """Whether ``value`` is a whole number from 0 that fits a database column; true and 5.0 do not."""
     return type(value) is int and 0 <= value <= LARGEST_LENGTH
 
 
@@ -50,8 +50,8 @@ def read_tasks(
     ``warnings`` gets one warning with its task id for each key that looks like a misspelt optional one.
 
     Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts); or those of
-    WebArena-Verified: task_id (a number), intent, start_urls and sites, of which the first start url is the website,
-    else the first site. An entry that is there twice word for word counts once. In memory are the ids and one entry.
+    WebArena-Verified: task_id (a number), intent, start_urls and sites (the first of both is the website). An entry
+    that is repeated word for word counts once. In memory are the ids and one entry.
     """
     name = printable(name)
     hashes: dict[str, int] = {}
@@ -105,28 +105,15 @@ def _read_task(entry: object, where: str) -> tuple[TaskRecord | None, list[Probl
     if not isinstance(entry, dict):
         return None, [Problem("wrong_type", f"{where} must be an object, not {kind_of(entry)}.", where)]
     is_webarena = "intent" in entry and "confirmed_task" not in entry
-    says = _webarena_problems(entry) if is_webarena else _listed_problems(entry)
+    says = _check_webarena(entry) if is_webarena else _check_listed(entry)
     task_id = entry.get("task_id")
     who = f" (task {printable(str(task_id))})" if isinstance(task_id, str) or is_count(task_id) else ""
     problems = [Problem("task_invalid", f"{where}{who}: {text}.", where) for text in says if text]
     if problems:
         return None, problems
-    return _webarena_record(entry) if is_webarena else _listed_record(entry), []
-
-
-def _listed_problems(entry: dict[str, Any]) -> list[str | None]:
-    length, points = entry.get("reference_length"), entry.get("key_points")
-    says = [task_id_problem(entry["task_id"]) if "task_id" in entry else _missing(entry, "task_id")]
-    says.append(_text_problem(entry, "confirmed_task", required=True))
-    says += [_text_problem(entry, key) for key in ("website", "level")]
-    if length is not None and not is_count(length):
-        says.append("reference_length must be a whole number or null")
-    if points is not None and not _are_key_points(points):
-        says.append("key_points must be a list of texts")
-    return says
-
-
-def _listed_record(entry: dict[str, Any]) -> TaskRecord:
+    if is_webarena:
+        places = [*(entry.get("start_urls") or ()), *(entry.get("sites") or ())]
+        return TaskRecord(str(task_id), entry["intent"], website=next(filter(None, places), "")), []
     return TaskRecord(
         task_id=entry["task_id"],
         text=entry["confirmed_task"],
@@ -134,19 +121,52 @@ def _listed_record(entry: dict[str, Any]) -> TaskRecord:
         reference_length=entry.get("reference_length"),
         level=entry.get("level") or "",
         key_points=tuple(entry.get("key_points") or ()),
+    ), []
+
+
+def _check_listed(entry: dict[str, Any]) -> Iterator[str | None]:
+    yield task_id_problem(entry["task_id"]) if "task_id" in entry else _missing(entry, "task_id")
+    yield _check_text(entry, "confirmed_task", required=True)
+    yield from (_check_text(entry, key) for key in ("website", "level"))
+    length, points = entry.get("reference_length"), entry.get("key_points")
+    if length is not None and not is_count(length):
+        yield "reference_length must be a whole number or null"
+    if points is not None and not _are_key_points(points):
+        yield "key_points must be a list of texts"
+
+
+def _check_webarena(entry: dict[str, Any]) -> Iterator[str | None]:
+    task_id = entry.get("task_id")
+    if "task_id" not in entry:
+        yield _missing(entry, "task_id")
+    elif isinstance(task_id, str):
+        yield task_id_problem(task_id)
+    elif not is_count(task_id):
+        yield "task_id must be text or a whole number from 0"
+    yield _check_text(entry, "intent", required=True)
+    for key in OPTIONAL_WEBARENA_KEYS:
+        value = [] if entry.get(key) is None else entry[key]
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            yield f"{key} must be a list of texts"
+        elif any(len(each) > LONGEST["website"] for each in value):
+            yield f"{key} has a text of more than {LONGEST['website']:,} characters"
+
+
+def _check_text(entry: dict[str, object], key: str, *, required: bool = False) -> str | None:
+    value, longest = entry.get(key), LONGEST.get(key, LONGEST_TEXT)
+    if value is None and not required:
+        return None
+    if not isinstance(value, str):
+        return f"{key} must be text, not {kind_of(value)}" if key in entry else _missing(entry, key)
+    if len(value) > longest:
+        return f"{key} is longer than {longest:,} characters"
+    return f"{key} is empty" if required and not value.strip() else None
+
+
+def _are_key_points(points: object) -> bool:
+    return isinstance(points, list) and all(
+        isinstance(point, str) and 0 < len(point.strip()) <= LONGEST_TEXT for point in points
     )
-
-
-def _webarena_problems(entry: dict[str, Any]) -> list[str | None]:
-    says = [_number_problem(entry["task_id"]) if "task_id" in entry else _missing(entry, "task_id")]
-    says.append(_text_problem(entry, "intent", required=True))
-    says += [_texts_problem(entry, key) for key in ("start_urls", "sites")]
-    return says
-
-
-def _webarena_record(entry: dict[str, Any]) -> TaskRecord:
-    places = [*(entry.get("start_urls") or ()), *(entry.get("sites") or ())]
-    return TaskRecord(str(entry["task_id"]), entry["intent"], website=next(filter(None, places), ""))
 
 
 def _missing(entry: dict[str, Any], key: str) -> str:
@@ -170,35 +190,3 @@ def _misspelt_keys(entry: Any, task: TaskRecord, where: str, checked: set[str]) 
             says = f"{where} (task {task.task_id}): the key {printable(key)} is ignored (did you mean {near[0]}?)."
             found.append(Problem("unknown_property", says, where))
     return found
-
-
-def _number_problem(value: object) -> str | None:
-    """What is wrong with an id that may be a number; true, which Python takes for 1, is none."""
-    if isinstance(value, str):
-        return task_id_problem(value)
-    return None if is_count(value) else "task_id must be text or a whole number from 0"
-
-
-def _texts_problem(entry: dict[str, Any], key: str) -> str | None:
-    value = [] if entry.get(key) is None else entry[key]
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        return f"{key} must be a list of texts"
-    too_long = any(len(one) > LONGEST["website"] for one in value)
-    return f"{key} has a text of more than {LONGEST['website']:,} characters" if too_long else None
-
-
-def _text_problem(entry: dict[str, object], key: str, *, required: bool = False) -> str | None:
-    value = entry.get(key)
-    if value is None and not required:
-        return None
-    if not isinstance(value, str):
-        return f"{key} must be text, not {kind_of(value)}" if key in entry else _missing(entry, key)
-    if len(value) > LONGEST.get(key, LONGEST_TEXT):
-        return f"{key} is longer than {LONGEST.get(key, LONGEST_TEXT):,} characters"
-    return f"{key} is empty" if required and not value.strip() else None
-
-
-def _are_key_points(points: object) -> bool:
-    return isinstance(points, list) and all(
-        isinstance(point, str) and 0 < len(point.strip()) <= LONGEST_TEXT for point in points
-    )

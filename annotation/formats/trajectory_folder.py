@@ -1,4 +1,4 @@
-"""One trajectory's folder in a package, and the findings about it, for both versions of the format."""
+"""The folder of a trajectory in a package, and the parts of its result.json that several formats share."""
 
 from __future__ import annotations
 
@@ -39,9 +39,6 @@ class TrajectoryFolder:
         inside = (name.rpartition("/") for name in self.files)
         return sorted((name for parent, _, name in inside if parent == SCREENSHOTS and is_image(name)), key=natural_key)
 
-    def has_screenshot_folder(self) -> bool:
-        return any(name.startswith(f"{SCREENSHOTS}/") for name in self.files)
-
 
 @dataclass(slots=True)
 class Findings:
@@ -69,14 +66,10 @@ class Findings:
         return [*self.problems, self._at("more_problems", RESULT, f"and {self.left_out:,} more problems")]
 
     def _at(self, code: str, place: str, says: str) -> Problem:
-        return Problem(code, f"{printable(place)}: {says}.", where(self.folder, place))
-
-
-def where(folder: TrajectoryFolder, place: str) -> str:
-    """Return ``<folder>/result.json: action_history[3].thought`` for a field, ``<folder>/<file>`` for a file."""
-    prefix = f"{folder.label}/"
-    is_file = place in (RESULT, SCREENSHOTS) or place in folder.files
-    return printable(f"{prefix}{place}" if is_file else f"{prefix}{RESULT}: {place}", 300)
+        # <folder>/result.json: action_history[3].thought for a field, <folder>/<file> for a file.
+        is_file = place in (RESULT, SCREENSHOTS) or place in self.folder.files
+        where = f"{self.folder.label}/{place if is_file else f'{RESULT}: {place}'}"
+        return Problem(code, f"{printable(place)}: {says}.", printable(where, 300))
 
 
 def is_image(name: str) -> bool:
@@ -112,15 +105,15 @@ def read_text(
     return value if isinstance(value, str) else None
 
 
-def check_text(findings: Findings, place: str, value: object) -> bool:
-    """Return whether ``value`` is text that is not too long; otherwise add a problem at ``place``."""
+def check_text(findings: Findings, place: str, value: object) -> str | None:
+    """Return ``value`` if it is text that is not too long; otherwise None, and add a problem at ``place``."""
     if not isinstance(value, str):
         findings.problem("wrong_type", place, f"must be text, not {kind_of(value)}")
     elif len(value) > LONGEST_TEXT:
         findings.problem("text_too_long", place, f"has {len(value):,} characters; the limit is {LONGEST_TEXT:,}")
     else:
-        return True
-    return False
+        return value
+    return None
 
 
 def read_task(findings: Findings, document: dict[str, object], *, nullable: bool = False) -> tuple[str, str]:
@@ -222,7 +215,7 @@ def read_screenshot(
         findings.problem("field_missing", place, "is missing")
     elif not isinstance(name, str):
         findings.problem("wrong_type", place, f"must be a file name, not {kind_of(name)}")
-    elif not _is_plain(name):
+    elif not 0 < len(name) <= LONGEST_FILE_NAME or any(mark in name for mark in ("/", "\\", "..", ":")):
         says = f"must be a plain file name inside {SCREENSHOTS}/, not {printable(name, 60)}"
         findings.problem("screenshot_path", place, says)
     elif not is_image(name):
@@ -235,14 +228,10 @@ def read_screenshot(
     return None
 
 
-def _is_plain(name: str) -> bool:
-    return 0 < len(name) <= LONGEST_FILE_NAME and not any(mark in name for mark in ("/", "\\", "..", ":"))
-
-
 def read_attachments(
     findings: Findings, input_images: list[str], others: Mapping[str, AttachmentKind] = MappingProxyType({})
 ) -> tuple[AttachmentRecord, ...]:
-    """Return the known files except screenshots, and ``others``, which the format knows; warn of all other files."""
+    """Return the known files except screenshots, with ``others`` of the format; warn of all other files."""
     known = dict.fromkeys(input_images, AttachmentKind.INPUT_IMAGE) | dict(others)
     unknown = []
     for name in findings.folder.files:

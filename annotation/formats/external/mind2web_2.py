@@ -1,7 +1,7 @@
-"""Answers of Mind2Web-2: Markdown files by task, and the pages they cite.
+"""Convert answers of Mind2Web-2: Markdown files by task, and the pages they cite.
 
-``[<agent>/]<task_id>/answer_<n>.md`` are the answers, ``cache/[<agent>/]<task_id>/index.json`` and the files that it
-names the pages. Answer number n of every task goes into package n, so that each becomes an attempt of its own.
+``[<agent>/]<task_id>/answer_<n>.md`` are the answers. ``cache/[<agent>/]<task_id>/index.json`` and the files that it
+names are the pages. Answer number n of every task goes into package n, so each number becomes an attempt.
 
 An index is ``{"https://shop.example/laptops": "web", "https://shop.example/sheet.pdf": "pdf"}``. Files are named by
 the MD5 of the address without fragment, percent-decoded, without the last slash: ``<md5>.txt`` and ``.jpg`` (text and
@@ -55,9 +55,7 @@ class AnsweredTask:
 def has_answers(package: Package) -> bool:
     """Whether the package holds answers and no trajectories."""
     names = package.names()
-    return any(ANSWER.fullmatch(name) for name in names) and not any(
-        name.rpartition("/")[2] == RESULT for name in names
-    )
+    return any(map(ANSWER.fullmatch, names)) and not any(name.rpartition("/")[2] == RESULT for name in names)
 
 
 def convert(package: Package, folder: Path, report: ImportReport, progress: Progress, agent: str = "") -> list[Path]:
@@ -76,9 +74,9 @@ def convert(package: Package, folder: Path, report: ImportReport, progress: Prog
         _read_answers(package, task, report)
         if task.problems:
             report.reject(task.task_id, *dict.fromkeys(task.problems))
-    good = [task for task in tasks if not task.problems]
-    _warn_of_missing_answers(good, report)
-    return _write_packages(package, good, folder, progress)
+    valid = [task for task in tasks if not task.problems]
+    _warn_of_missing_answers(valid, report)
+    return _write_packages(package, valid, folder, progress)
 
 
 FORMAT = Format(
@@ -109,15 +107,14 @@ def _choose_agent(package: Package, report: ImportReport, agent: str) -> str | N
 
 
 def _find_tasks(package: Package, above: str) -> list[AnsweredTask]:
-    names = package.names()
     tasks: dict[str, AnsweredTask] = {}
-    for name in names:
+    for name in package.names():
         match = ANSWER.fullmatch(name)
         if match is None or (match["above"] or "") != above:
             continue
         task = tasks.setdefault(match["task"], AnsweredTask(match["task"], name.rpartition("/")[0]))
         _add_answer(task, name, match["number"])
-    indexes = {name for name in names if name.endswith("/index.json")}
+    indexes = {name for name in package.names() if name.endswith("/index.json")}
     for task in tasks.values():
         task.pages = _find_pages(task, above, indexes)
         says = task_id_problem(task.task_id)
@@ -140,12 +137,9 @@ def _add_answer(task: AnsweredTask, name: str, number: str) -> None:
 def _find_pages(task: AnsweredTask, above: str, indexes: Iterable[str]) -> str:
     """Return the folder of the task's pages: of the agent, or else of all agents."""
     agent = above.rpartition("/")[2]
-    ends = (f"{CACHE}/{agent}/{task.task_id}/index.json", f"{CACHE}/{task.task_id}/index.json")
-    for end in ends:
-        for name in sorted(indexes):
-            if name == end or name.endswith(f"/{end}"):
-                return name.rpartition("/")[0]
-    return ""
+    ends = (f"/{CACHE}/{agent}/{task.task_id}/index.json", f"/{CACHE}/{task.task_id}/index.json")
+    found = (name for end in ends for name in sorted(indexes) if f"/{name}".endswith(end))
+    return next(found, "").rpartition("/")[0]
 
 
 def _warn_of_unread_files(package: Package, above: str, tasks: list[AnsweredTask], report: ImportReport) -> None:
@@ -163,18 +157,14 @@ def _warn_of_unread_files(package: Package, above: str, tasks: list[AnsweredTask
 
 def _assign_problems(problems: list[Problem], tasks: list[AnsweredTask], report: ImportReport) -> None:
     """Add the problems of the package's entries to the task whose folder they are in, or to the package."""
+    homes = [(printable(path, LONGEST_WHERE), task) for task in tasks for path in (task.folder, task.pages) if path]
     for problem in problems:
-        inside = ".." not in problem.where.split("/")
-        home = next((task for task in tasks if inside and _is_inside(problem.where, task)), None)
+        where = f"{problem.where}/"
+        home = None if "/../" in f"/{where}" else next((t for path, t in homes if where.startswith(f"{path}/")), None)
         if home is None:
             report.reject(PACKAGE, problem)
         else:
             home.problems.append(problem)
-
-
-def _is_inside(where: str, task: AnsweredTask) -> bool:
-    folders = [printable(one, LONGEST_WHERE) for one in (task.folder, task.pages) if one]
-    return any(where == one or where.startswith(f"{one}/") for one in folders)
 
 
 # --- answers and pages of a task -----------------------------------------------------------------------
@@ -261,13 +251,9 @@ def _write_trajectory(
     (target / cached_pages.FOLDER).mkdir()
     (target / cached_pages.INDEX).write_text(json.dumps(task.index), encoding="utf-8")
     for name in sorted(task.page_files):
-        _write_page(package, f"{task.pages}/{name}", target / cached_pages.FOLDER / name, written)
-
-
-def _write_page(package: Package, name: str, target: Path, written: dict[str, Path]) -> None:
-    """Write a file of the cache once, and link it from all answers of the task."""
-    if name in written:
-        os.link(written[name], target)
-        return
-    target.write_bytes(package.read(name, cached_pages.LIMITS[target.suffix]))
-    written[name] = target
+        source, path = f"{task.pages}/{name}", target / cached_pages.FOLDER / name
+        if source in written:  # all answers of a task share the file
+            os.link(written[source], path)
+        else:
+            path.write_bytes(package.read(source, cached_pages.LIMITS[path.suffix]))
+            written[source] = path

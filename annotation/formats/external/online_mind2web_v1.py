@@ -1,7 +1,7 @@
-"""Version 1 of the Online-Mind2Web format: actions, thoughts and screenshots are lists of their own.
+"""Version 1 of the Online-Mind2Web format: actions, thoughts and screenshots are separate lists.
 
-Nothing says which screenshot belongs to which action. Numbers without a hole that fit the actions are taken as
-they are; anything else is placed by number, never renumbered, and marked as doubtful from where it stops fitting.
+The format does not state which screenshot belongs to which action. Consecutive numbers that fit the actions are taken
+as they are. Others are placed by number, never renumbered, and marked as doubtful from the first that does not fit.
 
 Layout: ``<task_id>/result.json`` and screenshots in ``<task_id>/trajectory/``, with the number of their step, from 0 or
 1, in the name. Keys of result.json: ``task_id``, ``task``, ``action_history`` (a list of texts), and optionally
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from annotation.formats.actions import destination, parse_click, status_suffix
@@ -66,10 +67,7 @@ def read_v1(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     if document.get(ANSWER) is None:
         findings.warn("answer_missing", ANSWER, "is missing: the agent gave no answer")
     entries = read_list(findings, document, "action_history")
-    actions = [
-        action if check_text(findings, f"action_history[{index}]", action) and isinstance(action, str) else ""
-        for index, action in enumerate(entries)
-    ]
+    actions = [check_text(findings, f"action_history[{index}]", entry) or "" for index, entry in enumerate(entries)]
     thoughts = _read_thoughts(findings, document, len(actions))
     numbered = _read_screenshots(findings)
     images = _read_input_images(findings, document)
@@ -89,11 +87,11 @@ def read_v1(document: dict[str, object], findings: Findings) -> TrajectoryRecord
 
 
 def align(numbered: list[tuple[int, str]], actions: int) -> Alignment:
-    """Which screenshot belongs to which of ``actions`` steps; ``numbered`` is sorted by number.
+    """Assign screenshots, sorted by number, to ``actions`` steps.
 
-    The number names the step, counted from 0, or from 1 when the first screenshot is number 1. One screenshot
-    after the last action is a last observation. Numbers that lie further, or are there twice, cannot be step
-    numbers: then the screenshots are placed in order. All are kept in either case.
+    The number names the step, counted from 0, or from 1 if the first screenshot is number 1. One screenshot after the
+    last action is a last observation. Larger or repeated numbers cannot be step numbers: then the screenshots are
+    placed in order. No screenshot is left out.
     """
     base = 1 if numbered and numbered[0][0] == 1 else 0
     places = [number - base for number, _ in numbered]
@@ -118,14 +116,12 @@ def _read_thoughts(findings: Findings, document: dict[str, object], actions: int
     value = document.get("thoughts")
     if value is None:
         findings.warn("thoughts_missing", "thoughts", f"thoughts are missing for {counted(actions, 'action')}")
-        return [None] * actions
-    if not isinstance(value, list):
+    elif not isinstance(value, list):
         findings.problem("wrong_type", "thoughts", f"must be a list, not {kind_of(value)}")
+    if not isinstance(value, list):
         return [None] * actions
     thoughts = [
-        thought
-        if thought is None or (check_text(findings, f"thoughts[{index}]", thought) and isinstance(thought, str))
-        else None
+        None if thought is None else check_text(findings, f"thoughts[{index}]", thought)
         for index, thought in enumerate(value)
     ]
     if len(thoughts) != actions:
@@ -138,7 +134,7 @@ def _read_thoughts(findings: Findings, document: dict[str, object], actions: int
 def _read_screenshots(findings: Findings) -> list[tuple[int, str]]:
     """Return the screenshots as (number, name), sorted."""
     names = findings.folder.screenshots()
-    if not findings.folder.has_screenshot_folder():
+    if not any(name.startswith(f"{SCREENSHOTS}/") for name in findings.folder.files):
         findings.problem("trajectory_missing", SCREENSHOTS, f"there is no {SCREENSHOTS}/ folder with screenshots")
     elif not names:
         findings.problem("no_screenshots", SCREENSHOTS, f"{SCREENSHOTS}/ has no screenshots")
@@ -150,19 +146,13 @@ def _read_screenshots(findings: Findings) -> list[tuple[int, str]]:
             findings.problem("screenshot_number", f"{SCREENSHOTS}/{name}", says)
         else:
             numbered.append((int(number[0]), name))
-    _warn_of_names(findings, numbered)
-    return sorted(numbered, key=lambda pair: (pair[0], natural_key(pair[1])))
-
-
-def _warn_of_names(findings: Findings, numbered: list[tuple[int, str]]) -> None:
-    odd = [name for _, name in numbered if PurePosixPath(name).suffix != PurePosixPath(name).suffix.lower()]
-    if odd:
+    if odd := [name for _, name in numbered if PurePosixPath(name).suffix != PurePosixPath(name).suffix.lower()]:
         findings.warn("extension_case", SCREENSHOTS, f"extensions should be in lower case: {listing(odd)}")
     times = Counter(number for number, _ in numbered)
-    twice = [name for number, name in numbered if times[number] > 1]
-    if twice:
+    if twice := [name for number, name in numbered if times[number] > 1]:
         says = f"these screenshots have the same number; they are ordered by name: {listing(twice)}"
         findings.warn("screenshot_number_twice", SCREENSHOTS, says)
+    return sorted(numbered, key=lambda pair: (pair[0], natural_key(pair[1])))
 
 
 def _read_input_images(findings: Findings, document: dict[str, object]) -> list[str]:
@@ -198,22 +188,20 @@ def _warn_of_alignment(findings: Findings, aligned: Alignment, screenshots: int,
 def _steps(
     findings: Findings, actions: list[str], thoughts: list[str | None], aligned: Alignment
 ) -> tuple[StepRecord, ...]:
-    steps = []
-    for index, screenshot in enumerate(aligned.screenshots[: MOST_STEPS + 1]):
-        action = actions[index] if index < len(actions) else ""
-        steps.append(
-            StepRecord(
-                index=index,
-                action=action,
-                thought=thoughts[index] if index < len(thoughts) else None,
-                url=destination(action),
-                status=status_suffix(action),
-                screenshot=screenshot,
-                click=parse_click(action),
-                warnings=_step_warnings(findings, index, screenshot, aligned),
-            )
+    rows = zip_longest(actions, thoughts, aligned.screenshots[: MOST_STEPS + 1])
+    return tuple(
+        StepRecord(
+            index=index,
+            action=action or "",
+            thought=thought,
+            url=destination(action or ""),
+            status=status_suffix(action or ""),
+            screenshot=screenshot,
+            click=parse_click(action or ""),
+            warnings=_step_warnings(findings, index, screenshot, aligned),
         )
-    return tuple(steps)
+        for index, (action, thought, screenshot) in enumerate(rows)
+    )
 
 
 def _step_warnings(findings: Findings, index: int, screenshot: str | None, aligned: Alignment) -> tuple[Problem, ...]:

@@ -10,6 +10,7 @@ Other keys are rejected.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from annotation.formats.actions import (
     completion_answer,
@@ -119,14 +120,10 @@ def _read_status(findings: Findings, place: str, value: object, action: str) -> 
 
 
 def _check_order(findings: Findings, steps: list[StepRecord]) -> None:
-    previous: StepRecord | None = None
-    for step in steps:
-        if step.screenshot is None:
-            continue
-        if previous is not None and natural_key(step.screenshot) < natural_key(previous.screenshot or ""):
-            says = f"{printable(step.screenshot)} sorts before the one of step {previous.index}"
+    for before, step in pairwise(step for step in steps if step.screenshot):
+        if natural_key(step.screenshot or "") < natural_key(before.screenshot or ""):
+            says = f"{printable(step.screenshot or '')} sorts before the one of step {before.index}"
             findings.problem("screenshot_order", f"action_history[{step.index}].screenshot", says)
-        previous = step
 
 
 def _check_grammar(findings: Findings, steps: list[StepRecord]) -> None:
@@ -156,9 +153,5 @@ def _check_completion(findings: Findings, last: StepRecord, answer: str | None) 
     if answer is None or given is None:
         return
     # A status suffix belongs to the action, yet an answer may end in the very same letters.
-    if _words(answer) not in (_words(given), _words(without_status(given))):
+    if answer.split() not in (given.split(), without_status(given).split()):
         findings.problem("answer_differs", "agent_final_answer", "is not the answer after TASK_COMPLETE -> ANSWER:")
-
-
-def _words(text: str) -> list[str]:
-    return text.split()
