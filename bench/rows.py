@@ -127,7 +127,7 @@ def measured(path: Path, count: int) -> Cost:
         started = time.perf_counter()
         multimodal_mind2web.convert_rows(path, Path(folder), report)
         converted = time.perf_counter()
-        tasks = sum(1 for _ in multimodal_mind2web.read_tasks(path))
+        tasks = sum(1 for _ in multimodal_mind2web.read_tasks(path, []))
         ended = time.perf_counter()
     if report.rejected or tasks != count // STEPS:
         raise RuntimeError(f"{tasks} tasks, and refused: {list(report.rejected.items())[:1]}")

@@ -1,7 +1,7 @@
-"""An agent's answer in Markdown: as safe HTML, with the addresses that it cites.
+"""Convert an agent's answer in Markdown to safe HTML, and list the addresses that it cites.
 
-HTML of the agent is shown as text, pictures become links, and a link leads to http or https or is none. Addresses are
-numbered in the order in which they are first cited: as a link, as a bare address, or through a definition such as
+HTML of the agent is shown as text, images become links, and only http and https become links. Addresses are numbered in
+the order in which they are first cited: as a link, as a bare address, or in a definition such as
 ``[1]: https://shop.example/``.
 """
 
@@ -63,22 +63,22 @@ def normal(address: str) -> str:
 @lru_cache(maxsize=32)  # a desk shows the same answer again with every page that is opened beside it
 def read_answer(text: str) -> AnswerText:
     """Convert the first `LONGEST_SHOWN` characters of Markdown to HTML, and list what they cite."""
-    tokens, env = _parsed(text[:LONGEST_SHOWN])
+    tokens, env = _parse(text[:LONGEST_SHOWN])
     book = _Book()
     for token in tokens:
         if token.type == "inline":
-            token.children = list(_linked(token.children or [], book))
+            token.children = list(_link_addresses(token.children or [], book))
     for definition in env.get("references", {}).values():
         book.number(definition["href"], definition.get("title", ""))
-    _level(tokens)
+    _lower_headings(tokens)
     html = PARSER.renderer.render(tokens, PARSER.options, env)
     return AnswerText(html, book.citations(), max(len(text) - LONGEST_SHOWN, 0))
 
 
-def _parsed(text: str) -> tuple[list[Token], dict[str, Any]]:
-    """The blocks of a text, and its definitions. What is in too many lists and quotations stands without them.
+def _parse(text: str) -> tuple[list[Token], dict[str, Any]]:
+    """Return the blocks of a text, and its definitions; too many nested lists and quotations are flattened.
 
-    The library drops what lies deeper than its limit, without a word: judges would read what no person sees.
+    The library silently drops what is deeper than its limit: judges would read what no person sees.
     """
     env: dict[str, Any] = {}
     tokens = PARSER.parse(text, env)
@@ -98,11 +98,11 @@ def _parser() -> MarkdownIt:
     # Without styles in attributes, which the pages' policy forbids: the alignment of columns.
     parser.add_render_rule("th_open", lambda *_: "<th>")
     parser.add_render_rule("td_open", lambda *_: "<td>")
-    parser.add_render_rule("cited", _cited)
+    parser.add_render_rule("cited", _render_number)
     return parser
 
 
-def _cited(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+def _render_number(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     number = tokens[index].meta["number"]
     return f'<sup><a class="cited" href="#cited-{number}" data-page="{number}">{number}</a></sup>'
 
@@ -132,8 +132,8 @@ class _Book:
         return tuple(Citation(number, address, tuple(titles)) for number, address, titles in self.found.values())
 
 
-def _linked(children: Sequence[Token], book: _Book) -> Iterator[Token]:
-    """The tokens of a paragraph, with every address in them as a link and its number behind it."""
+def _link_addresses(children: Sequence[Token], book: _Book) -> Iterator[Token]:
+    """Yield the tokens of a paragraph, in which every address is a link followed by its number."""
     opened: Token | None = None
     words: list[str] = []
     for token in children:
@@ -143,13 +143,13 @@ def _linked(children: Sequence[Token], book: _Book) -> Iterator[Token]:
         elif token.type == "link_close":
             yield token
             href = str(opened.attrGet("href") or "") if opened else ""
-            yield from _marked(book.number(href, "".join(words)))
+            yield from _add_number(book.number(href, "".join(words)))
             opened = None
         elif token.type == "image":
             words.append(token.content)
-            yield from _picture(token, book, inside=opened is not None)
+            yield from _link_image(token, book, inside=opened is not None)
         elif token.type == "text" and opened is None:
-            yield from _bare(token, book)
+            yield from _link_bare(token, book)
         else:
             words.append(token.content)
             yield token
@@ -159,13 +159,13 @@ def _link(address: str) -> Token:
     return Token("link_open", "a", 1, attrs={"href": address, **LINK})
 
 
-def _marked(number: int | None) -> Iterator[Token]:
+def _add_number(number: int | None) -> Iterator[Token]:
     if number is not None:
         yield Token("cited", "", 0, meta={"number": number})
 
 
-def _picture(token: Token, book: _Book, *, inside: bool) -> Iterator[Token]:
-    """Pictures of other servers are not loaded: they would learn who reads the answer, and when."""
+def _link_image(token: Token, book: _Book, *, inside: bool) -> Iterator[Token]:
+    # Images of other servers are not loaded: the servers would learn who reads the answer, and when.
     address = str(token.attrGet("src") or "")
     words = Token("text", "", 0, content=f"[picture: {token.content or 'without a name'}]")
     if inside or not _is_safe(address):
@@ -174,26 +174,26 @@ def _picture(token: Token, book: _Book, *, inside: bool) -> Iterator[Token]:
     yield _link(address)
     yield words
     yield Token("link_close", "a", -1)
-    yield from _marked(book.number(address, token.content))
+    yield from _add_number(book.number(address, token.content))
 
 
-def _bare(token: Token, book: _Book) -> Iterator[Token]:
+def _link_bare(token: Token, book: _Book) -> Iterator[Token]:
     at = 0
     for match in BARE.finditer(token.content):
-        address = _trimmed(match[0])
+        address = _trim(match[0])
         if not _is_safe(address):
             continue
         yield Token("text", "", 0, content=token.content[at : match.start()])
         yield _link(address)
         yield Token("text", "", 0, content=address)
         yield Token("link_close", "a", -1)
-        yield from _marked(book.number(address))
+        yield from _add_number(book.number(address))
         at = match.start() + len(address)
     yield Token("text", "", 0, content=token.content[at:])
 
 
-def _trimmed(address: str) -> str:
-    """Without what belongs to the sentence around it: its marks, and a bracket that was opened before."""
+def _trim(address: str) -> str:
+    """Return an address without the punctuation of its sentence, and without a bracket that was opened before it."""
     while address:
         last = address[-1]
         opening = PAIRS.get(last)
@@ -203,8 +203,8 @@ def _trimmed(address: str) -> str:
     return address
 
 
-def _level(tokens: Sequence[Token]) -> None:
-    """Headings of the answer stand below those of the page, and leave out no level."""
+def _lower_headings(tokens: Sequence[Token]) -> None:
+    """Lower the headings below those of the page, and skip no level."""
     last = 2
     for token in tokens:
         if token.type == "heading_open":

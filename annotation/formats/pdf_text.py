@@ -1,8 +1,8 @@
-"""The text of a PDF, read in a process of its own: the library is C, and the file comes from anywhere.
+"""Read the text of a PDF in a process of its own: the library is C, and the file may be hostile.
 
-Run as a file it is that process: a PDF on its standard input, the text as UTF-8 on its standard output. Judges need
-pictures too, and read in a process that is confined further (`judges.scorers.rubric.pdf`); what a page says is read
-here for both, so that people and models are shown the same text.
+Run as a file this is that process: a PDF on its standard input, the text as UTF-8 on its standard output. Judges also
+need images, from a process that is confined further (`judges.scorers.rubric.pdf`). Both use `page_texts`, so people and
+models are shown the same text.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class NoText(Exception):
 
 
 def text_of(data: bytes) -> str:
-    """The text of the first pages, with a form feed between pages; at most `LONGEST` characters.
+    """Return the text of the first pages, with a form feed between pages; at most `LONGEST` characters.
 
-    Raises NoText when it is no PDF, needs a password, is broken, or takes too long or too much memory.
+    Raises NoText if it is no PDF, needs a password, is broken, or takes too long or too much memory.
     """
-    # Into files, whose size the process cannot exceed; what comes through a pipe has no bound.
+    # Files, because their size has a limit and that of a pipe has none.
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as words:
         try:
             done = subprocess.run(  # noqa: S603 - our own module, in an interpreter of our own
@@ -49,16 +49,13 @@ def text_of(data: bytes) -> str:
         except subprocess.TimeoutExpired as error:
             raise NoText("it took too long to read") from error
         if done.returncode != 0:
-            said = _read(words).strip().splitlines()
-            raise NoText(said[-1][:200] if done.returncode == 1 and said else "it could not be read")
+            lines = _read(words).strip().splitlines()
+            raise NoText(lines[-1][:200] if done.returncode == 1 and lines else "it could not be read")
         return _read(text).replace("\x00", "")[:LONGEST]
 
 
 def page_texts(document: Any) -> Iterator[str]:
-    """The text of each of the first `MOST_PAGES` pages of a `pypdfium2.PdfDocument`, with line feeds between lines.
-
-    A page that is broken by itself is `UNREADABLE`, and no more than that.
-    """
+    """Yield the text of the first `MOST_PAGES` pages of a `pypdfium2.PdfDocument`; a broken page is `UNREADABLE`."""
     import pypdfium2  # noqa: PLC0415 - only in a process that may crash
 
     for number in range(min(len(document), MOST_PAGES)):
@@ -78,7 +75,7 @@ def _read(file: IO[bytes]) -> str:
     return file.read(LARGEST).decode("utf-8", errors="replace")
 
 
-def _limited() -> None:
+def _limit_resources() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
@@ -102,5 +99,5 @@ def _print_text() -> None:
 
 
 if __name__ == "__main__":
-    _limited()
+    _limit_resources()
     _print_text()

@@ -1,6 +1,4 @@
-"""YAML that people write: values as JSON knows them, and the line of each, where a mistake can be shown.
-
-What is written for them in turn reads as the same values."""
+"""Read YAML with JSON values only and the line of each value, and write YAML that reads as the same values."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ LONGEST = 400_000  # characters of a document
 DEEPEST = 40  # levels
 MOST_VALUES = 20_000
 
-# As JSON has them, and no others: `no` is a text, so are dates, and 0x10 is not sixteen.
+# Only these as in JSON: `no` and dates are texts, and 0x10 is not sixteen.
 WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
@@ -33,8 +31,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """``value`` is made of dict, list, str, int, float, bool and None; ``lines`` has the line, from 1, of each value
-    by its place: ``("checks", 0, "url")``. Text that is JSON is YAML too."""
+    """``value`` has the types of JSON; ``lines`` has the line, from 1, of each place such as ``("checks", 0, "url")``."""
 
     value: Any
     lines: dict[Place, int]
@@ -47,11 +44,10 @@ class YamlDocument:
 
 
 def parse_yaml(text: str, name: str) -> YamlDocument:
-    """The one document in ``text``; ``name`` is what messages call it.
+    """Parse the only document in ``text``; ``name`` is for messages. ``where`` of each Problem is ``line <n>``.
 
-    Raises FormatError: wrong syntax, several documents, anchors, aliases and tags (a short text could stand for an
-    endless one), keys that are there twice or are no texts, too many or too deep values, unstorable characters.
-    Each Problem's ``where`` is ``line <n>``.
+    Raises FormatError for wrong syntax, several documents, anchors, aliases and tags (a short text could stand for an
+    endless one), keys that are repeated or no texts, too many or too deep values, unstorable characters.
     """
     if len(text) > LONGEST:
         raise FormatError(Problem("yaml_too_long", f"{name}: has more than {LONGEST:,} characters.", "line 1"))
@@ -171,7 +167,7 @@ class _Reading:
 
 
 class _Writer(yaml.SafeDumper):
-    """Write YAML that reads as the same values: a text that could be something else is quoted."""
+    """Quotes every text that could be something else."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -187,5 +183,5 @@ _Writer.add_representer(str, _text_node)
 
 def written(value: Any) -> str:
     """Return a JSON value as YAML, in the order of its keys; `parse_yaml` reads the same value."""
-    # As wide as a document can be: a folded text ends its lines with backslashes, which nobody can edit.
+    # As wide as a document can be: a folded text ends its lines with backslashes, which are hard to edit.
     return yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=LONGEST)

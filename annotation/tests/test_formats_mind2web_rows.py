@@ -302,7 +302,7 @@ def test_tasks_are_each_there_once_with_the_number_of_their_actions(tmp_path):
     made = rows(2)
     path = parquet(tmp_path / "r.parquet", [made[3], made[0], made[1], made[4]])
 
-    assert list(multimodal_mind2web.read_tasks(path)) == [
+    assert list(multimodal_mind2web.read_tasks(path, [])) == [
         TaskRecord("task-2", made[3]["confirmed_task"], "shop", 3),
         TaskRecord("task-1", made[0]["confirmed_task"], "shop", 3),
     ]
@@ -312,7 +312,7 @@ def test_rows_that_tell_one_task_differently_are_refused(tmp_path):
     path = json_lines(tmp_path / "r.jsonl", [row(0), row(1) | {"confirmed_task": "Buy a chair"}])
 
     with pytest.raises(FormatError) as refused:
-        list(multimodal_mind2web.read_tasks(path))
+        list(multimodal_mind2web.read_tasks(path, []))
     assert [(one.code, one.where) for one in refused.value.problems] == [("task_text_differs", "row 2")]
 
 
@@ -382,7 +382,7 @@ def test_a_small_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path, col
     assert [problem.code for problem in report.rejected[""]] == ["parquet_too_large"]
     if column == "action_reprs":
         with pytest.raises(FormatError, match="memory"):
-            list(converting.read_tasks(path))
+            list(converting.read_tasks(path, []))
 
 
 @pytest.mark.parametrize("items", [{"whole": 1_000_001}, {"part": 600_000}])

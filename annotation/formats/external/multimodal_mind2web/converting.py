@@ -1,4 +1,4 @@
-"""Rows into a package of reference trajectories, and into the tasks of a benchmark."""
+"""Convert rows into a package of reference trajectories, and into the tasks of a benchmark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -48,10 +48,9 @@ PICTURE_FAILURES = (
 def convert_rows(path: Path, folder: Path, report: ImportReport, progress: Progress = lambda done, total: None) -> None:
     """Write the tasks of the rows in ``path`` into ``folder``, as a package `webverdict-1`.
 
-    Every row that cannot be taken is in ``report`` with its number and the reason, and so its whole task is refused:
-    without a hard step a task would look easier than it is. A step that has no row at all is a warning, since the
-    data set itself leaves out steps whose page could not be rendered; the trajectory then has the others, and each
-    step knows its place. A file that cannot be read to its end gives nothing. Raises OSError when the disk is full.
+    An invalid row is reported with its number, and its whole task is rejected: without a hard step a task would look
+    easier than it is. A step without a row is a warning, because the data set omits steps whose page could not be
+    rendered. A file that cannot be read to its end gives nothing. Raises OSError when the disk is full.
     """
     conversion = _Conversion(folder, report, SPLIT.match(path.name))
     try:
@@ -59,14 +58,15 @@ def convert_rows(path: Path, folder: Path, report: ImportReport, progress: Progr
             conversion.take(row)
     except FormatError as error:
         report.reject(PACKAGE, *error.problems)
-        conversion.discard()
-        return
-    conversion.finish()
+        for task_id in conversion.tasks:
+            shutil.rmtree(folder / task_id, ignore_errors=True)
+    else:
+        conversion.finish()
 
 
 @dataclass(slots=True)
 class _Task:
-    """The data of a task that are needed until its last row; pages are not kept."""
+    """The data of a task that are needed until its last row."""
 
     text: str
     kind: tuple[str, str, str]
@@ -145,10 +145,8 @@ class _Conversion:
         if self.listed <= MOST_PROBLEMS:
             self.report.reject(task_id, *problems)
         elif task_id not in self.report.rejected:
-            more = "has broken rows as well; the report has no room to list them"
-            self.report.reject(
-                task_id, Problem("more_problems", f"The task {more}." if task_id else f"The file {more}.")
-            )
+            says = f"The {'task' if task_id else 'file'} has broken rows as well; the report has no room to list them."
+            self.report.reject(task_id, Problem("more_problems", says))
 
     def finish(self) -> None:
         for task_id, task in self.tasks.items():
@@ -165,7 +163,10 @@ class _Conversion:
                 task_id=task_id,
                 task=task.text,
                 reference_length=len(task.actions),
-                steps=[_step(task, index) for index in indices],
+                steps=[
+                    {"action": task.actions[index], "thought": None, "url": None, "screenshot": task.pictures[index]}
+                    for index in indices
+                ],
             )
             self._warn(task_id, task, indices)
 
@@ -176,21 +177,11 @@ class _Conversion:
         if bare := [str(index) for index in indices if task.pictures[index] is None]:
             self.report.warn(task_id, Problem("screenshot_missing", f"Steps without a screenshot: {listing(bare)}."))
 
-    def discard(self) -> None:
-        """Delete everything written: a file that cannot be read to its end must not be imported."""
-        for task_id in self.tasks:
-            shutil.rmtree(self.folder / task_id, ignore_errors=True)
-
-
-def _step(task: _Task, index: int) -> dict[str, str | None]:
-    return {"action": task.actions[index], "thought": None, "url": None, "screenshot": task.pictures[index]}
-
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Image:
+class _Image(NamedTuple):
     data: bytes
     suffix: str
     size: tuple[int, int]
@@ -235,14 +226,13 @@ def _extract_bytes(value: Any) -> bytes | None:
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def read_tasks(path: Path, warnings: list[Problem] | None = None) -> Iterator[TaskRecord]:
-    """Each task of the rows once, in the order of their first rows; ``reference_length`` is how many actions it has.
+def read_tasks(path: Path, warnings: list[Problem]) -> Iterator[TaskRecord]:
+    """Yield each task of the rows once, in the order of their first rows; ``reference_length`` counts its actions.
 
-    Only the columns of the task are read. Rows that name no task that could be taken go into ``warnings``. Raises
-    FormatError where the file cannot be read, or where rows of one task tell different tasks.
+    Rows without a valid task go into ``warnings``. Raises FormatError if the file cannot be read, or if rows of one
+    task differ.
     """
     known: dict[str, TaskRecord] = {}
-    warnings = [] if warnings is None else warnings
     for row in read_rows(path, TASK_COLUMNS, TASK_COLUMNS[:2]):
         task = _task(row)
         if task is None:
@@ -271,13 +261,6 @@ def _task(row: Row) -> TaskRecord | None:
     return TaskRecord(str(task_id), str(text), str(website), length)
 
 
-# --- the format -------------------------------------------------------------------------------------------------------
-
-
-def _recognise(package: Package) -> bool:
-    return package.path.is_file() and is_rows(package.path)
-
-
 def _convert(package: Package, folder: Path, report: ImportReport, progress: Progress, agent: str) -> list[Path]:
     convert_rows(package.path, folder, report, progress)
     return [folder] if any(folder.iterdir()) else []
@@ -287,7 +270,7 @@ FORMAT = Format(
     name="multimodal-mind2web",
     title="rows of Multimodal-Mind2Web",
     files="one .parquet, .jsonl or .jsonl.gz file",
-    recognise=_recognise,
+    recognise=lambda package: package.path.is_file() and is_rows(package.path),
     convert=_convert,
     read_tasks=read_tasks,
 )
