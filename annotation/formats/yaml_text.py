@@ -31,7 +31,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """``value`` has the types of JSON; ``lines`` has the line, from 1, of each place such as ``("checks", 0, "url")``."""
+    """``value`` has the types of JSON; ``lines`` has the line, from 1, of places as ``("checks", 0, "url")``."""
 
     value: Any
     lines: dict[Place, int]

@@ -290,16 +290,16 @@ class _Builder:
 
     def _count(self, value: Any, depth: int) -> None:
         self._values += 1
-        code, says = "", ""
         if isinstance(value, str):
             self._characters += len(value)
         elif isinstance(value, float) and not math.isfinite(value):
-            code, says = "number_not_finite", "has a number that is not finite, which is not JSON"
+            raise self._refused("number_not_finite", "has a number that is not finite, which is not JSON")
         if self._values > MOST_VALUES or depth > DEEPEST or self._characters > LARGEST_ENTRY:
             limits = f"{MOST_VALUES:,} values, {DEEPEST} levels or {LARGEST_ENTRY:,} characters"
-            code, says = "har_too_large", f"has more than {limits}"
-        if code:
-            raise FormatError(Problem(code, f"{self._where}: {says}.", self._where))
+            raise self._refused("har_too_large", f"has more than {limits}")
+
+    def _refused(self, code: str, says: str) -> FormatError:
+        return FormatError(Problem(code, f"{self._where}: {says}.", self._where))
 
 
 # --- Playwright -----------------------------------------------------------------------------------------------------
