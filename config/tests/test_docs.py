@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.management import call_command, get_commands
+from PIL import Image
 
 from annotation import testing
 from annotation.demo import load
@@ -101,10 +102,40 @@ def test_readme_fits_on_one_screen_beside_its_pictures():
     assert len(lines) <= 50
 
 
-def test_files_that_the_docs_link_to_exist():
+def anchors(page):
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_files_and_headings_that_the_docs_link_to_exist():
     for page in [*settings.BASE_DIR.glob("*.md"), *(settings.BASE_DIR / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target, heading in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+            linked = page.parent / target if target else page
+            assert linked.exists(), f"{page.name} links to {target}"
+            assert not heading or heading in anchors(linked), f"{page.name} links to {target}#{heading}"
+
+
+def test_pages_written_by_hand_stay_short():
+    pages = [page for page in (settings.BASE_DIR / "docs").rglob("*.md") if page.parent.name != "reference"]
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in pages}
+    assert sum(words.values()) <= 16_000
+    assert [page.name for page, count in words.items() if page.parent.name == "decisions" and count > 300] == []
+
+
+def test_every_page_is_in_the_index():
+    index = settings.BASE_DIR / "docs" / "README.md"
+    linked = {index.parent / target for target in re.findall(r"\]\(([^)#]+)", index.read_text(encoding="utf-8"))}
+    pages = {*index.parent.glob("*.md"), *(index.parent / "reference").glob("*.md")} - {index}
+    assert {page.name for page in pages - linked} == set()
+
+
+def test_pictures_of_the_readme_are_small_and_1280_pixels_wide():
+    pictures = [settings.BASE_DIR / name for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)]
+    assert len(pictures) == 2
+    for picture in pictures:
+        with Image.open(picture) as opened:
+            assert opened.width == 1280
+        assert picture.stat().st_size < 200_000
 
 
 def test_every_command_is_in_the_docs():
