@@ -45,7 +45,7 @@ def test_who_draws_is_told_that_labels_stay_from_then_on(client, submission, peo
     client.force_login(people[name])
     shown = client.get(reverse(address, args=[submission.pk])).content.decode()
     assert "Draw spot checks" in shown
-    assert "A draw makes labels final" in shown
+    assert "a draw makes them final" in shown
 
 
 @pytest.mark.parametrize("said", [[1, 1, 1], [0, 1, 1]])

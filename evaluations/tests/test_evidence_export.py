@@ -86,7 +86,7 @@ def test_the_pages_show_the_head_and_the_id_of_the_chain_to_be_kept(
     assert len(hashes) > 1
     assert f'The head of the chain: <code class="agent">{hashes[-1]}</code>' in text
     assert f'The id of the chain, the hash of its first event: <code class="agent">{hashes[0]}</code>' in text
-    assert "Auditors note it early" in text
+    assert "Auditors record it before any judging starts" in text
     assert "<code>--head</code>" in text
 
 

@@ -293,7 +293,7 @@ def test_prices_and_limits_are_kept_and_shown(mira):
     assert posted(mira, "save-terms", **values | {"requests_per_minute": "500"}).status_code == 302
     page = text(mira.get(reverse("model-terms")))
     assert "4.4" in page
-    assert "Judges name these too" not in page
+    assert "Models used by judges" not in page
     terms = ModelTerms.objects.get()
     assert form_of(mira, reverse("model-terms") + f"?edit={terms.pk}")["requests_per_minute"] == 500
     assert posted(mira, "save-terms", **values).status_code == 302

@@ -364,7 +364,7 @@ def test_a_run_is_paused_resumed_with_a_higher_budget_and_cancelled(
     mira.post(reverse("cancel-judge-run", args=[run.pk]))
     run.refresh_from_db()
     assert run.state == "cancelled"
-    assert "cannot go on" not in get(mira, "judge-run", run.pk)
+    assert "cannot be resumed" not in get(mira, "judge-run", run.pk)
 
 
 def test_a_verb_that_the_state_forbids_is_explained(mira: Client, submission: Submission) -> None:
