@@ -228,9 +228,9 @@ class JudgeRun(models.Model):
 
     ``selection`` is what was chosen, as it was asked for; the items say what came of it. A ``test`` run tries a judge
     on a trajectory and counts nowhere. A ``fresh`` run uses no reply of an earlier one. ``max_cost`` in US dollars;
-    ``estimate`` is what was foreseen (`runs.Plan`). ``stopped`` says why a run waits that nobody paused. ``called_at``
-    is the time of the last message to workers, whether it arrived or not. ``retried_at`` is the time of the single
-    automatic retry of failed items, when no other item is left.
+    ``estimate`` is what was foreseen (`planning.Plan`). ``stopped`` says why a run waits that nobody paused.
+    ``called_at`` is the time of the last message to workers, whether it arrived or not. ``retried_at`` is the time of
+    the single automatic retry of failed items, when no other item is left.
     """
 
     judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="runs")

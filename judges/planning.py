@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
 
@@ -13,10 +13,9 @@ from django.db.models import QuerySet
 
 from annotation.models import Submission, Trajectory
 from annotation.models.states import State, with_state
-from annotation.workflow import Conflict
 from judges.llm import Usage, is_reasoning
 from judges.models import Judge, JudgeRun, Judgment, ModelCall
-from judges.ready_judges import ReadyJudge, prepare
+from judges.ready_judges import ReadyJudge, RunRefused, prepare
 from judges.scorer import Prompts, Requirement, Subject
 from judges.working.call_log import compute_cost
 from judges.working.subjects import load_subjects
@@ -33,21 +32,20 @@ USUAL_LATENCY = 3.0  # seconds of a call, where none was made yet
 RECENT_RUNS, RECENT_CALLS = 3, 200
 
 
-class RunRefused(Conflict):
-    """A run that cannot be started as asked; the message says why and what to do instead."""
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run. Tokens are estimates; ``cost`` in US dollars, None without prices; ``seconds`` of work
-    of one worker. ``already_judged`` trajectories have a judgment of this judge.
+    """The plan of ``ready`` judging ``chosen``.
+
+    Tokens are estimates; ``cost`` in US dollars, None without prices; ``seconds`` of work of one worker.
+    ``already_judged`` trajectories have a judgment of this judge.
 
     Calls, tokens and cost assume a model that answers without thoughts and in the required form. Names ending in
     ``_high`` assume a model that thinks, if it can, and gives every answer in another form first.
     ``meeting_requirement`` counts the trajectories that meet the ``requirement`` of the judge, if it has one.
     """
 
-    trajectories: int
+    ready: ReadyJudge
+    chosen: list[Trajectory]
     repetitions: int
     calls: int
     pictures: int
@@ -60,17 +58,26 @@ class Plan:
     prompt_tokens_high: int
     completion_tokens_high: int
     cost_high: Decimal | None
-    requirement: Requirement | None = None
-    meeting_requirement: int = 0
+    meeting_requirement: int
+
+    @property
+    def trajectories(self) -> int:
+        return len(self.chosen)
+
+    @property
+    def requirement(self) -> Requirement | None:
+        return self.ready.requirement
 
     @property
     def unscored(self) -> int:
         return self.trajectories - self.meeting_requirement if self.requirement else 0
 
     def as_json(self) -> dict[str, Any]:
-        stored = {name: value for name, value in asdict(self).items() if "requirement" not in name}
+        left_out = ("ready", "chosen", "meeting_requirement")
+        stored = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in left_out}
         costs = {"cost": self.cost, "cost_high": self.cost_high}
-        return stored | {name: None if cost is None else str(cost) for name, cost in costs.items()}
+        texts = {name: None if cost is None else str(cost) for name, cost in costs.items()}
+        return {"trajectories": self.trajectories, **stored, **texts}
 
 
 # --- which -----------------------------------------------------------------------------------------------------------
@@ -150,19 +157,7 @@ def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], rep
     Foreseen as if nothing were in the cache. Raises RunRefused when the judge cannot judge, or the selection means
     nothing.
     """
-    return plan_for(load_judge(judge), submission, choose(submission, selection), repetitions)
-
-
-def load_judge(judge: Judge) -> ReadyJudge:
-    """Raises RunRefused."""
-    try:
-        return prepare(judge)
-    except (LookupError, ValueError) as error:
-        raise RunRefused(str(error.args[0] if error.args else error)) from error
-
-
-def plan_for(ready: ReadyJudge, submission: Submission, chosen: list[Trajectory], repetitions: int) -> Plan:
-    judge = ready.judge
+    ready, chosen = prepare(judge), choose(submission, selection)
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or not 1 <= repetitions <= MOST_REPETITIONS:
         raise RunRefused(f"Judge each trajectory 1 to {MOST_REPETITIONS} times.")
     if len(chosen) * repetitions > MOST_ITEMS:
@@ -171,10 +166,11 @@ def plan_for(ready: ReadyJudge, submission: Submission, chosen: list[Trajectory]
             "run: choose fewer, or make several runs."
         )
     pks = [trajectory.pk for trajectory in chosen]
-    low, high, requirement, met = _forecast(ready, pks, repetitions)
+    low, high, met = _forecast(ready, pks, repetitions)
     judged = {row["trajectory"] for row in _select_judged(judge.pk, submission).distinct()}
     return Plan(
-        trajectories=len(chosen),
+        ready=ready,
+        chosen=chosen,
         repetitions=repetitions,
         calls=low.calls,
         pictures=low.pictures,
@@ -187,7 +183,6 @@ def plan_for(ready: ReadyJudge, submission: Submission, chosen: list[Trajectory]
         prompt_tokens_high=high.prompt,
         completion_tokens_high=high.completion,
         cost_high=_compute_cost(ready, high),
-        requirement=requirement,
         meeting_requirement=met,
     )
 
@@ -206,9 +201,9 @@ class _Effort:
         return _Effort(self.calls * 2, self.pictures * 2, self.prompt * 2 + self.calls * TOKENS_PER_REPLY, 0)
 
 
-def _forecast(ready: ReadyJudge, pks: list[int], repetitions: int) -> tuple[_Effort, _Effort, Requirement | None, int]:
-    """Return the lowest and highest effort, what the judge requires, and how many trajectories meet that."""
-    requirement = ready.kind.requires(ready.parameters)
+def _forecast(ready: ReadyJudge, pks: list[int], repetitions: int) -> tuple[_Effort, _Effort, int]:
+    """Return the lowest and highest effort, and how many trajectories meet what the judge requires."""
+    requirement = ready.requirement
     calls = pictures = prompt = met = 0
     for _, subject in load_subjects(pks):
         foreseen = ready.kind.calls(ready.parameters, subject)
@@ -221,7 +216,7 @@ def _forecast(ready: ReadyJudge, pks: list[int], repetitions: int) -> tuple[_Eff
     most = low if ready.kind.accepts_any_form(ready.parameters) else low.with_repeated_calls()
     thoughts = TOKENS_PER_THOUGHT if _may_think(ready) else 0
     high = replace(most, completion=most.calls * (TOKENS_PER_REPLY + thoughts))
-    return low, high, requirement, met
+    return low, high, met
 
 
 def _may_think(ready: ReadyJudge) -> bool:

@@ -1,20 +1,34 @@
-"""Load everything that the row of a judge names, once."""
+"""Load everything that the row of a judge names, once; the endpoints of the settings and their keys.
+
+A key is read when a client is made, and stored nowhere.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
+
+from annotation.workflow import Conflict
 from judges import (
     prompt_sets,
     scorers,  # noqa: F401 - fills the registry
 )
-from judges.endpoints import load_endpoint
-from judges.llm import Endpoint, Generation
+from judges.llm import Endpoint, Generation, NotConfigured, Patience
 from judges.models import Judge, ModelTerms
-from judges.scorer import IMPORTED, REGISTRY, Kind, Prompts, Scorer, parameters_from
+from judges.scorer import IMPORTED, REGISTRY, Kind, Prompts, Requirement, Scorer, parameters_from
 
 NO_ENDPOINT = Endpoint("none", "http://no-endpoint.invalid/v1")  # of judges that ask no model
+INSIDE = (".local", ".internal", ".lan", ".localhost", ".home.arpa", ".svc")  # names of private networks
+
+
+class RunRefused(Conflict):
+    """A run that cannot be started or go on as asked; the message says why and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +43,125 @@ class ReadyJudge:
     generation: Generation
     terms: ModelTerms | None
 
+    @property
+    def requirement(self) -> Requirement | None:
+        return self.kind.requires(self.parameters)
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(self.judge.concurrency, self.judge.timeout, self.judge.attempts)
+
 
 def prepare(judge: Judge) -> ReadyJudge:
-    """Raise LookupError or ValueError, with the reason, if the judge cannot judge here (any more)."""
+    """Raise RunRefused if the judge cannot judge here (any more). Its endpoint may still be missing."""
     kind = judge.kind
+    if judge.scorer == IMPORTED:
+        raise RunRefused(f"{judge} only has judgments that were made elsewhere.")
     if kind is None:
-        raise LookupError(
-            f"{judge} only has judgments that were made elsewhere."
-            if judge.scorer == IMPORTED
-            else f"There is no scorer {judge.scorer}; known are {', '.join(REGISTRY)}."
-        )
+        raise RunRefused(f"There is no scorer {judge.scorer}; known are {', '.join(REGISTRY)}.")
     if kind.version != judge.scorer_version:
-        raise LookupError(
+        raise RunRefused(
             f"{judge} was defined with version {judge.scorer_version} of the scorer {kind.name}, which is at version "
             f"{kind.version} now; make a new version of the judge."
         )
-    parameters = parameters_from(kind.parameters, judge.parameters)
-    prompts = _load_prompts(judge)
-    scorer = kind.build(parameters, prompts)
-    generation = parameters_from(Generation, judge.generation)
+    try:
+        parameters = parameters_from(kind.parameters, judge.parameters)
+        prompts = prompt_sets.find_prompts(judge.prompts) if judge.prompts else Prompts("", "", {})
+        scorer = kind.build(parameters, prompts)
+        generation = parameters_from(Generation, judge.generation)
+    except (LookupError, ValueError) as error:
+        raise RunRefused(str(error.args[0] if error.args else error)) from error
+    if prompts.digest != judge.prompts_digest:
+        raise RunRefused(
+            f"The prompts {judge.prompts} are not those that {judge} was defined with; make a new version of it."
+        )
     return ReadyJudge(judge, kind, parameters, prompts, scorer, generation, ModelTerms.of(judge))
 
 
-def _load_prompts(judge: Judge) -> Prompts:
-    if not judge.prompts:
-        return Prompts("", "", {})
-    found = prompt_sets.find_prompts(judge.prompts)
-    if found.digest != judge.prompts_digest:
-        raise LookupError(
-            f"The prompts {judge.prompts} are not those that {judge} was defined with; make a new version of it."
-        )
-    return found
-
-
 def find_endpoint(judge: Judge) -> Endpoint:
-    """Raise NotConfigured if the judge asks a model and its endpoint is not set up."""
-    return load_endpoint(judge.endpoint) if judge.asks_model else NO_ENDPOINT
+    """Raise RunRefused if the judge asks a model and its endpoint is not set up."""
+    try:
+        return load_endpoint(judge.endpoint) if judge.asks_model else NO_ENDPOINT
+    except NotConfigured as reason:
+        raise RunRefused(str(reason)) from reason
+
+
+def find_endpoint_problem(judge: Judge) -> str:
+    """Return why nothing can be asked at the judge's endpoint, "" if it can, or need not be."""
+    try:
+        find_endpoint(judge)
+    except RunRefused as refused:
+        return str(refused)
+    return ""
+
+
+# --- the endpoints of the settings -----------------------------------------------------------------------------------
+
+
+def load_addresses() -> dict[str, str]:
+    return dict(settings.JUDGE_ENDPOINTS)
+
+
+def load_endpoint(name: str) -> Endpoint:
+    """The endpoint with its key; raises NotConfigured, which says what to set.
+
+    Nobody is asked without a key but endpoints of our own network, which often need none.
+    """
+    known = load_addresses()
+    if not known:
+        raise NotConfigured(
+            "No model endpoint is set, so no judge can run. Set JUDGE_ENDPOINTS to the address of one that speaks "
+            "OpenAI's chat completions (https://host/v1) and JUDGE_API_KEY_DEFAULT to its key, and restart."
+        )
+    if name not in known:
+        raise NotConfigured(f"There is no endpoint {name} in JUDGE_ENDPOINTS; known are {', '.join(sorted(known))}.")
+    endpoint = Endpoint(name, _check_address(name, known[name]))
+    key = _read_key(endpoint)
+    if not key and not _is_inside(endpoint.base_url):
+        raise NotConfigured(
+            f"The endpoint {name} has no key. Set {endpoint.variable}, or {endpoint.variable}_FILE to a file with it, "
+            "and restart. If it needs none, set the word none."
+        )
+    return Endpoint(name, endpoint.base_url, key)
+
+
+def _check_address(name: str, address: str) -> str:
+    """The base URL; one that holds a name and a password would show them on pages and in messages."""
+    try:
+        parts = urlsplit(address)
+        plain = parts.hostname and not (parts.username or parts.password or parts.query or parts.fragment)
+        valid = parts.port is None or bool(parts.port)
+    except ValueError:
+        plain = valid = False
+    if not plain or not valid:
+        raise NotConfigured(
+            f"The address of the endpoint {name} in JUDGE_ENDPOINTS must be like https://host/v1, without a password "
+            "or a question mark in it. The key has a variable of its own."
+        )
+    return address.rstrip("/")
+
+
+def _read_key(endpoint: Endpoint) -> str:
+    if given := os.environ.get(endpoint.variable, "").strip():
+        return given
+    name = f"{endpoint.variable}_FILE"
+    file = os.environ.get(name, "").strip()
+    if not file:
+        return ""
+    try:
+        key = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise NotConfigured(f"The file {file} that {name} names cannot be read: {reason}.") from None
+    if not key:
+        raise NotConfigured(f"The file {file} that {name} names is empty.")
+    return key
+
+
+def _is_inside(address: str) -> bool:
+    """True for this machine and private networks, as far as the address alone tells."""
+    host = (urlsplit(address).hostname or "").lower()
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(INSIDE)

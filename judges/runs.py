@@ -25,31 +25,11 @@ from annotation.models import Membership, Submission
 from annotation.workflow import Conflict
 from annotation.workflow.guards import Role, lock_submission, record, require_member
 from judges import defining, jobs
-from judges.llm import NotConfigured
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
-from judges.planning import Plan, RunRefused, choose, load_judge, plan, plan_for
-from judges.ready_judges import find_endpoint
+from judges.planning import plan
+from judges.ready_judges import RunRefused, find_endpoint
 from judges.working.call_log import sum_cost
-from judges.working.leases import OPEN, build_end_payload, build_payload, claim_idle_runs, compute_silence_limit
-from judges.working.subjects import load_subject
-from judges.working.worker import work
-
-__all__ = [
-    "Plan",
-    "Progress",
-    "RunRefused",
-    "cancel",
-    "choose",
-    "claim_idle_runs",
-    "load_progress",
-    "load_subject",
-    "pause",
-    "plan",
-    "resume",
-    "retry_failed",
-    "start",
-    "work",
-]
+from judges.working.leases import OPEN, build_end_payload, build_payload, compute_silence_limit
 
 RATE_WINDOW = timedelta(minutes=5)
 MOST_ERRORS = 5  # that a standing names
@@ -97,16 +77,14 @@ def start(
 ) -> JudgeRun:
     """Freeze the judge, write the run with its items, append the event; raises RunRefused. Workers are called after
     the commit by `jobs.call_workers`, and by the reconciler when that message is lost."""
-    chosen = choose(submission, selection)
-    if not chosen:
+    planned = plan(judge, submission, selection, repetitions)
+    if not planned.chosen:
         raise RunRefused("No trajectory is chosen, so there is nothing to judge.")
-    ready = load_judge(judge)
-    estimate = plan_for(ready, submission, chosen, repetitions)
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
-        _require_endpoint(judge)
-        budget = _parse_budget(judge, ready.terms, max_cost)
+        find_endpoint(judge)
+        budget = _parse_budget(judge, planned.ready.terms, max_cost)
         defining.freeze(judge)
         run = JudgeRun.objects.create(
             judge=judge,
@@ -116,25 +94,25 @@ def start(
             test=test,
             fresh=fresh,
             max_cost=budget,
-            estimate=estimate.as_json(),
+            estimate=planned.as_json(),
             created_by=person,
         )
         RunItem.objects.bulk_create(
             (
                 RunItem(run=run, trajectory=trajectory, repetition=repetition)
                 for repetition in range(1, repetitions + 1)
-                for trajectory in chosen
+                for trajectory in planned.chosen
             ),
             batch_size=1000,
         )
         asked = {
-            "trajectories": len(chosen),
+            "trajectories": planned.trajectories,
             "repetitions": repetitions,
             "fresh": fresh,
             "max_cost": _format_amount(budget),
         }
         record(submission, member, "judge_run_started", **build_payload(run), **asked)
-        _call_workers(run, len(chosen) * repetitions)
+        _call_workers(run, planned.trajectories * repetitions)
         return run
 
 
@@ -149,7 +127,7 @@ def pause(person: Any, run: JudgeRun) -> None:
 def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
     with _lock_run(person, run) as (row, member):
         _require_state(row, "paused", "stopped", because="Only a run that is paused or has stopped can be resumed")
-        _require_endpoint(row.judge)
+        find_endpoint(row.judge)
         if max_cost is not None:
             row.max_cost = _parse_budget(row.judge, ModelTerms.of(row.judge), max_cost)
         _require_budget(row)
@@ -178,7 +156,7 @@ def retry_failed(person: Any, run: JudgeRun) -> int:
     with _lock_run(person, run) as (row, member):
         states = ("waiting", "running", "paused", "stopped", "finished")
         _require_state(row, *states, because="A cancelled run does nothing more: start a new one")
-        _require_endpoint(row.judge)
+        find_endpoint(row.judge)
         failed = row.items.filter(failed_at__isnull=False)
         number = failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None)
         if number:
@@ -203,13 +181,6 @@ def _lock_run(person: Any, run: JudgeRun) -> Iterator[tuple[JudgeRun, Membership
 def _require_state(run: JudgeRun, *states: str, because: str) -> None:
     if run.state not in states:
         raise Conflict(f"{because}; this one is {run.state}.")
-
-
-def _require_endpoint(judge: Judge) -> None:
-    try:
-        find_endpoint(judge)
-    except NotConfigured as reason:
-        raise RunRefused(str(reason)) from reason
 
 
 def _parse_budget(judge: Judge, terms: ModelTerms | None, given: Decimal | None) -> Decimal | None:

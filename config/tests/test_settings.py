@@ -10,7 +10,7 @@ import pytest
 import yaml
 from django.conf import settings
 
-from judges.endpoints import load_endpoint
+from judges.ready_judges import load_endpoint
 
 BASE_DIR = Path(settings.BASE_DIR)
 KEY = "0123456789 a key of the tests that is long and varied enough for the deployment checks"

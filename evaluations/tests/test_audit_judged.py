@@ -29,6 +29,7 @@ from evaluations.tests.audited import add_people, audit_of, auditor, bundle, cli
 from evaluations.tests.forging import Forged
 from judges import defining, runs
 from judges.models import Judge, JudgeRun, Judgment, RunItem
+from judges.ready_judges import RunRefused
 from judges.tests.rows import imported_row, judge_row, judgment_row, run_row
 from judges.working import leases
 
@@ -113,7 +114,7 @@ def test_nothing_that_came_is_run(audit: Audit, people: dict[str, Person], froze
     for changed in (defining.freeze, lambda judge: defining.change(None, judge, model="x")):
         with pytest.raises(Conflict):
             changed(judge)
-    with pytest.raises(runs.RunRefused):
+    with pytest.raises(RunRefused):
         runs.start(people["mira"], judge, frozen, {})
     assert (run.state, leases.has_free_items(run.pk), run.pk in leases.claim_idle_runs()) == ("stopped", False, False)
     RunItem.objects.create(run=run, trajectory=audit.submission.trajectories.latest("position"))

@@ -17,7 +17,7 @@ from annotation.api_tokens import Scope
 from annotation.models import Submission
 from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
-from judges import access, defining, runs, trace
+from judges import access, defining, planning, runs, trace
 from judges.models import Judge, JudgeRun, Judgment
 from judges.planning import MOST_REPETITIONS, MOST_SEED
 
@@ -194,7 +194,7 @@ class RunPlan(View):
     def post(self, request: Request, pk: int) -> Response:
         submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
         judge, wanted = _read_wanted_run(request)
-        foreseen = runs.plan(judge, submission, wanted.selection(judge), wanted.validated_data["repetitions"])
+        foreseen = planning.plan(judge, submission, wanted.selection(judge), wanted.validated_data["repetitions"])
         return Response(PlanSerializer(foreseen).data)
 
 

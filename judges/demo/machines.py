@@ -9,6 +9,7 @@ from annotation.models import Person, Submission, Task
 from judges import defining, expectations, runs
 from judges.models import Judge, JudgeRun
 from judges.scorers.network_trace.judge import NAME as SCORER
+from judges.working.worker import work
 
 HERE = Path(__file__).parent
 FOLDERS = {"network_checks": HERE / "checks", "rubric": HERE / "rubrics"}
@@ -52,6 +53,6 @@ def _run(maintainer: Person, judge: Judge, agent: str) -> int:
     run = JudgeRun.objects.filter(judge=judge, submission=submission, test=False).order_by("pk").first()
     if run is None:
         run = runs.start(maintainer, judge, submission, {})
-    while run.state in ("waiting", "running") and runs.work(run.pk, "load_demo", seconds=SLICE):
+    while run.state in ("waiting", "running") and work(run.pk, "load_demo", seconds=SLICE):
         run.refresh_from_db()
     return run.items.filter(done_at__isnull=False).count()

@@ -5,6 +5,7 @@ Everybody imports them from `judges.llm`, where the client is that keeps these p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -130,11 +131,18 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where models are asked. The key is never shown: not in ``repr``, not in a log, not in a row."""
+    """Where models are asked; raises NotConfigured for a key that no header takes.
+
+    The key is never shown: not in ``repr``, not in a log, not in a row.
+    """
 
     name: str
     base_url: str
     key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\x21-\x7e]*", self.key):
+            raise NotConfigured(f"{self.variable} holds spaces or characters that no key has; set it again.")
 
     @property
     def identity(self) -> tuple[str, str]:

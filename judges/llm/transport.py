@@ -111,8 +111,6 @@ class Transport:
         self._secret = _build_key_pattern(endpoint.key)
         if not endpoint.base_url.startswith(("http://", "https://")):
             raise NotConfigured(f"The endpoint {endpoint.name} has no address; set it in JUDGE_ENDPOINTS.")
-        if not re.fullmatch(r"[\x21-\x7e]*", endpoint.key):
-            raise NotConfigured(f"{endpoint.variable} holds spaces or characters that no key has; set it again.")
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=patience.concurrency)
         try:
             self._http = httpx2.AsyncClient(

@@ -16,6 +16,7 @@ from annotation.models import Submission
 from judges import defining, runs
 from judges.llm import Call, CallFailed, Endpoint, ImageRef, Outcome
 from judges.models import Judge, JudgeRun
+from judges.working.worker import work
 
 KEY = "sk-not-a-real-key-0123456789"  # what `Fake.endpoint` sends; no answer, log or row may show it
 
@@ -155,6 +156,6 @@ def started_run(person: Any, submission: Submission, judge: Judge | None = None,
 
 def worked(run: JudgeRun, *, worker: str = "the worker", seconds: float = 60.0) -> bool:
     """Work on a run here and now, as a job does; ``run`` is as it then is. True when there may be more to do."""
-    more = runs.work(run.pk, worker, seconds=seconds)
+    more = work(run.pk, worker, seconds=seconds)
     run.refresh_from_db()
     return more

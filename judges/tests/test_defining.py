@@ -11,7 +11,7 @@ from annotation import testing
 from annotation.workflow import Conflict, Incomplete
 from judges import defining, prompt_sets
 from judges.models import Judge, ModelTerms, PromptSet
-from judges.ready_judges import prepare
+from judges.ready_judges import RunRefused, prepare
 from judges.scorer import REGISTRY, Kind, ParameterError
 
 pytestmark = pytest.mark.django_db
@@ -207,13 +207,13 @@ def test_two_people_who_make_the_same_version_are_settled_by_the_database(sieve,
 def test_a_scorer_that_has_changed_does_not_judge_under_an_old_name(sieve, monkeypatch):
     judge = made()
     monkeypatch.setitem(REGISTRY, "sieve", Kind("sieve", 2, "", "", Sieve, "", Built, lambda p, s: []))
-    with pytest.raises(LookupError, match="new version"):
+    with pytest.raises(RunRefused, match="new version"):
         prepare(judge)
 
 
 def test_a_judge_of_judgments_made_elsewhere_cannot_judge(sieve):
     judge = Judge.objects.create(name="old", scorer="imported")
-    with pytest.raises(LookupError, match="elsewhere"):
+    with pytest.raises(RunRefused, match="elsewhere"):
         prepare(judge)
     with pytest.raises(Conflict):
         defining.change(None, judge, model="x")
@@ -223,7 +223,7 @@ def test_prompts_that_are_not_those_of_the_definition_are_noticed(sieve):
     judge = made()
     Judge.objects.update(prompts_digest="0" * 64)
     judge.refresh_from_db()
-    with pytest.raises(LookupError, match="not those"):
+    with pytest.raises(RunRefused, match="not those"):
         prepare(judge)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from judges.endpoints import load_addresses, load_endpoint
 from judges.llm import NotConfigured
+from judges.ready_judges import load_addresses, load_endpoint
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +52,13 @@ def test_a_file_without_a_key_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(NotConfigured, match="JUDGE_API_KEY_DEFAULT_FILE") as refused:
         load_endpoint("default")
     assert str(file) in str(refused.value)
+
+
+def test_key_with_a_space_is_refused_before_a_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY_DEFAULT", "two words")
+    with pytest.raises(NotConfigured, match="JUDGE_API_KEY_DEFAULT holds spaces") as refused:
+        load_endpoint("default")
+    assert "two words" not in str(refused.value)
 
 
 def test_without_any_endpoint_the_message_says_what_to_set(settings: Any) -> None:

@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect
 from annotation import testing
 from annotation.models import Submission
 from annotation.tests.in_browser import complaints_of, sign_in
-from judges import defining, runs
+from judges import defining
 from judges.models import Judge, JudgeRun, Judgment
 from judges.tests import rows
 from judges.tests.builders import Fake
@@ -60,7 +60,7 @@ def a_worker(run: JudgeRun) -> Iterator[None]:
 
     def work() -> None:
         try:
-            runs.work(run.pk, "the worker", seconds=60)
+            work(run.pk, "the worker", seconds=60)
         finally:
             connection.close()
 

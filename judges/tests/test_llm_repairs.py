@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from annotation import testing
-from judges import runs
+from judges import planning
 from judges.llm import Patience, Reply
 from judges.models import Judgment
 from judges.tests.builders import Fake, defined_judge, started_run, worked
@@ -72,7 +72,7 @@ def test_the_calls_of_a_run_stay_within_its_plan_and_its_verdicts_are_read_as_te
     mira = testing.cast(submission)["mira"]
     fake.says({"reply": "Status: success"})
     judge = defined_judge()
-    planned = runs.plan(judge, submission, {})
+    planned = planning.plan(judge, submission, {})
     assert (planned.calls, planned.calls_high) == (12, 24)
     worked(started_run(mira, submission, judge))
     assert fake.counts()["calls"] - 12 in FEW

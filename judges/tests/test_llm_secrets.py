@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from judges.endpoints import load_endpoint
 from judges.llm import CallFailed, Client, Endpoint, NotConfigured, Patience
 from judges.llm import client as llm_client
+from judges.ready_judges import load_endpoint
 from judges.tests.builders import KEY, Fake
 from judges.tests.clients import FITS, SCHEMA, Desk
 

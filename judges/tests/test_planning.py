@@ -11,9 +11,10 @@ from django.utils import timezone
 from annotation import testing
 from annotation.models import Attachment, Screenshot, Step
 from annotation.records import ActionStatus, AttachmentKind, Click
-from judges import planning, runs
+from judges import planning
 from judges.llm import ImageRef
 from judges.models import JudgeRun, ModelCall, ModelTerms
+from judges.ready_judges import RunRefused
 from judges.tests.builders import defined_judge
 from judges.tests.tiny import tiny_scorer
 from judges.working.subjects import load_subject
@@ -42,7 +43,7 @@ def with_pictures(submission):
 
 def test_a_plan_counts_calls_pictures_and_tokens_of_the_scorers_forecast(judge):
     submission = with_pictures(testing.bare_submission(3, steps=2))
-    planned = runs.plan(judge, submission, {}, repetitions=2)
+    planned = planning.plan(judge, submission, {}, repetitions=2)
     assert (planned.trajectories, planned.repetitions) == (3, 2)
     assert (planned.calls, planned.pictures) == (3 * 2 * 3, 3 * 2 * 2)
     # Three calls with the task and its key point, the last one with the actions too; four characters are a token.
@@ -58,8 +59,8 @@ def test_a_plan_counts_calls_pictures_and_tokens_of_the_scorers_forecast(judge):
 
 def test_a_short_run_lasts_as_long_as_its_stages_one_after_another(judge):
     submission = testing.bare_submission(1)
-    assert runs.plan(judge, submission, {}).seconds == 9.0
-    assert runs.plan(judge, submission, {"task_ids": []}).calls == 1
+    assert planning.plan(judge, submission, {}).seconds == 9.0
+    assert planning.plan(judge, submission, {"task_ids": []}).calls == 1
 
 
 def test_the_latency_is_the_median_of_what_this_model_needed_lately(judge):
@@ -70,17 +71,17 @@ def test_the_latency_is_the_median_of_what_this_model_needed_lately(judge):
         ModelCall.objects.create(
             item=item, attempt=1, stage="verdict", key="k", latency=latency, made_at=timezone.now()
         )
-    assert runs.plan(judge, submission, {}).seconds == 1.5
+    assert planning.plan(judge, submission, {}).seconds == 1.5
 
 
 def test_a_plan_costs_what_the_terms_say_and_thoughts_of_a_reasoning_model_are_counted(judge):
     submission = testing.bare_submission(2)
     ModelTerms.objects.create(model="fake-model-1", input_price=Decimal(2), output_price=Decimal(10))
-    planned = runs.plan(judge, submission, {})
+    planned = planning.plan(judge, submission, {})
     by_hand = (planned.prompt_tokens * 2 + 2 * 300 * 10) / Decimal(1_000_000)
     assert planned.cost == by_hand.quantize(Decimal("1e-4"))
     thinking = defined_judge("thinking", scorer="tiny", generation={"dialect": "reasoning"})
-    assert _completion(runs.plan(thinking, submission, {})) == (2 * 300, 2 * 2 * (300 + 1200))
+    assert _completion(planning.plan(thinking, submission, {})) == (2 * 300, 2 * 2 * (300 + 1200))
 
 
 def _completion(planned):
@@ -103,7 +104,7 @@ def test_a_plan_states_a_range_from_no_thoughts_to_thoughts_in_every_call(model,
     submission = testing.bare_submission(2)
     ModelTerms.objects.create(model=model, input_price=Decimal(1), output_price=Decimal(4))
     upstream = defined_judge(model=model, generation=generation, scorer="webvoyager", parameters={"mode": "upstream"})
-    planned = runs.plan(upstream, submission, {})
+    planned = planning.plan(upstream, submission, {})
     assert planned.calls == planned.calls_high == 2  # upstream asks for no form
     assert _completion(planned) == (2 * 300, 2 * (300 + thoughts))
     assert planned.cost_high - planned.cost == Decimal(2 * thoughts * 4) / 1_000_000
@@ -111,18 +112,18 @@ def test_a_plan_states_a_range_from_no_thoughts_to_thoughts_in_every_call(model,
 
 def test_a_plan_knows_thoughts_from_earlier_replies_of_the_model(judge):
     submission = testing.bare_submission(1)
-    assert _completion(runs.plan(judge, submission, {}))[1] == 2 * 300
+    assert _completion(planning.plan(judge, submission, {}))[1] == 2 * 300
     run = JudgeRun.objects.create(judge=judge, submission=submission, started_at=timezone.now())
     item = run.items.create(trajectory=submission.trajectories.get())
     ModelCall.objects.create(
         item=item, attempt=1, stage="verdict", key="k", latency=1, reasoning_tokens=500, made_at=timezone.now()
     )
-    assert _completion(runs.plan(judge, submission, {}))[1] == 2 * (300 + 1200)
+    assert _completion(planning.plan(judge, submission, {}))[1] == 2 * (300 + 1200)
 
 
 def test_a_plan_states_how_much_is_asked_when_every_answer_has_another_form(judge):
     submission = testing.bare_submission(3)
-    planned = runs.plan(judge, submission, {}, repetitions=2)
+    planned = planning.plan(judge, submission, {}, repetitions=2)
     assert (planned.calls, planned.calls_high) == (6, 12)
     # The question again, with the first reply of 300 tokens.
     assert planned.prompt_tokens_high == 2 * planned.prompt_tokens + 6 * 300
@@ -130,12 +131,12 @@ def test_a_plan_states_how_much_is_asked_when_every_answer_has_another_form(judg
 
 def test_three_hundred_trajectories_are_planned_soon_and_in_few_queries(judge):
     submission = with_pictures(testing.bare_submission(300, steps=20))
-    runs.plan(judge, submission, {"limit": 1})
+    planning.plan(judge, submission, {"limit": 1})
     began = time.process_time()
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        planned = runs.plan(judge, submission, {})
+        planned = planning.plan(judge, submission, {})
     assert planned.calls == 300 * 21
     assert len(queries) <= 10
     assert time.process_time() - began < 2.0
@@ -160,20 +161,20 @@ def test_a_sample_is_drawn_from_what_is_chosen_in_its_order_and_again_by_the_sam
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 1.0, "7", True])
 def test_a_seed_that_is_none_is_refused(seed):
-    with pytest.raises(runs.RunRefused, match="seed must be a whole number from 0 to 4294967295"):
+    with pytest.raises(RunRefused, match="seed must be a whole number from 0 to 4294967295"):
         planning.choose(testing.bare_submission(1), {"limit": 1, "seed": seed})
 
 
 def test_a_seed_without_a_limit_is_refused():
-    with pytest.raises(runs.RunRefused, match="needs a limit"):
+    with pytest.raises(RunRefused, match="needs a limit"):
         planning.choose(testing.bare_submission(1), {"seed": 0})
 
 
 def test_more_judgments_than_a_run_may_have_are_refused(judge, monkeypatch):
     submission = testing.bare_submission(3)
     monkeypatch.setattr(planning, "MOST_ITEMS", 5)
-    with pytest.raises(runs.RunRefused, match="choose fewer"):
-        runs.plan(judge, submission, {}, repetitions=2)
+    with pytest.raises(RunRefused, match="choose fewer"):
+        planning.plan(judge, submission, {}, repetitions=2)
 
 
 def test_a_subject_has_everything_that_the_rows_say():

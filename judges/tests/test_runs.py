@@ -12,8 +12,9 @@ from django.utils import timezone
 from annotation import clock, testing, workflow
 from annotation.models.events import digest, first_broken
 from annotation.workflow import Conflict, integrity
-from judges import jobs, runs
+from judges import jobs, planning, runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
+from judges.ready_judges import RunRefused
 from judges.tests.builders import defined_judge, started_run
 from judges.tests.tiny import tiny_scorer
 from judges.working import call_log, leases
@@ -107,7 +108,7 @@ def test_only_a_maintainer_of_the_submission_may_start_or_change_a_run(here, run
 )
 def test_a_run_that_means_nothing_is_refused_with_a_reason_and_nothing_is_kept(here, options, message):
     submission, people, judge = here
-    with pytest.raises(runs.RunRefused, match=message):
+    with pytest.raises(RunRefused, match=message):
         started_run(people["mira"], submission, judge, **options)
     judge.refresh_from_db()
     assert judge.frozen_at is None
@@ -117,7 +118,7 @@ def test_a_run_that_means_nothing_is_refused_with_a_reason_and_nothing_is_kept(h
 def test_a_budget_is_taken_when_both_prices_are_known(here):
     submission, people, judge = here
     terms = ModelTerms.objects.create(model="fake-model-1", input_price=1)
-    with pytest.raises(runs.RunRefused, match="needs prices"):
+    with pytest.raises(RunRefused, match="needs prices"):
         started_run(people["mira"], submission, judge, max_cost=Decimal(5))
     terms.output_price = 2
     terms.save()
@@ -127,7 +128,7 @@ def test_a_budget_is_taken_when_both_prices_are_known(here):
 def test_an_endpoint_that_is_not_set_is_said_kindly(here, settings):
     submission, people, judge = here
     settings.JUDGE_ENDPOINTS = {}
-    with pytest.raises(runs.RunRefused, match="JUDGE_ENDPOINTS"):
+    with pytest.raises(RunRefused, match="JUDGE_ENDPOINTS"):
         started_run(people["mira"], submission, judge)
 
 
@@ -135,7 +136,7 @@ def test_a_judge_of_imported_judgments_cannot_run(here):
     submission, people, judge = here
     judge.scorer = "imported"
     judge.save()
-    with pytest.raises(runs.RunRefused, match="made elsewhere"):
+    with pytest.raises(RunRefused, match="made elsewhere"):
         started_run(people["mira"], submission, judge)
 
 
@@ -154,7 +155,7 @@ def test_trajectories_are_chosen_in_the_order_of_the_submission(here):
     submission, _, _ = here
 
     def chosen(**selection):
-        return [t.task.external_id for t in runs.choose(submission, selection)]
+        return [t.task.external_id for t in planning.choose(submission, selection)]
 
     every = ["task_0000", "task_0001", "task_0002"]
     assert chosen() == every
@@ -168,9 +169,9 @@ def test_judged_trajectories_can_be_left_out_and_tests_do_not_count_as_judged(he
     submission, people, judge = here
     judged(started_run(people["mira"], submission, judge, selection={"limit": 1}).items.get())
     judged(started_run(people["mira"], submission, judge, selection={"task_ids": ["task_0001"]}, test=True).items.get())
-    left = [t.task.external_id for t in runs.choose(submission, {"unjudged": judge.pk})]
+    left = [t.task.external_id for t in planning.choose(submission, {"unjudged": judge.pk})]
     assert left == ["task_0001", "task_0002"]
-    assert runs.plan(judge, submission, {}).already_judged == 1
+    assert planning.plan(judge, submission, {}).already_judged == 1
 
 
 def judged(item, verdict=1, **fields):

@@ -20,6 +20,7 @@ from judges.tests.tiny import tiny_scorer
 from judges.working import leases, worker
 from judges.working.call_log import CallTotals
 from judges.working.outcome import collect_outcomes
+from judges.working.worker import work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,7 +51,7 @@ def in_a_thread(function, *arguments, **options):
 def working_on(run, worker="w", seconds=60.0):
     """A worker in a thread; the block gets the future of its answer, and ends when it has ended."""
     with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(in_a_thread, runs.work, run.pk, worker, seconds=seconds)
+        yield pool.submit(in_a_thread, work, run.pk, worker, seconds=seconds)
 
 
 def test_two_workers_share_a_run_and_every_item_has_one_judgment(here, fake):

@@ -12,6 +12,7 @@ from annotation.models.events import first_broken
 from annotation.workflow import integrity
 from judges import runs
 from judges.models import Judgment, ModelCall, ModelTerms, RunItem
+from judges.ready_judges import RunRefused
 from judges.tests.builders import defined_judge, started_run, worked
 from judges.tests.tiny import tiny_scorer
 
@@ -161,7 +162,7 @@ def test_a_spent_budget_stops_the_run_and_a_higher_one_ends_it(here, fake):
     now = runs.load_progress(run)
     assert (now.done, now.failed, now.running, now.cost) == (1, 0, 0, paid * Decimal("0.003"))
     assert not run.items.filter(taken_at__isnull=False, done_at__isnull=True).exists()
-    with pytest.raises(runs.RunRefused, match="higher"):
+    with pytest.raises(RunRefused, match="higher"):
         runs.resume(mira, run)
     runs.resume(mira, run, Decimal(1))
     worked(run)

@@ -13,12 +13,11 @@ from django.shortcuts import redirect, render
 from annotation import access as people_access
 from annotation.views.answers import Request, act, page, paged
 from annotation.workflow import Incomplete
-from judges import access, defining, endpoints, prompt_sets, runs
+from judges import access, defining, prompt_sets, runs
 from judges.forms.defining import JudgeForm, TestForm
-from judges.llm import Generation, NotConfigured, is_reasoning
+from judges.llm import Generation, is_reasoning
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms
-from judges.ready_judges import find_endpoint, prepare
-from judges.runs import RunRefused
+from judges.ready_judges import RunRefused, find_endpoint_problem, load_addresses, prepare
 from judges.scorer import REGISTRY, Kind, Requirement, parameters_from
 from judges.views.terms import format_prices
 
@@ -34,7 +33,7 @@ def judges(request: Request) -> HttpResponse:
     context = {
         "page": shown,
         "rows": [[(judge, *facts(judge)) for judge in group] for group in shown],
-        "configured": endpoints.load_addresses(),
+        "configured": load_addresses(),
         "may_define": access.may_define_judges(request.user),
     }
     return render(request, "judges/judges.html", context)
@@ -139,18 +138,9 @@ def _load_prompts(found: Judge) -> tuple[list[tuple[str, str]], Requirement | No
     """The texts of a judge, what it requires, and why it cannot judge (any more), "" when it can."""
     try:
         ready = prepare(found)
-    except (LookupError, ValueError) as error:
-        return [], None, str(error.args[0]) if error.args else "It cannot be built."
-    return sorted(ready.prompts.texts.items()), ready.kind.requires(ready.parameters), ""
-
-
-def find_endpoint_problem(found: Judge) -> str:
-    """Why nothing can be asked at the judge's endpoint, "" when it can, or need not be."""
-    try:
-        find_endpoint(found)
-    except NotConfigured as error:
-        return str(error)
-    return ""
+    except RunRefused as refused:
+        return [], None, str(refused)
+    return sorted(ready.prompts.texts.items()), ready.requirement, ""
 
 
 # --- define and change -----------------------------------------------------------------------------------------------
@@ -166,7 +156,7 @@ def define(request: Request) -> HttpResponse:
         return _render_form(request, kind, _build_empty_form(kind, read_values(found) | {"name": found.name}), of=found)
     if "scorer" not in request.GET:
         kinds = [(kind, defining.find_obstacle(kind)) for kind in REGISTRY.values()]
-        context = {"kinds": kinds, "configured": endpoints.load_addresses()}
+        context = {"kinds": kinds, "configured": load_addresses()}
         return render(request, "judges/scorers.html", context)
     kind = _find_kind(request.GET["scorer"])
     return _render_form(request, kind, _build_empty_form(kind, {}))
@@ -234,13 +224,11 @@ def _find_kind(name: str) -> Kind:
 
 
 def _build_empty_form(kind: Kind, now: dict[str, Any]) -> JudgeForm:
-    return JudgeForm(None, kind, endpoints=endpoints.load_addresses(), prompts=prompt_sets.list_names(), now=now)
+    return JudgeForm(None, kind, endpoints=load_addresses(), prompts=prompt_sets.list_names(), now=now)
 
 
 def _build_filled_form(request: Request, kind: Kind, now: dict[str, Any] | None) -> JudgeForm:
-    return JudgeForm(
-        request.POST, kind, endpoints=endpoints.load_addresses(), prompts=prompt_sets.list_names(), now=now
-    )
+    return JudgeForm(request.POST, kind, endpoints=load_addresses(), prompts=prompt_sets.list_names(), now=now)
 
 
 def _render_form(
@@ -259,7 +247,7 @@ def _render_form(
         "judge": judge,
         "of": of,
         "models": sorted(models - {""})[:100],
-        "configured": endpoints.load_addresses(),
+        "configured": load_addresses(),
         "missing": defining.find_obstacle(kind),
     }
     return render(request, "judges/define.html", context, status=status)

@@ -17,12 +17,12 @@ from annotation.access import Role
 from annotation.formats.printable import counted
 from annotation.models import Submission
 from annotation.views.answers import Request, act, act_from, page, paged
-from judges import access, endpoints, run_table, runs
+from judges import access, planning, run_table, runs
 from judges.forms.running import BudgetForm, JudgmentsFilter, RunForm
 from judges.models import Judge, JudgeRun, Judgment
-from judges.runs import Plan, RunRefused
+from judges.planning import Plan
+from judges.ready_judges import RunRefused, find_endpoint_problem, load_addresses
 from judges.scorer import IMPORTED
-from judges.views.judges import find_endpoint_problem
 
 # --- the runs of a submission, and a new one -------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ def plan(request: Request, pk: int) -> HttpResponse:
         return _render_runs(request, found, form, status=400)
     given = form.cleaned_data
     try:
-        foreseen = runs.plan(given["judge"], found, form.selection(), given["repetitions"])
+        foreseen = planning.plan(given["judge"], found, form.selection(), given["repetitions"])
     except RunRefused as refused:
         form.add_error(None, str(refused))
         return _render_runs(request, found, form, status=409)
@@ -109,7 +109,7 @@ def _render_runs(request: Request, found: Submission, form: RunForm, status: int
         "rows": run_table.summarize(shown),
         "elsewhere": _find_imported_judges(found),
         "predicting": access.find_prediction_judges(request.user, found),
-        "configured": endpoints.load_addresses(),
+        "configured": load_addresses(),
         "may_define": access.may_define_judges(request.user),
     }
     return render(request, "judges/runs.html", context, status=status)

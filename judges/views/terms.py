@@ -9,9 +9,10 @@ from django.shortcuts import redirect, render
 from annotation import access as people_access
 from annotation.views.answers import Request, act, page
 from annotation.workflow import Incomplete
-from judges import access, defining, endpoints
+from judges import access, defining
 from judges.forms.defining import TermsForm
 from judges.models import Judge, ModelTerms
+from judges.ready_judges import load_addresses
 from judges.scorer import IMPORTED
 
 
@@ -22,7 +23,7 @@ def terms(request: Request) -> HttpResponse:
     wanted = request.GET.get("edit", "")
     opened = ModelTerms.objects.filter(pk=int(wanted[:18])).first() if wanted.isdecimal() else None
     initial = {name: request.GET.get(name, "") for name in ("endpoint", "model")}
-    initial["endpoint"] = initial["endpoint"] or next(iter(endpoints.load_addresses()), "default")
+    initial["endpoint"] = initial["endpoint"] or next(iter(load_addresses()), "default")
     return _render_terms(
         request, TermsForm(instance=opened, initial=format_prices(opened) if opened else initial, label_suffix="")
     )
@@ -62,7 +63,7 @@ def _render_terms(request: Request, form: TermsForm, status: int = 200) -> HttpR
         "rows": rows,
         "unknown": sorted(pair for pair in used.order_by() if pair not in known),
         "form": form,
-        "configured": endpoints.load_addresses(),
+        "configured": load_addresses(),
         "may_define": access.may_define_judges(request.user),
     }
     return render(request, "judges/terms.html", context, status=status)

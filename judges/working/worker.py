@@ -22,9 +22,9 @@ from typing import Any
 
 from django.conf import settings
 
-from judges.llm import Asker, BudgetSpent, CallFailed, Client, Endpoint, NotConfigured, Patience
+from judges.llm import Asker, BudgetSpent, CallFailed, Client, Endpoint
 from judges.models import JudgeRun
-from judges.ready_judges import ReadyJudge, find_endpoint, prepare
+from judges.ready_judges import ReadyJudge, RunRefused, find_endpoint, prepare
 from judges.scorer import Score, Subject
 from judges.working import call_log, leases
 from judges.working.call_log import ItemCallLog
@@ -59,11 +59,10 @@ async def _work(
         return False
     try:
         setup = await database.run(_load, run_pk)
-    except (NotConfigured, LookupError, ValueError) as reason:
+    except RunRefused as reason:
         logger.warning("Run %s waits: %s", run_pk, reason)
-        says = str(reason.args[0] if reason.args else reason)
         # Whoever started the run may have all that is missing here, and would look for it in the wrong place.
-        await database.run(leases.stop_run, run_pk, f"A judge worker could not begin: {says}", COULD_NOT_BEGIN)
+        await database.run(leases.stop_run, run_pk, f"A judge worker could not begin: {reason}", COULD_NOT_BEGIN)
         return False
     await _run_worker(database, setup, worker, until, stop_at)
     return await _has_work(database, run_pk)
@@ -87,7 +86,7 @@ class _Setup:
 
 
 def _load(run_pk: int) -> _Setup:
-    """Raises NotConfigured, or LookupError or ValueError where this machine cannot build the judge."""
+    """Raises RunRefused where this machine cannot build the judge, or its endpoint is not set up."""
     run = JudgeRun.objects.select_related("judge").get(pk=run_pk)
     endpoint = find_endpoint(run.judge)
     return _Setup(run, prepare(run.judge), endpoint, call_log.find_former_endpoint(endpoint))
@@ -99,8 +98,7 @@ async def _run_worker(
     run, judge = setup.run, setup.run.judge
     budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
     gate = SharedGate(setup.ready.terms, f"{judge.endpoint}:{judge.model}", budget)
-    patience = Patience(judge.concurrency, judge.timeout, judge.attempts)
-    client = Client(setup.endpoint, judge.model, setup.ready.generation, patience, gate, StoredImages())
+    client = Client(setup.endpoint, judge.model, setup.ready.generation, setup.ready.patience, gate, StoredImages())
     try:
         await _Worker(database, setup, worker, client, budget).work(until, stop_at)
     except BaseExceptionGroup as group:

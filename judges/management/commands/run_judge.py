@@ -20,12 +20,13 @@ from annotation.management.reports import find_person, find_submission
 from annotation.models import Person, Submission
 from annotation.models.states import State
 from annotation.workflow import Conflict
-from judges import runs
+from judges import planning, runs
 from judges.management.judges import find_judge
 from judges.models import Judge, JudgeRun
-from judges.planning import MOST_SEED
-from judges.runs import Plan, Progress
+from judges.planning import MOST_SEED, Plan
+from judges.runs import Progress
 from judges.working.database import AWAY
+from judges.working.worker import work
 
 SLICE = 600.0  # seconds of work between two looks at whether others are still at it
 LOOK = 2.0  # seconds between two looks while others finish
@@ -58,7 +59,7 @@ class Command(BaseCommand):
         person = _find_person(submission, options["person"])
         selection = _build_selection(options, judge)
         try:
-            self._print_plan(judge, runs.plan(judge, submission, selection, options["repeat"]))
+            self._print_plan(judge, planning.plan(judge, submission, selection, options["repeat"]))
             if options["plan"]:
                 return
             terms = {"repetitions": options["repeat"], "max_cost": options["max_cost"], "fresh": options["fresh"]}
@@ -100,7 +101,7 @@ class Command(BaseCommand):
         try:
             worker = uuid.uuid4().hex
             while True:
-                more = runs.work(run.pk, worker, seconds=SLICE)
+                more = work(run.pk, worker, seconds=SLICE)
                 if runs.load_progress(run).state not in ("waiting", "running"):
                     return
                 if not more:
