@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from judges.api import expectations, imports, judges, predictions, runs
+from judges.api import expectations, judges, runs
 
 urlpatterns = [
     path("judges", judges.Judges.as_view(), name="api-judges"),
@@ -10,7 +10,7 @@ urlpatterns = [
     path("model-terms", judges.Terms.as_view(), name="api-model-terms"),
     path("prompt-sets", judges.PromptSets.as_view(), name="api-prompt-sets"),
     path("prompt-sets/<str:digest>", judges.PromptSetDetail.as_view(), name="api-prompt-set"),
-    path("benchmarks/<slug:slug>/judgments", imports.ImportedJudgments.as_view(), name="api-imported-judgments"),
+    path("benchmarks/<slug:slug>/judgments", expectations.ImportedJudgments.as_view(), name="api-imported-judgments"),
     path("benchmarks/<slug:slug>/expectations", expectations.Expectations.as_view(), name="api-expectations"),
     path(
         "benchmarks/<slug:slug>/expectations/import",
@@ -24,7 +24,7 @@ urlpatterns = [
     ),
     path("submissions/<int:pk>/judge-runs", runs.Runs.as_view(), name="api-judge-runs"),
     path("submissions/<int:pk>/judge-runs/plan", runs.RunPlan.as_view(), name="api-judge-run-plan"),
-    path("submissions/<int:pk>/predictions", predictions.Predictions.as_view(), name="api-predictions"),
+    path("submissions/<int:pk>/predictions", runs.Predictions.as_view(), name="api-predictions"),
     path("judge-runs/<int:pk>", runs.RunDetail.as_view(), name="api-judge-run"),
     path("judge-runs/<int:pk>/pause", runs.RunPause.as_view(), name="api-judge-run-pause"),
     path("judge-runs/<int:pk>/resume", runs.RunResume.as_view(), name="api-judge-run-resume"),

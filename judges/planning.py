@@ -13,7 +13,8 @@ from django.db.models import QuerySet
 
 from annotation.models import Submission, Trajectory
 from annotation.models.states import State, with_state
-from judges.llm import Usage, is_reasoning
+from judges.llm import Usage
+from judges.llm.wire import is_reasoning
 from judges.models import Judge, JudgeRun, Judgment, ModelCall
 from judges.ready_judges import ReadyJudge, RunRefused, prepare
 from judges.scorer import Prompts, Requirement, Subject

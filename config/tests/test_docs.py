@@ -21,7 +21,7 @@ from evaluations.agreement import GROUPS, MOST_PAIRS, measuring, people
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics.comparing import EXACT_BELOW
 from evaluations.statistics.intervals import RESAMPLES, Z
-from judges.demo import machines
+from judges import demo
 from judges.models import Judgment
 from judges.tests.builders import fake_endpoint
 
@@ -67,7 +67,7 @@ def test_the_commands_of_the_first_submission_run(tmp_path, monkeypatch, setting
     (checked,) = [line for line in FIRST_SUBMISSION.splitlines() if line.startswith("python3 ")]
     outcome = subprocess.run(["sh", "-c", checked], capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    made = Judgment.objects.filter(item__isnull=False).exclude(judge__name=machines.NETWORK)  # which the demo has
+    made = Judgment.objects.filter(item__isnull=False).exclude(judge__name=demo.NETWORK)  # which the demo has
     assert {name: made.filter(judge__name=name).count() for name in ("my-network", "webjudge-o4-mini")} == {
         "my-network": 12,
         "webjudge-o4-mini": 5,

@@ -19,7 +19,7 @@ from annotation.tests.in_browser import sign_in
 from config.tests.addresses import addresses
 from config.tests.test_independence import body, own_images, protocol  # noqa: F401 - fixtures
 from evaluations.tests import builders as finished
-from judges import second_stage
+from judges import disclosure
 
 pytestmark = pytest.mark.browser
 ROLES = ("alice", "carol", "mira", "root")
@@ -86,7 +86,7 @@ def pages(protocol: Any, role: str) -> list[str]:  # noqa: F811 - the fixture
     from annotation.models import Person
 
     _, people, rows = protocol
-    second_stage.look(people["alice"], rows[1])  # the page shows the judges' evidence then
+    disclosure.open_second_stage(people["alice"], rows[1])  # the page shows the judges' evidence then
     people = people | {"root": Person.objects.create_superuser("root", "root@people.example", "a long password")}
     left = {address for _, address in addresses(rows) if not FOREIGN.match(address)} | set(results())
     left = {address for address in left if not address.endswith("sign-out")}

@@ -32,7 +32,7 @@ from annotation.tests.shared_rows import shared_rows
 from annotation.workflow.guards import join
 from config.tests.addresses import addresses, patterns
 from evaluations import signing
-from judges import defining, second_stage
+from judges import defining, disclosure
 from judges.expectations import Kind
 from judges.models import Judge, Judgment
 from judges.prompts import load_builtin
@@ -381,7 +381,7 @@ OWN_DATA = {"account/data", "api/v1/account/data"}  # has what the person was sh
 
 def test_judges_are_shown_to_the_annotator_who_has_looked_and_on_that_page_alone(protocol):
     _, people, rows = protocol
-    second_stage.look(people["bob"], rows[1])
+    disclosure.open_second_stage(people["bob"], rows[1])
     shown = {}
     for route, address, _, said in walk(people, rows, "bob"):
         if found := forbidden_marks("bob", said):

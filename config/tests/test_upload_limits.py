@@ -11,16 +11,14 @@ from django.utils.datastructures import MultiValueDict
 
 import annotation.forms
 import evaluations.forms
-import judges.forms.defining
 import judges.forms.expectations
-import judges.forms.importing
+import judges.forms.judges
 
 MODULES = (
     annotation.forms,
     evaluations.forms,
-    judges.forms.defining,
+    judges.forms.judges,
     judges.forms.expectations,
-    judges.forms.importing,
 )
 FIELDS = [
     (form, name)

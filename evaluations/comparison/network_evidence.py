@@ -9,8 +9,8 @@ from annotation.models import Adjudication, Membership
 from annotation.models.events import Event
 from evaluations.cases import Case
 from evaluations.comparison.results import Judged, Key
+from judges.disclosure import SEEN
 from judges.models import Judge
-from judges.network_evidence import SEEN
 
 
 def count_decided_after_evidence(judge: Judge, cases: Iterable[Case], said: Mapping[Key, Judged]) -> int:

@@ -21,7 +21,7 @@ from evaluations.tests.tampered import Line, Tampered
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.judgments import RUN_FACTS, judgments_finding
-from judges.working.outcome import collect_outcomes
+from judges.working.leases import collect_outcomes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the fixture below asks the database, once for all of them
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotation.models import Event, Submission
 from evaluations import cases
 from evaluations.comparison import compare, find_judgments
-from judges.network_evidence import SEEN
+from judges.disclosure import SEEN
 from judges.tests.rows import judge_row, judgment_row, run_row
 
 pytestmark = pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404
@@ -15,8 +15,9 @@ from annotation import access as people_access
 from annotation.api.base import Listing, Request, View, imported
 from annotation.api.serializers import ReportSerializer
 from annotation.api_tokens import Scope
+from annotation.forms import check_size
 from annotation.models import Task
-from judges import access, expectations
+from judges import access, expectations, imports
 from judges.expectations import LARGEST_FILE, LONGEST_WHY, Kind
 from judges.models import Expectation
 
@@ -145,15 +146,11 @@ def _find_kind(expected: str) -> Kind:
 class ExpectationsFile(serializers.Serializer):
     kind = serializers.ChoiceField(choices=Kind.choices)
     file = serializers.FileField(
+        validators=[partial(check_size, limit=LARGEST_FILE)],
         help_text="A zip with one <task_id>.yaml for each task, or YAML, JSON or JSON Lines of entries with task_id "
-        "and checks, or rubric."
+        "and checks, or rubric.",
     )
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Only check the file.")
-
-    def validate_file(self, file: Any) -> Any:
-        if file.size > LARGEST_FILE:
-            raise serializers.ValidationError(f"The file has more than {LARGEST_FILE:,} bytes.")
-        return file
 
 
 class ExpectationsImport(View):
@@ -180,3 +177,43 @@ class ExpectationsImport(View):
             dry_run=values["dry_run"],
         )
         return imported(report, "The file was refused; nothing was imported.")
+
+
+# --- judgments made elsewhere ----------------------------------------------------------------------------------------
+
+
+class JudgmentFile(serializers.Serializer):
+    file = serializers.FileField(
+        validators=[partial(check_size, limit=imports.LARGEST_FILE)],
+        help_text="JSON Lines or CSV with agent, task_id, verdict; or a WebJudge result file.",
+    )
+    judge = serializers.SlugField(max_length=imports.LONGEST_NAME, help_text="Whose judgments they are.")
+    agent = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=200, help_text="Where the file does not name it."
+    )
+
+
+class ImportedJudgments(View):
+    """Judgments that were made elsewhere."""
+
+    scopes = {"POST": Scope.WRITE}
+    serializer_class = JudgmentFile
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(request={"multipart/form-data": JudgmentFile}, responses={200: ReportSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Load a judgment file: all of it or nothing; a judgment that is there already is left alone."""
+        people_access.require_maintainer(request.user)
+        benchmark = access.find_benchmark(request.user, slug)
+        given = JudgmentFile(data=request.data)
+        given.is_valid(raise_exception=True)
+        file = given.validated_data["file"]
+        outcome = imports.import_judgments(
+            file.read(),
+            file.name,
+            benchmark=benchmark,
+            judge=given.validated_data["judge"],
+            agent=given.validated_data["agent"],
+            person=request.user,
+        )
+        return imported(outcome.report, "The judgment file was refused; nothing was imported.")

@@ -17,7 +17,7 @@ from annotation.api_tokens import Scope
 from annotation.models import Submission
 from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
-from judges import access, defining, planning, runs, trace
+from judges import access, defining, planning, predictions, runs, trace
 from judges.models import Judge, JudgeRun, Judgment
 from judges.planning import MOST_REPETITIONS, MOST_SEED
 
@@ -342,3 +342,30 @@ class JudgmentTrace(View):
         found = access.find_judgment(request.user, pk)
         self.chosen()
         return Response(trace.build_trace(found))
+
+
+# --- predictions -----------------------------------------------------------------------------------------------------
+
+
+class PredictionFilters(serializers.Serializer):
+    judge = serializers.CharField(max_length=100, help_text="A judge of actions by its name, or name@version.")
+    each = serializers.BooleanField(required=False, help_text="Also every prediction, and not only the numbers.")
+
+
+class Predictions(View):
+    """What a judge of actions predicted in a submission: numbers, groups, and with ``each`` every prediction."""
+
+    scopes = {"GET": Scope.READ}
+    serializer_class = serializers.Serializer
+    filters = PredictionFilters
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request, pk: int) -> Response:
+        submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
+        chosen, judges = self.chosen(), list(access.find_prediction_judges(request.user, submission))
+        judge = next((one for one in judges if str(one) == chosen["judge"]), None)
+        if judge is None:
+            known = ", ".join(map(str, judges)) or "none"
+            raise serializers.ValidationError({"judge": f"No such judge predicted actions here; known are: {known}."})
+        found = predictions.compute_results(predictions.select_judgments(judge, submission))
+        return Response(found.as_json(predictions=chosen.get("each", False)))

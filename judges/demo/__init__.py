@@ -7,18 +7,22 @@ judge is too kind.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from django.db import transaction
 from django.utils import timezone
 
-from annotation.models import Benchmark
-from judges import imports
-from judges.models import Judge
+from annotation.models import Benchmark, Person, Submission, Task
+from judges import defining, expectations, imports, runs
+from judges.models import Judge, JudgeRun
 from judges.scorer import IMPORTED
+from judges.scorers.network_trace.judge import NAME as SCORER
+from judges.working.worker import work
 
-FILE = Path(__file__).parent / "judgments.jsonl"
-ELSEWHERE = Path(__file__).parent / "judgments_elsewhere.jsonl"  # of an agent whose trajectories are not here
+HERE = Path(__file__).parent
+FILE = HERE / "judgments.jsonl"
+ELSEWHERE = HERE / "judgments_elsewhere.jsonl"  # of an agent whose trajectories are not here
 NAME, MODEL = "demo-judge", "written-by-hand"
 DESCRIPTION = "Written by hand for the demo: no model was asked."
 
@@ -42,3 +46,52 @@ def _load(file: Path, benchmark: Benchmark) -> int:
     if outcome.report.rejected:
         raise RuntimeError(f"The judgments of the demo were refused: {outcome.report.as_json()['rejected']}")
     return sum(outcome.judges.values())
+
+
+# --- judges that ask nobody ------------------------------------------------------------------------------------------
+
+
+FOLDERS = {"network_checks": HERE / "checks", "rubric": HERE / "rubrics"}
+NETWORK = "demo-network"
+NETWORK_DESCRIPTION = "Network checks of the demo's tasks against what the agents' browsers sent. No model is asked."
+AGENTS = ("Careful", "Hasty")
+WHY = "Written for the demo."
+SLICE = 60.0  # seconds of work between two looks at the run
+
+
+def write_expectations(maintainer: Person) -> str:
+    """What each task is held against, where nobody has written anything yet; says how much there is."""
+    counts = {kind: sum(_write(maintainer, file, kind) for file in _list_files(kind)) for kind in FOLDERS}
+    return f"expectations: network checks of {counts['network_checks']} tasks, rubrics of {counts['rubric']}"
+
+
+def _list_files(kind: str) -> Iterator[Path]:
+    yield from sorted(FOLDERS[kind].glob("*.yaml"))
+
+
+def _write(maintainer: Person, file: Path, kind: str) -> int:
+    task = Task.objects.filter(external_id=file.stem, benchmark__slug__startswith="demo").order_by("-version").first()
+    if task is None:
+        return 0
+    if not task.expectations.filter(kind=kind).exists():
+        expectations.write(maintainer, task, kind, file.read_text(encoding="utf-8"), WHY)
+    return 1
+
+
+def run_judge(maintainer: Person) -> str:
+    """Define the judge and let it judge here and now, beside any workers; a run that is there is brought to its end."""
+    judge = Judge.own.filter(name=NETWORK).first()
+    if judge is None:
+        judge = defining.define(None, name=NETWORK, scorer=SCORER, description=NETWORK_DESCRIPTION)
+    made = sum(_run(maintainer, judge, agent) for agent in AGENTS)
+    return f"judge {NETWORK}: {made} judgments of {' and '.join(AGENTS)}, without any model"
+
+
+def _run(maintainer: Person, judge: Judge, agent: str) -> int:
+    submission = Submission.objects.get(benchmark__slug="demo", agent__name=agent)
+    run = JudgeRun.objects.filter(judge=judge, submission=submission, test=False).order_by("pk").first()
+    if run is None:
+        run = runs.start(maintainer, judge, submission, {})
+    while run.state in ("waiting", "running") and work(run.pk, "load_demo", seconds=SLICE):
+        run.refresh_from_db()
+    return run.items.filter(done_at__isnull=False).count()

@@ -1,13 +1,14 @@
-"""The forms of checks and rubrics: one text, and a file of many."""
+"""The forms of checks and rubrics, and of judgments that were made elsewhere."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from django import forms
-from django.core.exceptions import ValidationError
 
 from annotation.formats.yaml_text import LONGEST
+from annotation.forms import check_size
+from judges import imports
 from judges.expectations import LARGEST_FILE, LONGEST_WHY, Kind
 
 NO_VERSION = "It is not said which version you started from. Open the page again, and put your text into it."
@@ -43,16 +44,32 @@ class ExpectationsFileForm(forms.Form):
     kind = forms.ChoiceField(choices=Kind.choices, label="What is in the file")
     file = forms.FileField(
         label="File",
+        validators=[
+            partial(check_size, limit=LARGEST_FILE, hint="Use a command: import_checks, import_rubrics.")
+        ],
         help_text="A zip with one file for each task, named by its id (.yaml, .yml, .json), or one YAML or JSON Lines "
         "file of entries with task_id and what is expected: its checks, or its rubric.",
     )
     dry_run = forms.BooleanField(label="Only check the file", required=False)
 
-    def clean_file(self) -> Any:
-        file = self.cleaned_data["file"]
-        if file.size > LARGEST_FILE:
-            raise ValidationError(
-                f"The file has {file.size:,} bytes; a page takes {LARGEST_FILE:,}. Use a command: import_checks, "
-                "import_rubrics."
-            )
-        return file
+
+class JudgmentsForm(forms.Form):
+    """A file, the name of its judge, and whose trajectories were judged where the file does not say."""
+
+    file = forms.FileField(
+        label="Judgment file",
+        validators=[partial(check_size, limit=imports.LARGEST_FILE, hint="Use the command import_judgments.")],
+        help_text="JSON Lines or CSV with agent, task_id, verdict (0, 1, 2 or null); score, response, key_points, "
+        "image_scores, model, usage if known. Result files of WebJudge's own runner are recognised.",
+    )
+    judge = forms.SlugField(
+        label="Name of the judge",
+        max_length=imports.LONGEST_NAME,
+        help_text="Letters, digits, - and _. Where a file has several models there is one judge for each: NAME-model.",
+    )
+    agent = forms.CharField(
+        label="Agent",
+        required=False,
+        max_length=200,
+        help_text="Only where the file does not name it, as WebJudge's own runner does not.",
+    )

@@ -1,55 +1,277 @@
-"""One chat client for every judge, over any endpoint that speaks OpenAI's chat completions. No Django.
+"""One chat client for every judge, over any endpoint that speaks OpenAI's chat completions. No Django, no network.
 
 A scorer sees `Asker` only: it builds a `Prompt`, and gets a `Reply` or one of the failures below. Concurrency,
-retries, limits, budget, the cache of replies and the trace lie behind it.
+retries, limits, budget, the cache of replies and the trace lie behind it, in `client`.
 """
 
-from judges.llm.asking import (
-    ADDED,
-    Asker,
-    BudgetSpent,
-    Call,
-    CallFailed,
-    CallLog,
-    Endpoint,
-    Gate,
-    Generation,
-    GivenImage,
-    ImageRef,
-    Images,
-    NotConfigured,
-    Outcome,
-    Part,
-    Patience,
-    Prompt,
-    Reply,
-    SentImage,
-    Usage,
-)
-from judges.llm.client import Client
-from judges.llm.reasoning import is_reasoning
+from __future__ import annotations
 
-__all__ = [
-    "ADDED",
-    "Asker",
-    "BudgetSpent",
-    "Call",
-    "CallFailed",
-    "CallLog",
-    "Client",
-    "Endpoint",
-    "Gate",
-    "Generation",
-    "GivenImage",
-    "ImageRef",
-    "Images",
-    "NotConfigured",
-    "Outcome",
-    "Part",
-    "Patience",
-    "Prompt",
-    "Reply",
-    "SentImage",
-    "Usage",
-    "is_reasoning",
-]
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRef:
+    """A picture by the SHA-256 of the screenshot's original bytes; what is sent is its judge-ready JPEG."""
+
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenImage(ImageRef):
+    """A picture that is in no store, such as the page of a PDF: ``data`` is a JPEG, and is sent as it is.
+
+    ``digest`` is the SHA-256 of ``data``. It stays in memory for as long as its prompt.
+    """
+
+    data: bytes = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SentImage:
+    """A picture in a prompt. ``media_type`` is what the data URL says; the bytes are always JPEG."""
+
+    image: ImageRef
+    media_type: str = "image/jpeg"
+    detail: str = "high"
+
+
+Part = str | SentImage
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A system text and one or more user messages, each a row of texts and pictures in order."""
+
+    system: str
+    messages: tuple[tuple[Part, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the endpoint counted them; None where it did not say."""
+
+    prompt: int | None = None
+    cached: int | None = None
+    completion: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply that arrived.
+
+    ``text`` is what the model wrote, "" for nothing. ``data`` is the object of a structured answer that fits its
+    schema, None where there is none. ``refusal`` is the model's refusal, or why the endpoint filtered the reply.
+    ``cut`` is True when the reply stopped at its length limit. ``problem`` says why a structured answer could not be
+    read, after an attempt to repair it. ``tokens`` and ``cost`` are those of this answer with its repair,
+    whether it was paid now or came from the cache.
+    """
+
+    text: str
+    data: Mapping[str, Any] | None = None
+    refusal: str = ""
+    cut: bool = False
+    problem: str = ""
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+    def unusable(self) -> str:
+        """Why no verdict can be read from this, in words; "" when one may be."""
+        if self.refusal:
+            return f"The model refused: {self.refusal}"
+        if self.cut:
+            return "The reply stopped at its length limit."
+        return "" if self.text.strip() or self.data is not None else "The reply is empty."
+
+
+class CallFailed(Exception):
+    """No reply after all attempts, or a permanent error; the message is for the maintainer.
+
+    ``passing`` is True if a later attempt may succeed: the endpoint was busy, slow or unreachable.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
+
+
+class BudgetSpent(Exception):
+    """The run's budget is spent: nothing more is asked, and what was asked is kept."""
+
+
+class NotConfigured(CallFailed):
+    """There is no such endpoint, or it has no key."""
+
+
+class Asker(Protocol):
+    """What a scorer asks a model with."""
+
+    async def ask(
+        self,
+        prompt: Prompt,
+        *,
+        stage: str,
+        step: int | None = None,
+        schema: Mapping[str, Any] | None = None,
+        vote: int = 0,
+    ) -> Reply:
+        """The model's reply to a prompt.
+
+        With ``schema`` (a JSON schema of an object, every property required) the answer is asked for in that form,
+        where the judge's output mode allows; otherwise, or when the endpoint cannot, the reply is text only. ``stage``
+        and ``step`` name the call in the trace, and later stages are served first. The same prompt is asked anew under
+        another ``vote``: with the judge's seed plus the vote, where one is sent, and a key of its own in the cache.
+        Raises CallFailed or BudgetSpent.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where models are asked; raises NotConfigured for a key that no header takes.
+
+    The key is never shown: not in ``repr``, not in a log, not in a row.
+    """
+
+    name: str
+    base_url: str
+    key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\x21-\x7e]*", self.key):
+            raise NotConfigured(f"{self.variable} holds spaces or characters that no key has; set it again.")
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Name and address: a name alone can be pointed to another server."""
+        return self.name, self.base_url
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that holds the key; ``<variable>_FILE`` may name a file instead."""
+        return f"JUDGE_API_KEY_{self.name.upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How a judge's model is asked, as JSON in `Judge.generation`; every field is part of the fingerprint.
+
+    A later field (`ADDED`) is left out there while it has its default, so that fingerprints do not change.
+    """
+
+    temperature: float = field(
+        default=0.0, metadata={"help": "0 for the most repeatable replies. Reasoning models get none."}
+    )
+    max_tokens: int = field(
+        default=0, metadata={"help": "Longest reply in tokens. 0: 2,048, or 16,384 for reasoning models."}
+    )
+    seed: int = field(default=0, metadata={"help": "Sent with every call; -1 sends none."})
+    dialect: Literal["auto", "classic", "reasoning"] = field(
+        default="auto",
+        metadata={
+            "help": "classic: send max_tokens and temperature. reasoning: send max_completion_tokens and no "
+            "temperature. auto: by the model's name, and by what the endpoint refuses."
+        },
+    )
+    reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = field(
+        default="", metadata={"help": "Sent unchanged. An effort that the endpoint does not support is an error."}
+    )
+    output: Literal["schema", "tool", "text"] = field(
+        default="schema", metadata={"help": "How structured answers are requested: JSON schema, tool call, or text."}
+    )
+    reasoning: Literal["auto", "yes", "no"] = field(
+        default="auto",
+        metadata={
+            "help": "Whether the model thinks before it answers, and so needs longer replies. auto: by its name "
+            "(OpenAI's o and gpt-5, Gemini 2.5 and later, DeepSeek R1, Qwen 3, gpt-oss, Grok 4, every name with "
+            "thinking or reasoning), and by its replies."
+        },
+    )
+
+
+ADDED = ("reasoning",)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How hard to try; no part of what a judge says, and so of no fingerprint.
+
+    ``concurrency`` calls are in flight in one worker at most; ``timeout`` is seconds for one attempt, its reply
+    included; ``attempts`` how many there are for one call.
+    """
+
+    concurrency: int = 16
+    timeout: float = 120.0
+    attempts: int = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call before it is sent.
+
+    ``key`` is the SHA-256 of the endpoint and the request with images by digest. ``former_key`` leaves out the
+    endpoint, as the keys of earlier versions do.
+    """
+
+    key: str
+    stage: str
+    step: int | None
+    request: Mapping[str, Any]
+    former_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call: the raw body of a reply, or an error after ``retries`` further attempts."""
+
+    call: Call
+    reply: str | None = None
+    model: str = ""
+    finish: str = ""
+    usage: Usage = field(default_factory=Usage)
+    latency: int | None = None
+    retries: int = 0
+    error: str = ""
+    hit_of: int | None = None
+
+
+class CallLog(Protocol):
+    """Where calls are looked up and kept; one for each run item. All of it survives a crash once it has returned.
+
+    ``sample`` tells repetitions apart: the same request under another one is another call.
+    """
+
+    @property
+    def sample(self) -> str: ...
+
+    async def known(self, call: Call) -> tuple[int, str] | None: ...
+
+    async def keep(self, outcome: Outcome) -> Decimal | None:
+        """Write a trace row; returns what the call was worth in US dollars, None without a price."""
+        ...
+
+
+class Gate(Protocol):
+    """What may stop a call before it is made: the limits that all workers share, and the budget of the run."""
+
+    async def admit(self, tokens: int) -> None:
+        """Return when a call of about ``tokens`` tokens may be made; raises BudgetSpent."""
+        ...
+
+    async def settle(self, estimated: int, used: int | None) -> None:
+        """Correct the shared token limit by what a call really used."""
+        ...
+
+    async def hold(self, seconds: float) -> None:
+        """The endpoint asked every caller to wait."""
+        ...
+
+
+class Images(Protocol):
+    """Where the pictures come from."""
+
+    async def load(self, image: ImageRef) -> bytes: ...

@@ -1,8 +1,4 @@
-"""One chat client for every judge, over any endpoint that speaks OpenAI's chat completions. No Django.
-
-A scorer sees `Asker` only: it builds a `Prompt`, and gets a `Reply` or one of the failures below. Concurrency,
-retries, limits, budget, the cache of replies and the trace lie behind it.
-"""
+"""The client behind `llm.Asker`: slots, retries, limits, repairs and the cache of replies."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from judges.llm.asking import (
+from judges.llm import (
     Asker,
     Call,
     CallFailed,

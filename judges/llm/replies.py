@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from judges.llm.asking import Reply, Usage
+from judges.llm import Reply, Usage
 from judges.llm.wire import TOOL, strip_unstorable
 
 LARGEST = 2**31 - 1  # what a column of the trace holds

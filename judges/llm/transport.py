@@ -22,7 +22,7 @@ from typing import Any
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
 
-from judges.llm.asking import Endpoint, NotConfigured, Patience
+from judges.llm import Endpoint, NotConfigured, Patience
 from judges.llm.replies import FILTERED, ReplyBody, UnreadableReply, parse
 from judges.llm.wire import Encoded, strip_unstorable
 

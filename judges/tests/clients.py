@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from judges.llm import Client, Endpoint, Generation, Part, Patience, Prompt, Reply
+from judges.llm import Endpoint, Generation, Part, Patience, Prompt, Reply
+from judges.llm.client import Client
 from judges.tests.builders import Fake, FolderImages, MemoryCallLog, OpenGate
 
 T = TypeVar("T")

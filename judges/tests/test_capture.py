@@ -16,11 +16,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from PIL import Image
 
-from judges.capturing import Captured, CaptureError, FetchLimits, TargetRefused, capture
-from judges.capturing.fetching import fetch
-from judges.capturing.relay import Relay, open_relay
-from judges.capturing.rendering import extract_text, find_browser, take_screenshot
-from judges.capturing.targets import Target
+from judges.capturing import Captured, capture
+from judges.capturing.fetching import CaptureError, FetchLimits, Target, TargetRefused, fetch
+from judges.capturing.rendering import Relay, extract_text, find_browser, open_relay, take_screenshot
 from judges.scorers.rubric.pages import CacheFileSys
 from judges.tests.resolving import PUBLIC, names
 from judges.tests.test_rubric_pdf import document

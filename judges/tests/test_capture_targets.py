@@ -6,8 +6,7 @@ import ipaddress
 
 import pytest
 
-from judges.capturing import TargetRefused
-from judges.capturing.targets import check_target, is_public
+from judges.capturing.fetching import TargetRefused, check_target, is_public
 from judges.tests.resolving import PUBLIC, names
 
 

@@ -17,7 +17,6 @@ from annotation.demo import DATA, load
 from annotation.formats.labels_csv import read_labels
 from annotation.models import Person, Submission
 from judges import demo, expectations
-from judges.demo import machines
 from judges.judgment_files import read_judgments
 from judges.judgment_rows import JudgmentRecord
 from judges.models import Expectation, Judge, Judgment
@@ -99,7 +98,7 @@ def test_the_network_checks_have_judged_both_agents_before_anybody_asks(tmp_path
     settings.JUDGE_ENDPOINTS = {}
     call_command("load_demo", "--anyway", stdout=io.StringIO())
 
-    rows = Judgment.objects.filter(judge__name=machines.NETWORK).select_related("task", "agent")
+    rows = Judgment.objects.filter(judge__name=demo.NETWORK).select_related("task", "agent")
     said = {agent: {one.task.external_id: one.verdict for one in rows if one.agent.name == agent} for agent in AGENTS}
     assert {agent: len(verdicts) for agent, verdicts in said.items()} == {"Careful": 12, "Hasty": 12}
     assert not rows.filter(verdict__isnull=True).exists()
@@ -117,10 +116,10 @@ def test_the_network_checks_have_judged_both_agents_before_anybody_asks(tmp_path
     assert {said["Hasty"][task] for task in failed} == {0}
 
 
-@pytest.mark.parametrize("kind", list(machines.FOLDERS))
+@pytest.mark.parametrize("kind", list(demo.FOLDERS))
 def test_every_expectation_of_the_demo_can_be_read_and_names_key_points_that_its_task_has(kind: str) -> None:
     known = {task.task_id: set(task.key_points) for task in (*TASKS, *(each.task for each in QUESTIONS))}
-    files = sorted(machines.FOLDERS[kind].glob("*.yaml"))
+    files = sorted(demo.FOLDERS[kind].glob("*.yaml"))
     assert len(files) >= 4
     for file in files:
         text = file.read_text(encoding="utf-8")

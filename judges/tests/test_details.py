@@ -21,7 +21,7 @@ from judges.scorers.detail_values import TOO_DEEP
 from judges.scorers.rubric.details import DEEPEST, MOST_NODES, flatten
 from judges.tests import rows
 from judges.tests.expecting import FAILING, expect, give_trace
-from judges.views.details import read_details
+from judges.views.evidence import read_details
 
 KINDS = [kind.name for kind in REGISTRY.values() if kind.read_details]
 

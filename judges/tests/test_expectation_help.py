@@ -21,7 +21,7 @@ from judges.scorers.network_trace import checks
 from judges.scorers.rubric import written
 from judges.scorers.rubric.judge import collect_evidence
 from judges.tests.expecting import CHECKS, RUBRIC, ask, entry, expect, give_trace, send, text
-from judges.views.trace_events import list_events
+from judges.views.check_texts import list_events
 
 People = dict[str, Person]
 

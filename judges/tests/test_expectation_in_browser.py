@@ -17,9 +17,9 @@ from annotation.models import Submission, Task
 from annotation.models.events import Event
 from annotation.tests.in_browser import complaints_of, copies, sign_in
 from judges import expectations
+from judges.disclosure import SEEN
 from judges.expectations import Kind
 from judges.models import Expectation
-from judges.network_evidence import SEEN
 from judges.tests import expecting
 
 pytestmark = pytest.mark.browser

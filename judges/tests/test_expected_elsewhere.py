@@ -15,8 +15,8 @@ from annotation import ingest, testing, workflow
 from annotation.models import ApiToken, InformedRevision, Membership, Person, Submission, Trajectory
 from annotation.models.events import Event
 from judges import access
+from judges.disclosure import SEEN
 from judges.models import Judgment, RunItem
-from judges.network_evidence import SEEN
 from judges.scorer import REGISTRY, Kind
 from judges.tests import rows
 from judges.tests.expecting import CHECKS, expect, give_trace

@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from annotation import testing
 from judges import defining
-from judges.llm import CallFailed, Generation, is_reasoning
+from judges.llm import CallFailed, Generation
+from judges.llm.wire import is_reasoning
 from judges.models import Judge
 from judges.scorer import parameters_from
 from judges.tests.builders import Fake, MemoryCallLog, defined_judge

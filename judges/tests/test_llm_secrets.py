@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from judges.llm import CallFailed, Client, Endpoint, NotConfigured, Patience
+from judges.llm import CallFailed, Endpoint, NotConfigured, Patience
 from judges.llm import client as llm_client
+from judges.llm.client import Client
 from judges.ready_judges import load_endpoint
 from judges.tests.builders import KEY, Fake
 from judges.tests.clients import FITS, SCHEMA, Desk

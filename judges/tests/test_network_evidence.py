@@ -17,9 +17,9 @@ from annotation import testing, workflow
 from annotation.models import Person, Submission, Trajectory
 from annotation.models.events import Event, first_broken
 from judges import defining, expectations, trying
+from judges.disclosure import SEEN
 from judges.expectations import Kind
 from judges.models import Judgment
-from judges.network_evidence import SEEN
 from judges.tests import rows
 from judges.tests.builders import started_run, worked
 from judges.tests.expecting import CHECKS, FAILING, expect, give_trace

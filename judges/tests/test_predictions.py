@@ -17,7 +17,7 @@ from lxml import html
 from annotation import testing, workflow
 from annotation.models import Person, Submission
 from annotation.records import Verdict
-from judges import prediction_tables
+from judges import predictions
 from judges.models import JudgeRun, Judgment
 from judges.scorer import Score
 from judges.tests import rows
@@ -339,7 +339,7 @@ def test_the_api_gives_the_same_numbers_and_every_prediction_where_asked(
     address = reverse("api-predictions", args=[submission.pk])
     found = mira.get(address, {"judge": "foresees"}).json()
     assert found["overall"]["measures"]["step_success"]["micro"] == {"value": 0.75, "n": 4, "undefined": ""}
-    assert set(found["groups"]) == set(prediction_tables.GROUPS)
+    assert set(found["groups"]) == set(predictions.GROUPS)
     assert "predictions" not in found
     every = mira.get(address, {"judge": "foresees", "each": "true"}).json()["predictions"]
     assert [one["step"] for one in every] == [0, 1, 0, 0, 1]

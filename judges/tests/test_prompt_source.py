@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from judges.prompt_source import SourceError, find_texts, read
-from judges.prompt_source.files import gather
+from judges.prompt_source import gather, read
+from judges.prompt_source.texts import SourceError, find_texts
 from judges.prompts import fill
 
 # The shape of a published evaluator: three functions, texts in variables, filled by .format, put into messages.

@@ -18,7 +18,7 @@ from judges.ready_judges import RunRefused
 from judges.tests.builders import defined_judge, started_run
 from judges.tests.tiny import tiny_scorer
 from judges.working import call_log, leases
-from judges.working.outcome import collect_outcomes
+from judges.working.leases import collect_outcomes
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from judges.tests.builders import defined_judge, started_run, worked
 from judges.tests.tiny import tiny_scorer
 from judges.working import leases, worker
 from judges.working.call_log import CallTotals
-from judges.working.outcome import collect_outcomes
+from judges.working.leases import collect_outcomes
 from judges.working.worker import work
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,7 +9,8 @@ from typing import Any
 
 from annotation.records import StepRecord, TrajectoryRecord
 from judges import scorers  # noqa: F401 - fills the registry
-from judges.llm import Client, Generation, ImageRef, Patience
+from judges.llm import Generation, ImageRef, Patience
+from judges.llm.client import Client
 from judges.prompts import load_builtin
 from judges.scorer import REGISTRY, Prompts, Score, Subject, parameters_from
 from judges.tests.builders import Fake, FolderImages, MemoryCallLog, OpenGate

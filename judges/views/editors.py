@@ -7,20 +7,23 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Length
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 
 from annotation.formats.documents import FormatError
 from annotation.models import Attachment, Task, Trajectory
 from annotation.records import AttachmentKind, Problem
-from annotation.views.answers import Request, paged
+from annotation.views.answers import Request, act_from, page, paged
+from annotation.views.viewer import number
 from judges import access, expectations, trying
 from judges.expectations import Kind
 from judges.forms.expectations import ExpectationForm
 from judges.models import Judge
-from judges.scorers.rubric.details import flatten
+from judges.scorers.network_trace.values import KINDS
 from judges.scorers.rubric.judge import NAME as RUBRIC
-from judges.views import check_words
-from judges.views.key_words import KEYS
+from judges.scorers.rubric.details import flatten
+from judges.views import check_texts
+from judges.views.check_texts import list_events
+from judges.views.evidence import format_verdict, read_details
 
 NAMES = {Kind.NETWORK_CHECKS: "Network checks", Kind.RUBRIC: "Rubric"}
 MOST_TRAJECTORIES = 100  # of a task to choose from
@@ -101,7 +104,7 @@ def build_preview(person: Any, kind: Kind, text: str, task: Task) -> dict[str, A
         return (
             doubts | {"tree": flatten(found.tree(), judged=False), "rubric": found} | _forecast_cost(person, task, text)
         )
-    return doubts | {"checks": check_words.describe_checks(found), "sites": check_words.list_sites(found)}
+    return doubts | {"checks": check_texts.describe_checks(found), "sites": check_texts.list_sites(found)}
 
 
 def _forecast_cost(person: Any, task: Task, text: str) -> dict[str, Any]:
@@ -109,3 +112,131 @@ def _forecast_cost(person: Any, task: Task, text: str) -> dict[str, Any]:
     example = access.find_task_trajectories(person, task).first()
     calls = trying.forecast(RUBRIC, Kind.RUBRIC.value, task, text, example)
     return {"calls": len(calls), "pictures": sum(number for _, number in calls), "example": example}
+
+
+# --- what may stand in a text ----------------------------------------------------------------------------------------
+
+
+Explained = tuple[str, str]  # one key or several, and what they mean
+
+CHECKS: tuple[Explained, ...] = (
+    ("checks", "the list of checks; all of them must hold"),
+    ("sites", "addresses by name: shop: [https://shop.example] is __SHOP__ in a url"),
+    ("task_type", "retrieve, navigate or mutate; only for comparing as WebArena-Verified does"),
+    ("name", "what the check is called"),
+    ("key_point", "the key point that it settles: its text, or its number from 1"),
+    ("evaluator", "network_event (without it) or agent_response, the agent's structured answer"),
+)
+REQUESTS: tuple[Explained, ...] = (
+    ("url", "an address, a list of alternatives, or a pattern ^...$"),
+    ("http_method", "GET, POST and so on; without it any that fits"),
+    ("event_type", "navigation: a page that was opened; mutation: POST, PUT, PATCH, DELETE; other"),
+    ("response_status", "one status or a list; -1: no response came"),
+    ("last_event_only", "true (without it): the last one of its type; false: any"),
+    ("should_not_exist", "true: there must be none like it"),
+    ("query_params", "parameters of the address by name; a list are all values of one"),
+    (
+        "ignored_query_params, ignored_query_params_patterns",
+        "parameters that do not matter; any other refutes the check",
+    ),
+    ("decode_base64_query", "true: parameters are read from base64 in the path, too"),
+    ("post_data", "what was sent: fields of a form or keys of JSON; others do not matter"),
+    ("ignored_post_data_params_patterns", "fields that do not matter"),
+    (
+        "query_params_schema, post_data_schema",
+        f"by name, how a value is compared: {{type: number}}; {', '.join(KINDS)}",
+    ),
+    ("headers", "of the request, by name"),
+    ("response_content", "keys of a JSON response, where the trace has it"),
+    ("response_cookies", "never decided here: cookies are taken out on import"),
+    ("expected", "the keys that WebArena-Verified puts there may stand under it"),
+)
+ANSWERS: tuple[Explained, ...] = (
+    ("task_type, status", "of the answer: retrieve, navigate or mutate; such as success"),
+    ("retrieved_data", "a value, or a list of them"),
+    ("ordered", "true: in this order"),
+    ("results_schema", "how each value is compared, as query_params_schema"),
+    ("fields, fields_schema", "other parts of the answer by name or path, and how they are compared"),
+)
+RUBRIC_KEYS: tuple[Explained, ...] = (
+    ("nodes", "the list of claims and groups"),
+    ("pass_score", "from which score it is a success, above 0 and up to 1; without it the judge says"),
+)
+NODES: tuple[Explained, ...] = (
+    ("claim", "one sentence that is true or not"),
+    ("group, children", "a heading, and the claims and groups below it"),
+    ("critical", "true: if it does not hold, the group that it is in scores 0, whatever else holds"),
+    ("strategy", "parallel (without it), or sequential: after the first that does not hold, the rest is skipped: 0"),
+    ("about", "answer, pages, steps or screenshots; a group or the rubric may say it for all below"),
+    ("sources", "of a claim about pages: cited (without it), or a list of addresses"),
+    ("steps", "of a claim about steps or screenshots: all (without it), last, last 3, 4, 3-7, [0, 2]; counted from 0"),
+    ("note", "what counts and what does not, for the model"),
+    ("key_point", "the key point that it settles: its text, or its number from 1"),
+    ("id", "a name of your own; without it the place, such as 2.1"),
+)
+KEYS: dict[Kind, tuple[tuple[str, tuple[Explained, ...]], ...]] = {
+    Kind.NETWORK_CHECKS: (
+        ("Every check", CHECKS),
+        ("What must have been requested", REQUESTS),
+        ("What the agent must have answered", ANSWERS),
+    ),
+    Kind.RUBRIC: (("The rubric", RUBRIC_KEYS), ("Claims and groups", NODES)),
+}
+
+
+# --- texts that are being written ------------------------------------------------------------------------------------
+
+
+@act_from("expectation")
+def preview(request: Request, pk: int, expected: str) -> HttpResponse:
+    """What the posted text means; asked for by htmx while somebody types, else the whole page with the text in it."""
+    found, kind = access.find_task(request.user, pk), find_kind(expected)
+    text = request.POST.get("text", "")
+    if not request.htmx:
+        return render_editor(request, found, kind, _read_form(request), text)
+    context = {"task": found, "kind": kind.value, "is_rubric": kind is Kind.RUBRIC}
+    return render(request, "judges/_preview.html", context | build_preview(request.user, kind, text, found))
+
+
+@act_from("expectation")
+def try_out(request: Request, pk: int, expected: str) -> HttpResponse:
+    found, kind = access.find_task(request.user, pk), find_kind(expected)
+    if kind is not Kind.NETWORK_CHECKS:
+        raise Http404("A rubric is tried by a judge's test, since that asks a model.")
+    text, trajectory = request.POST.get("text", ""), _find_trajectory(request, found, request.POST.get("trajectory"))
+    tried: dict[str, object] = {"trajectory": trajectory}
+    try:
+        expectations.parse_text(kind, text)
+    except FormatError:
+        tried["refused"] = True
+    else:
+        score = trying.try_checks(trajectory, text)
+        tried |= {
+            "score": score,
+            "verdict": format_verdict(score.verdict),
+            "details": read_details(dict(score.details)),
+        }
+    if not request.htmx:
+        return render_editor(request, found, kind, _read_form(request), text, tried=tried)
+    return render(request, "judges/_tried.html", {"tried": tried})
+
+
+@page
+def events(request: Request, pk: int, expected: str) -> HttpResponse:
+    """The navigations and mutations of the trace of ?trajectory=, each with a check that it would meet."""
+    found, kind = access.find_task(request.user, pk), find_kind(expected)
+    if kind is not Kind.NETWORK_CHECKS:
+        raise Http404("Only checks are made out of a trace.")
+    trajectory = _find_trajectory(request, found, request.GET.get("trajectory"))
+    told = list_events(trajectory)
+    context = {"task": found, "benchmark": found.benchmark, "kind": kind.value, "trajectory": trajectory, "told": told}
+    return render(request, f"judges/{'_events' if request.htmx else 'expectation_events'}.html", context)
+
+
+def _read_form(request: Request) -> ExpectationForm:
+    """The form as it was sent, without looking for faults: nothing is to be kept yet."""
+    return ExpectationForm(initial={name: request.POST.get(name, "") for name in ("text", "why", "after")})
+
+
+def _find_trajectory(request: Request, task: Task, given: str | None) -> Trajectory:
+    return get_object_or_404(access.find_task_trajectories(request.user, task), pk=number(given) or 0)

@@ -13,6 +13,7 @@ from annotation.records import Verdict
 from judges import trace
 from judges.llm import replies
 from judges.models import Judgment, ModelCall
+from judges.scorer import REGISTRY
 
 LONGEST = 20_000  # characters of one text on a page; the download has the whole
 
@@ -214,3 +215,27 @@ def _read_reply(reply: str | None) -> str:
     except replies.UnreadableReply:
         return ""
     return _read_text(body.text or body.arguments or body.refusal)
+
+
+# --- details ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """``template`` shows ``data``, which `Kind.read_details` returned."""
+
+    kind: str
+    template: str
+    data: Any
+
+
+def details_of(judgment: Judgment) -> Details | None:
+    return read_details(judgment.evidence.get("details") if isinstance(judgment.evidence, dict) else None)
+
+
+def read_details(details: Any) -> Details | None:
+    name = details.get("kind") if isinstance(details, dict) else None
+    kind = REGISTRY.get(name) if isinstance(name, str) else None
+    if kind is None or kind.read_details is None:
+        return None
+    return Details(kind.name, f"judges/details/{kind.name}.html", kind.read_details(details))

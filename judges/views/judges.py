@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from django.contrib import messages
@@ -11,15 +12,20 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 
 from annotation import access as people_access
+from annotation.formats import scratch
+from annotation.formats.printable import counted
 from annotation.views.answers import Request, act, page, paged
 from annotation.workflow import Incomplete
 from judges import access, defining, prompt_sets, runs
-from judges.forms.defining import JudgeForm, TestForm
-from judges.llm import Generation, is_reasoning
+from judges import prompt_source as source
+from judges.forms.judges import JudgeForm, PromptsForm, TermsForm, TestForm
+from judges.llm import Generation
+from judges.llm.wire import is_reasoning
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.prompt_source import gather
+from judges.prompt_source.texts import SourceError
 from judges.ready_judges import RunRefused, find_endpoint_problem, load_addresses, prepare
-from judges.scorer import REGISTRY, Kind, Requirement, parameters_from
-from judges.views.terms import format_prices
+from judges.scorer import IMPORTED, REGISTRY, Kind, Requirement, parameters_from
 
 
 @page
@@ -251,3 +257,133 @@ def _render_form(
         "missing": defining.find_obstacle(kind),
     }
     return render(request, "judges/define.html", context, status=status)
+
+
+# --- prompt sets -----------------------------------------------------------------------------------------------------
+
+
+@page
+def prompts(request: Request) -> HttpResponse:
+    people_access.require_maintainer(request.user)
+    return _render_prompts(request, PromptsForm(label_suffix=""))
+
+
+@page
+def prompt_set(request: Request, digest: str) -> HttpResponse:
+    people_access.require_maintainer(request.user)
+    found = [known for known in prompt_sets.list_sets() if known.digest == digest]
+    if not found:
+        raise Http404("No such prompt set.")
+    context = {
+        "sets": found,
+        "set": found[0],
+        "texts": sorted(found[0].texts.items()),
+        "judges": Judge.own.filter(prompts_digest=digest).order_by("name", "-version"),
+    }
+    return render(request, "judges/prompt_set.html", context)
+
+
+@act
+def load_prompts(request: Request) -> HttpResponse:
+    if not access.may_define_judges(request.user):
+        raise PermissionDenied("Only maintainers of the instance may load prompts.")
+    form = PromptsForm(request.POST, request.FILES, label_suffix="")
+    if not form.is_valid():
+        return _render_prompts(request, form, 400)
+    given = form.cleaned_data
+    try:
+        texts = source.read(_read_uploads(given["texts"]), given["mapping"].split())
+        names = ", ".join(file.name for file in given["texts"])
+        made, new = prompt_sets.load(request.user, given["name"], texts, f"uploaded: {names}")
+    except (SourceError, Incomplete) as refused:
+        form.refuse(refused.problems)
+        return _render_prompts(request, form, 400)
+    said = f"Loaded: {counted(len(texts), 'text')}." if new else "These texts exist already. Nothing was changed."
+    messages.success(request, said)
+    return redirect("prompt-set", made.digest)
+
+
+def _read_uploads(files: list[Any]) -> dict[str, bytes]:
+    """The files by name, with those of a zip in its place; SourceError names what cannot be read."""
+    gathered: dict[str, bytes] = {}
+    with scratch.folder("prompts") as folder:
+        for number, file in enumerate(files):
+            name = Path(file.name).name or "file"
+            if not name.lower().endswith(".zip"):
+                gathered[name] = file.read()
+                continue
+            kept = folder / f"{number}.zip"
+            kept.write_bytes(file.read())
+            gathered |= gather(kept)
+    return gathered
+
+
+def _render_prompts(request: Request, form: PromptsForm, status: int = 200) -> HttpResponse:
+    used = set(Judge.own.values_list("prompts_digest", flat=True))
+    context = {
+        "rows": [(known, known.digest in used) for known in prompt_sets.list_sets()],
+        "form": form,
+        "may_define": access.may_define_judges(request.user),
+    }
+    return render(request, "judges/prompts.html", context, status=status)
+
+
+# --- the terms of models ---------------------------------------------------------------------------------------------
+
+
+@page
+def terms(request: Request) -> HttpResponse:
+    """All of them; ?edit= opens one in the form, ?endpoint= and ?model= start a new one."""
+    people_access.require_maintainer(request.user)
+    wanted = request.GET.get("edit", "")
+    opened = ModelTerms.objects.filter(pk=int(wanted[:18])).first() if wanted.isdecimal() else None
+    initial = {name: request.GET.get(name, "") for name in ("endpoint", "model")}
+    initial["endpoint"] = initial["endpoint"] or next(iter(load_addresses()), "default")
+    return _render_terms(
+        request, TermsForm(instance=opened, initial=format_prices(opened) if opened else initial, label_suffix="")
+    )
+
+
+@act
+def save_terms(request: Request) -> HttpResponse:
+    people_access.require_maintainer(request.user)
+    form = TermsForm(request.POST, label_suffix="")
+    if not form.is_valid():
+        return _render_terms(request, form, 400)
+    try:
+        kept = defining.set_terms(request.user, **form.cleaned_data)
+    except Incomplete as refused:
+        form.refuse(refused.problems)
+        return _render_terms(request, form, 400)
+    messages.success(request, f"The terms of {kept} are saved. Calls that were made keep their cost.")
+    return redirect("model-terms")
+
+
+@act
+def remove_terms(request: Request, pk: int) -> HttpResponse:
+    people_access.require_maintainer(request.user)
+    found = ModelTerms.objects.filter(pk=pk).first()
+    if found is None:
+        raise Http404("There are no such terms.")
+    defining.remove_terms(request.user, found)
+    messages.success(request, f"The terms of {found} are removed.")
+    return redirect("model-terms")
+
+
+def _render_terms(request: Request, form: TermsForm, status: int = 200) -> HttpResponse:
+    rows = [(row, format_prices(row)) for row in ModelTerms.objects.select_related("changed_by")]
+    known = {(row.endpoint, row.model) for row, _ in rows}
+    used = Judge.own.exclude(model="").exclude(scorer=IMPORTED).values_list("endpoint", "model").distinct()
+    context = {
+        "rows": rows,
+        "unknown": sorted(pair for pair in used.order_by() if pair not in known),
+        "form": form,
+        "configured": load_addresses(),
+        "may_define": access.may_define_judges(request.user),
+    }
+    return render(request, "judges/terms.html", context, status=status)
+
+
+def format_prices(row: ModelTerms) -> dict[str, str]:
+    prices = {name: getattr(row, name) for name in ("input_price", "cached_price", "output_price")}
+    return {name: f"{price.normalize():f}" for name, price in prices.items() if price is not None}

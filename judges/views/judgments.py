@@ -12,15 +12,16 @@ from django.urls import reverse
 
 from annotation import access as people_access
 from annotation.access import Role
-from annotation.models import Trajectory
+from annotation.models import Benchmark, Trajectory
 from annotation.models.states import final_verdict, with_state
 from annotation.views import desk
-from annotation.views.answers import Request, page, paged
+from annotation.views.answers import Request, act_from, page, paged
 from annotation.views.viewer import viewer
-from judges import access, trace
-from judges.models import Judgment
-from judges.views.details import details_of
-from judges.views.evidence import LONGEST, build_call, format_verdict, map_steps, read_evidence
+from judges import access, imports, trace
+from judges.forms.expectations import JudgmentsForm
+from judges.models import Judge, Judgment
+from judges.scorer import IMPORTED
+from judges.views.evidence import LONGEST, build_call, details_of, format_verdict, map_steps, read_evidence
 
 MOST_LISTED = 200  # judgments of one trajectory on a page
 
@@ -139,3 +140,53 @@ def _find_imported_neighbours(found: Judgment, trajectory: Trajectory) -> dict[s
         .first(),
         "later": beside.filter(trajectory__position__gt=trajectory.position).order_by("trajectory__position").first(),
     }
+
+
+# --- judgments made elsewhere ----------------------------------------------------------------------------------------
+
+
+@page
+def imported_judgments(request: Request, slug: str) -> HttpResponse:
+    return _render_page(request, access.find_benchmark(request.user, slug), JudgmentsForm())
+
+
+@act_from("imported-judgments")
+def import_judgments(request: Request, slug: str) -> HttpResponse:
+    found = access.find_benchmark(request.user, slug)
+    form = JudgmentsForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _render_page(request, found, form, status=400)
+    given = form.cleaned_data
+    outcome = imports.import_judgments(
+        given["file"].read(),
+        given["file"].name,
+        benchmark=found,
+        judge=given["judge"],
+        agent=given["agent"],
+        person=request.user,
+    )
+    refused = bool(outcome.report.rejected)
+    return _render_page(request, found, form if refused else JudgmentsForm(), outcome, 400 if refused else 200)
+
+
+def _render_page(
+    request: Request,
+    found: Benchmark,
+    form: JudgmentsForm,
+    outcome: imports.ImportOutcome | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    here = Q(judgments__task__benchmark=found, judgments__item__isnull=True)
+    judges = Judge.own.annotate(
+        made=Count("judgments", filter=here),
+        unscored=Count("judgments", filter=here & Q(judgments__verdict__isnull=True)),
+        linked=Count("judgments", filter=here & Q(judgments__trajectory__isnull=False)),
+    )
+    context = {
+        "benchmark": found,
+        "form": form,
+        "outcome": outcome,
+        "report": outcome.report.as_json() if outcome else None,
+        "rows": judges.filter(scorer=IMPORTED, made__gt=0).order_by("name"),
+    }
+    return render(request, "judges/imported_judgments.html", context, status=status)

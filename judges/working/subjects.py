@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
@@ -116,3 +117,16 @@ def _build_step(step: Step) -> StepRecord:
         screenshot=step.file_name or None,
         click=Click(step.click_x or 0.0, step.click_y or 0.0) if clicked else None,
     )
+
+
+class StoredImages:
+    """`llm.Images`: the judge-ready JPEG that the import has made, read in a thread of its own."""
+
+    async def load(self, image: ImageRef) -> bytes:
+        try:
+            return await asyncio.to_thread(screenshots.judge_ready, image.digest)
+        except (*screenshots.STORE_ERRORS, screenshots.ScreenshotError) as error:
+            says = " ".join(str(error).split())
+            raise CallFailed(
+                f"The picture {image.digest[:12]} could not be read from the image store: {says}"
+            ) from error

@@ -22,7 +22,8 @@ from typing import Any
 
 from django.conf import settings
 
-from judges.llm import Asker, BudgetSpent, CallFailed, Client, Endpoint
+from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint
+from judges.llm.client import Client
 from judges.models import JudgeRun
 from judges.ready_judges import ReadyJudge, RunRefused, find_endpoint, prepare
 from judges.scorer import Score, Subject
@@ -31,8 +32,7 @@ from judges.working.call_log import ItemCallLog
 from judges.working.database import AWAY, DatabaseThread
 from judges.working.leases import LeasedItem
 from judges.working.limits import Budget, SharedGate
-from judges.working.pictures import StoredImages
-from judges.working.subjects import load_subjects
+from judges.working.subjects import StoredImages, load_subjects
 
 LOOK = 2.0  # seconds between two looks at whether the run is still wanted
 LONGEST_BEAT = 10.0  # seconds between two reports that this worker lives

@@ -13,7 +13,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from annotation.formats.answer_text import read_answer
 from annotation.formats.external.mind2web_2 import ANSWER, CACHE
 from annotation.formats.printable import counted, printable
-from judges.capturing import FetchLimits, capture
+from judges.capturing import capture
+from judges.capturing.fetching import FetchLimits
 from judges.capturing.rendering import find_browser
 from judges.scorers.rubric.pages import CacheFileSys
 

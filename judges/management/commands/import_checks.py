@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from annotation.formats.printable import counted
+from annotation.management.reports import find_own_benchmark, finish, read_input
+from judges import expectations
 from judges.expectations import Kind
-from judges.management.expectation_imports import ExpectationsCommand
 
 
-class Command(ExpectationsCommand):
+class Command(BaseCommand):
     help = (
         "Load network checks of many tasks, all or none: YAML, JSON or JSON Lines with task_id and checks, tasks of "
         "WebArena-Verified, or a folder or zip with one <task_id>.yaml for each task."
     )
-    kind, what = Kind.NETWORK_CHECKS, "network checks"
+    kind, what = Kind.NETWORK_CHECKS, "network checks"  # its name in the last line
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("path", type=Path)
+        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--dry-run", action="store_true", help="check everything, and keep nothing")
+        parser.add_argument("--report", type=Path, metavar="FILE.json")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path, benchmark, dry_run = options["path"], find_own_benchmark(options["benchmark"]), options["dry_run"]
+        if not path.exists():
+            raise CommandError(f"There is no {path}.", returncode=2)
+        if path.is_dir():
+            report = expectations.import_path(None, benchmark, self.kind, path, dry_run=dry_run)
+        else:
+            data = read_input(path)
+            report = expectations.import_file(None, benchmark, self.kind, data, path.name, dry_run=dry_run)
+        accepted = f"{counted(len(report.accepted), 'task')} with {self.what}"
+        finish(self, report, options["report"], accepted, kept=False, dry_run=dry_run)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from judges.expectations import Kind
-from judges.management.expectation_imports import ExpectationsCommand
+from judges.management.commands import import_checks
 
 
-class Command(ExpectationsCommand):
+class Command(import_checks.Command):
     help = (
         "Load rubrics of many tasks, all or none: a folder or zip with one <task_id>.yaml for each task, or one YAML "
         "or JSON Lines file of entries with task_id and rubric."

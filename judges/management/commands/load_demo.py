@@ -13,7 +13,6 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from annotation.demo import load
 from annotation.models import Person
 from judges import demo
-from judges.demo import machines
 
 
 class Command(BaseCommand):
@@ -29,5 +28,5 @@ class Command(BaseCommand):
             self.stdout.write(line)
         self.stdout.write(demo.load_judgments(load.SLUG))
         mira = Person.objects.get(username="mira")
-        self.stdout.write(machines.write_expectations(mira))
-        self.stdout.write(machines.run_judge(mira))
+        self.stdout.write(demo.write_expectations(mira))
+        self.stdout.write(demo.run_judge(mira))

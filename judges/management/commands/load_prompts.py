@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from annotation.records import Problem
 from annotation.workflow import Incomplete
 from judges import prompt_sets, prompt_source
-from judges.prompt_source.files import gather
+from judges.prompt_source import gather
+from judges.prompt_source.texts import SourceError
 
 
 class Command(BaseCommand):
@@ -43,7 +44,7 @@ class Command(BaseCommand):
                 made, new = prompt_sets.load(None, options["name"], texts, f"load_prompts {source}")
                 known = "" if new else " was there already; nothing was changed"
                 said.append(f"{prompt_sets.build_full_name(made)}{known}\ndigest {made.digest}")
-        except (prompt_source.SourceError, Incomplete) as refused:
+        except (SourceError, Incomplete) as refused:
             for problem in refused.problems:
                 self.stderr.write(_format_line(problem))
             raise CommandError("No prompts were loaded.") from refused

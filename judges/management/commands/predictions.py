@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.management.reports import find_submission
-from judges import prediction_tables, predictions
-from judges.management.judges import find_judge
+from judges import predictions
+from judges.management.commands.run_judge import find_judge
 from judges.models import Judge
 
 
@@ -21,9 +21,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--submission", required=True, type=int, metavar="ID")
         parser.add_argument("--judge", required=True, metavar="NAME[@VERSION]")
-        parser.add_argument(
-            "--by", default="", choices=list(prediction_tables.GROUPS), help="only this table of groups"
-        )
+        parser.add_argument("--by", default="", choices=list(predictions.GROUPS), help="only this table of groups")
         parser.add_argument("--json", action="store_true", help="JSON instead of tables, with every prediction")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -37,7 +35,7 @@ class Command(BaseCommand):
             )
         else:
             self.stdout.write(f"{judge} on submission {submission.pk}: {submission}")
-            self.stdout.write(prediction_tables.format_text(found, options["by"]), ending="")
+            self.stdout.write(predictions.format_text(found, options["by"]), ending="")
 
 
 def _build_json(found: predictions.Results, by: str) -> dict[str, Any]:

@@ -20,8 +20,7 @@ from annotation.management.reports import find_person, find_submission
 from annotation.models import Person, Submission
 from annotation.models.states import State
 from annotation.workflow import Conflict
-from judges import planning, runs
-from judges.management.judges import find_judge
+from judges import defining, planning, runs
 from judges.models import Judge, JudgeRun
 from judges.planning import MOST_SEED, Plan
 from judges.runs import Progress
@@ -184,6 +183,13 @@ def _parse_dollars(text: str) -> Decimal:
         return Decimal(text)
     except InvalidOperation:
         raise ArgumentTypeError(f"{text!r} is no number of US dollars") from None
+
+
+def find_judge(name: str) -> Judge:
+    try:
+        return defining.find_judge(name)
+    except LookupError as error:
+        raise CommandError(str(error.args[0]), returncode=2) from error
 
 
 def _find_person(submission: Submission, username: str | None) -> Person:

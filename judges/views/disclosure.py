@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from annotation import workflow
 from annotation.forms import VERDICT_NAMES, InformedForm
@@ -15,37 +16,36 @@ from annotation.views import desk
 from annotation.views.answers import Request, act_from, page
 from annotation.views.comparing import summarise
 from annotation.views.viewer import number, viewer
-from judges import second_stage
+from judges import disclosure, trying
+from judges.disclosure import NetworkEvidence, SecondStage
 from judges.models import Judgment
-from judges.second_stage import Stage
-from judges.views.details import details_of
-from judges.views.evidence import format_verdict, read_evidence
+from judges.views.evidence import details_of, format_verdict, read_details, read_evidence
 
 
 @page
-def stage(request: Request, pk: int) -> HttpResponse:
+def second_stage(request: Request, pk: int) -> HttpResponse:
     """Before the look a warning and nothing of any judge; then one judgment (?of=), beside the trajectory."""
-    found = second_stage.load_stage(request.user, pk)
+    found = disclosure.load_second_stage(request.user, pk)
     if request.htmx:
         return desk.step_partial(request, found.trajectory, _build_address(request, _find_chosen(request, found)))
     return _render_stage(request, found, InformedForm())
 
 
 @act_from("second-stage")
-def look(request: Request, pk: int) -> HttpResponse:
-    found = second_stage.load_stage(request.user, pk)
-    second_stage.look(request.user, found.trajectory)
+def open_second_stage(request: Request, pk: int) -> HttpResponse:
+    found = disclosure.load_second_stage(request.user, pk)
+    disclosure.open_second_stage(request.user, found.trajectory)
     return redirect("second-stage", pk)
 
 
 @act_from("second-stage")
 def decide(request: Request, pk: int) -> HttpResponse:
-    found = second_stage.load_stage(request.user, pk)
+    found = disclosure.load_second_stage(request.user, pk)
     form = InformedForm(request.POST)
     if not form.is_valid():
         return _render_stage(request, found, form, 400)
     try:
-        second_stage.decide(request.user, found.trajectory, found.label, **form.cleaned_data)
+        disclosure.decide(request.user, found.trajectory, found.label, **form.cleaned_data)
     except workflow.Incomplete as incomplete:
         for problem in incomplete.problems:
             form.add_error(problem.where, problem.message)
@@ -56,7 +56,7 @@ def decide(request: Request, pk: int) -> HttpResponse:
     )
 
 
-def _render_stage(request: Request, found: Stage, form: InformedForm, status: int = 200) -> HttpResponse:
+def _render_stage(request: Request, found: SecondStage, form: InformedForm, status: int = 200) -> HttpResponse:
     chosen = _find_chosen(request, found)
     context: dict[str, Any] = {
         "stage": found,
@@ -75,7 +75,7 @@ def _render_stage(request: Request, found: Stage, form: InformedForm, status: in
     return render(request, "judges/second_stage.html", context, status=status)
 
 
-def _build_choices(found: Stage, form: InformedForm) -> list[dict[str, Any]]:
+def _build_choices(found: SecondStage, form: InformedForm) -> list[dict[str, Any]]:
     """To keep comes first; the others say what would be instead."""
     own, given = Verdict(found.label.verdict), str(form.data.get("verdict", ""))
     return [
@@ -84,7 +84,7 @@ def _build_choices(found: Stage, form: InformedForm) -> list[dict[str, Any]]:
     ]
 
 
-def _find_chosen(request: Request, found: Stage) -> Judgment | None:
+def _find_chosen(request: Request, found: SecondStage) -> Judgment | None:
     """The judgment that ?of= numbers among those that were shown, else the first."""
     wanted = number(request.GET.get("of"))
     return next((one for one in found.judgments if one.pk == wanted), found.judgments[0] if found.judgments else None)
@@ -93,3 +93,48 @@ def _find_chosen(request: Request, found: Stage) -> Judgment | None:
 def _build_address(request: Request, chosen: Judgment | None) -> str:
     path = request.path.removesuffix("/look").removesuffix("/decide")
     return f"{path}?of={chosen.pk}&" if chosen is not None else f"{path}?"
+
+
+# --- network evidence ------------------------------------------------------------------------------------------------
+
+
+NONE = "The task has no checks, or they need a network trace and the trajectory has none."
+
+
+@page
+def network_evidence(request: Request, pk: int) -> HttpResponse:
+    """Asked for by the desk, the folded panel, or nothing where there is no evidence; else a page of its own.
+
+    What the checks found is in neither before the person has opened it (`open_network_evidence`).
+    """
+    found = disclosure.load_network_evidence(request.user, pk)
+    if found is None and request.htmx:
+        return HttpResponse()
+    if found is None:
+        raise Http404(NONE)
+    return _render_evidence(request, found, found.seen)
+
+
+@act_from("network-evidence")
+def open_network_evidence(request: Request, pk: int) -> HttpResponse:
+    found = disclosure.load_network_evidence(request.user, pk)
+    if found is None:
+        raise Http404(NONE)
+    disclosure.open_network_evidence(request.user, found)
+    return _render_evidence(request, found, True) if request.htmx else redirect("network-evidence", pk)
+
+
+def _render_evidence(request: Request, found: NetworkEvidence, opened: bool) -> HttpResponse:
+    trajectory = found.trajectory
+    context: dict[str, Any] = {"trajectory": trajectory, "submission": trajectory.submission, "opened": opened}
+    context["traced"] = bool(found.trace)
+    context["viewer"] = {"address": reverse("adjudication", args=[trajectory.pk]) + "?"}
+    if opened:
+        score = trying.run_checks(found.subject)
+        context |= {
+            "score": score,
+            "verdict": format_verdict(score.verdict),
+            "details": read_details(dict(score.details)),
+        }
+    template = "judges/_network_evidence.html" if request.htmx else "judges/network_evidence.html"
+    return render(request, template, context)

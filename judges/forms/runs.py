@@ -15,6 +15,8 @@ from annotation.models import Submission
 from annotation.models.states import State
 from judges.models import Judge
 from judges.planning import MOST_REPETITIONS, MOST_SEED
+from judges.predictions import GROUPS, Prediction, Results
+from judges.scorers.action_selection.metrics import GROUPED
 
 LONGEST_LIST = 20_000  # characters of task ids; about 400 of the usual ones
 
@@ -113,20 +115,25 @@ class RunForm(forms.Form):
         return {name: self.cleaned_data[name] for name in ("repetitions", "max_cost", "fresh")}
 
 
-class JudgmentsFilter(forms.Form):
-    """What the judgments of a run are narrowed to; from the address, so what is unusable is left out."""
+class Filter(forms.Form):
+    """What a list is narrowed to; from the address, so what is unusable is left out."""
 
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+
+    def chosen(self) -> dict[str, str]:
+        self.is_valid()
+        return {name: value for name, value in self.cleaned_data.items() if value}
+
+
+class JudgmentsFilter(Filter):
     q = forms.CharField(label="Task", required=False, max_length=200)
     show = forms.ChoiceField(required=False)
 
     def __init__(self, data: Mapping[str, Any], *, repeated: bool) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        super().__init__(data)
         choices = [(value, name) for value, name in SHOWN.items() if repeated or value != "flips"]
         self.fields["show"].choices = choices  # type: ignore[attr-defined]
-        self.is_valid()
-
-    def chosen(self) -> dict[str, str]:
-        return {name: value for name, value in self.cleaned_data.items() if value}
 
 
 class BudgetForm(forms.Form):
@@ -135,3 +142,39 @@ class BudgetForm(forms.Form):
     max_cost = forms.DecimalField(
         label="New budget in USD", required=False, min_value=Decimal("0.0001"), max_digits=12, decimal_places=4
     )
+
+
+class PredictionsFilter(Filter):
+    """Every way of grouping narrows to one of its groups."""
+
+    show = forms.ChoiceField(
+        required=False,
+        choices=[
+            ("", "all"),
+            ("failed", "without step success"),
+            ("read", "that were read"),
+            ("unread", "that could not be read"),
+        ],
+    )
+
+    def __init__(self, data: Mapping[str, Any], results: Results) -> None:
+        super().__init__(data)
+        self.results = results
+        for by, title in GROUPS.items():
+            names = list(results.groups.get(by, {}))
+            if len(names) > 1:
+                choices = [("", "any"), *((name, name) for name in names)]
+                self.fields[by] = forms.ChoiceField(label=title, required=False, choices=choices)
+
+    def applied(self) -> list[Prediction]:
+        chosen = self.chosen()
+        return [one for one in self.results.predictions if self._fits(one, chosen)]
+
+    def _fits(self, one: Prediction, chosen: Mapping[str, str]) -> bool:
+        shown = {
+            "failed": not one.facts.unparsed and one.facts.step_success != 1,
+            "read": not one.facts.unparsed,
+            "unread": bool(one.facts.unparsed),
+        }
+        groups = ((by, value) for by, value in chosen.items() if by != "show")
+        return shown.get(chosen.get("show", ""), True) and all(GROUPED[by](one.facts) == value for by, value in groups)

@@ -1,0 +1,165 @@
+"""Show the evidence of judges to annotators and adjudicators, after their own blind decision and on the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.http import Http404
+
+from annotation import access as people_access
+from annotation import workflow
+from annotation.access import Role
+from annotation.formats.documents import FormatError
+from annotation.models import InformedRevision, Label, Trajectory
+from annotation.models.events import Event
+from annotation.records import AttachmentKind, Verdict
+from annotation.workflow import Conflict
+from annotation.workflow.guards import lock_trajectory, record_for, require_member
+from judges import access
+from judges.models import Expectation, Judgment
+from judges.scorer import Expected, Subject
+from judges.scorers.network_trace.checks import parse
+from judges.working.subjects import load_subject
+
+
+@dataclass(frozen=True, slots=True)
+class SecondStage:
+    """Where an annotator stands: their blind ``label``, and ``informed`` once they have looked.
+
+    ``judgments`` are those that they were shown then, in the order of that moment; nothing before.
+    """
+
+    trajectory: Trajectory
+    label: Label
+    informed: InformedRevision | None
+    judgments: list[Judgment]
+
+    @property
+    def decided(self) -> bool:
+        return self.informed is not None and self.informed.decided_at is not None
+
+
+def load_second_stage(person: Any, pk: int) -> SecondStage:
+    """The second stage of a trajectory for the annotator whose label is in; unknown (404) to whoever has none there.
+
+    Who has looked may read it again at any time. Who has not may do so before the freeze, where it is switched on.
+    """
+    trajectory = people_access.trajectory_for(person, pk, Role.ANNOTATOR)
+    labels = people_access.own_labels(person, trajectory).prefetch_related("findings__key_point")
+    label = labels.order_by("-revision").first()
+    if label is None:
+        raise Http404("There is no second stage before your own label is in.")
+    informed = InformedRevision.objects.filter(label=label).first()
+    if informed is None and not _is_open(trajectory):
+        raise Http404("This submission has no second stage.")
+    if informed is not None:
+        informed.label = label
+    shown = {judgment.pk: judgment for judgment in access.find_second_stage_judgments(person, trajectory)}
+    order = [one["judgment"] for one in informed.judgments] if informed is not None else []
+    return SecondStage(trajectory, label, informed, [shown[pk] for pk in order if pk in shown])
+
+
+def _is_open(trajectory: Trajectory) -> bool:
+    return trajectory.submission.second_stage and trajectory.submission.frozen_at is None
+
+
+def open_second_stage(person: Any, trajectory: Trajectory) -> InformedRevision:
+    """Show the person all judgments of this submission's runs at this moment; raises as `workflow.show_judgments`.
+
+    Imported ones are left out: whoever keeps the benchmark may import them, in whatever submission they have a part.
+    So are those that tell what is expected of the task, where the person has to judge it blind in another submission.
+    """
+    made = Judgment.objects.filter(trajectory=trajectory, item__run__test=False).select_related("judge")
+    if access.is_blind_elsewhere(person, trajectory, Role.ANNOTATOR, Role.ADJUDICATOR):
+        made = made.exclude(access.match_disclosing())
+    ordered = made.order_by("judge__name", "judge__version", "repetition", "pk")
+    return workflow.show_judgments(person, trajectory, [_describe_judgment(judgment) for judgment in ordered])
+
+
+def _describe_judgment(judgment: Judgment) -> dict[str, Any]:
+    return {
+        "judge": str(judgment.judge),
+        "fingerprint": judgment.fingerprint,
+        "judgment": judgment.pk,
+        "verdict": judgment.verdict,
+    }
+
+
+def decide(person: Any, trajectory: Trajectory, own: Label, verdict: Verdict, reason: str) -> InformedRevision:
+    if verdict == own.verdict:
+        return workflow.keep_verdict(person, trajectory, reason)
+    return workflow.change_verdict(person, trajectory, verdict, reason)
+
+
+# --- network evidence ------------------------------------------------------------------------------------------------
+
+
+CHECKS = Expectation.Kind.NETWORK_CHECKS.value
+SEEN = "network_evidence_seen"  # the kind of event
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkEvidence:
+    """A trajectory with what its checks are held against. ``seen`` says whether this person has opened it before."""
+
+    trajectory: Trajectory
+    subject: Subject
+    seen: bool
+
+    @property
+    def checks(self) -> Expected:
+        return self.subject.expectations[CHECKS]
+
+    @property
+    def trace(self) -> str:
+        """SHA-256 of the trace that is read: the first, where there are several; "" where there is none."""
+        traces = self.subject.files_of(AttachmentKind.NETWORK_TRACE)
+        return traces[0].digest if traces else ""
+
+
+def load_network_evidence(person: Any, pk: int) -> NetworkEvidence | None:
+    """The network evidence of a trajectory for an adjudicator who no longer judges it blind; None where there is none.
+
+    Without a trace there is some where the checks ask for the agent's answer alone: the judge scores these too.
+    Http404 to everybody else, whether there is any or not.
+    """
+    trajectory = access.find_evidence_trajectory(person, pk)
+    subject = load_subject(trajectory)
+    if CHECKS not in subject.expectations:
+        return None
+    found = NetworkEvidence(trajectory, subject, False)
+    if not found.trace and _needs_trace(found.checks.text):
+        return None
+    return replace(found, seen=_select_looks(person, found).exists())
+
+
+def open_network_evidence(person: Any, evidence: NetworkEvidence) -> None:
+    """Record that the person has opened the evidence, once for each version of checks and trace.
+
+    A decision that is made afterwards is not independent of the judge that has the same checks: comparisons count it.
+    """
+    with lock_trajectory(evidence.trajectory) as (row, submission):
+        member = require_member(person, submission, Role.ADJUDICATOR)
+        if not people_access.may_see_labels(person, row):
+            raise Conflict("This trajectory is judged blind: its network evidence is shown after the decision.")
+        if not _select_looks(person, evidence).exists():
+            record_for(member, SEEN, row, trajectory=row.pk, checks=evidence.checks.digest, trace=evidence.trace)
+
+
+def _needs_trace(checks: str) -> bool:
+    try:
+        return parse(checks).need_trace
+    except FormatError:  # kept before there was a rule that they break
+        return True
+
+
+def _select_looks(person: Any, evidence: NetworkEvidence) -> Any:
+    return Event.objects.filter(
+        submission=evidence.trajectory.submission_id,
+        kind=SEEN,
+        actor=person,
+        payload__trajectory=evidence.trajectory.pk,
+        payload__checks=evidence.checks.digest,
+        payload__trace=evidence.trace,
+    )
