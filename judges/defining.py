@@ -5,10 +5,11 @@ What a verb refuses it says by name of the field (`Incomplete`), or by what to d
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any
 
@@ -29,10 +30,12 @@ from judges import (
 from judges.llm import ADDED, Generation
 from judges.models import Judge, ModelTerms
 from judges.prompt_sets import is_storable
-from judges.scorer import IMPORTED, REGISTRY, Kind, ParameterError, Prompts, parameters_from
+from judges.scorer import IMPORTED, NO_PROMPTS, REGISTRY, Kind, ParameterError, Prompts, parameters_from
 
 # How patient a judge may be: lowest and highest of what `llm.Patience` takes, and the word for it.
 BOUNDS = {"concurrency": (1, 512), "timeout": (1, 3600), "attempts": (1, 20)}
+PRICES = ("input_price", "cached_price", "output_price")
+LIMITS = ("requests_per_minute", "tokens_per_minute")
 LONGEST = {"name": 64, "description": 500, "endpoint": 40, "model": 200}  # characters, as the columns have it
 
 
@@ -41,7 +44,7 @@ def find_obstacle(kind: Kind) -> str:
     if kind.prompts:
         return ""
     try:
-        kind.build(kind.parameters(), Prompts("", "", {}))
+        kind.build(kind.parameters(), NO_PROMPTS)
     except LookupError as error:
         return str(error.args[0])
     return ""
@@ -66,43 +69,34 @@ def find_judge(name: str, among: QuerySet[Judge] | None = None) -> Judge:
     return judge
 
 
-def define(
-    person: Any,
-    *,
-    name: str,
-    scorer: str,
-    model: str = "",
-    endpoint: str = "default",
-    prompts: str = "",
-    parameters: Mapping[str, Any] | None = None,
-    generation: Mapping[str, Any] | None = None,
-    description: str = "",
-    concurrency: int = 16,
-    timeout: float = 120.0,
-    attempts: int = 6,
-) -> Judge:
-    """A new judge, or the next version of the one with this name. ``prompts`` "" are the scorer's own.
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a maintainer says of a judge. ``prompts`` "" are the scorer's own."""
+
+    name: str
+    scorer: str
+    model: str = ""
+    endpoint: str = "default"
+    prompts: str = ""
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    generation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    description: str = ""
+    concurrency: int = 16
+    timeout: float = 120.0
+    attempts: int = 6
+
+
+def define(person: Any, **given: Any) -> Judge:
+    """Make a new judge, or the next version of the one with this name, from the fields of a `Definition`.
 
     ``person`` None is the command line. Raises PermissionDenied, Incomplete with every problem, or Conflict when
     somebody else has made the same version at this moment.
     """
     _require(person)
-    fields = _check_definition(
-        name=name,
-        scorer=scorer,
-        model=model,
-        endpoint=endpoint,
-        prompts=prompts,
-        parameters=parameters or {},
-        generation=generation or {},
-        description=description,
-        concurrency=concurrency,
-        timeout=timeout,
-        attempts=attempts,
-    )
-    with _save_or_conflict(f"Somebody else has just made a version of {fields['name']}; look at it first."):
-        newest = Judge.own.filter(name=fields["name"]).order_by("-version").first()
-        return Judge.objects.create(**fields, version=newest.version + 1 if newest else 1, created_by=person)
+    columns = _check_definition(Definition(**given))
+    with _save_or_conflict(f"Somebody else has just made a version of {columns['name']}; look at it first."):
+        newest = Judge.own.filter(name=columns["name"]).order_by("-version").first()
+        return Judge.objects.create(**columns, version=newest.version + 1 if newest else 1, created_by=person)
 
 
 def change(person: Any, judge: Judge, **given: Any) -> Judge:
@@ -110,7 +104,8 @@ def change(person: Any, judge: Judge, **given: Any) -> Judge:
     _require(person)
     with transaction.atomic():
         found = _lock_unused(judge)
-        for name, value in _check_definition(**(_read_definition(found) | given | {"name": found.name})).items():
+        wanted = Definition(**read_definition(found) | given | {"name": found.name})
+        for name, value in _check_definition(wanted).items():
             setattr(found, name, value)
         found.save()
     return found
@@ -138,37 +133,21 @@ def freeze(judge: Judge) -> None:
     judge.refresh_from_db()
 
 
-def set_terms(
-    person: Any,
-    *,
-    endpoint: str,
-    model: str,
-    input_price: Decimal | None = None,
-    cached_price: Decimal | None = None,
-    output_price: Decimal | None = None,
-    requests_per_minute: int | None = None,
-    tokens_per_minute: int | None = None,
-) -> ModelTerms:
-    """What a model costs (US dollars for a million tokens) and how often it may be asked; None: unknown, unlimited.
+def set_terms(person: Any, *, endpoint: str, model: str, **terms: Decimal | int | None) -> ModelTerms:
+    """Set what a model costs (US dollars for a million tokens) and how often it may be asked.
 
-    Calls that were made keep the cost that they had. Raises PermissionDenied or Incomplete.
+    ``terms`` are PRICES and LIMITS; what is left out is unknown, or unlimited. Calls that were made keep the cost that
+    they had. Raises PermissionDenied or Incomplete.
     """
     _require(person)
-    terms = {
-        "input_price": input_price,
-        "cached_price": cached_price,
-        "output_price": output_price,
-        "requests_per_minute": requests_per_minute,
-        "tokens_per_minute": tokens_per_minute,
-    }
     if problems := [*_check_endpoint_name(endpoint), *_check_texts({"model": model}), *_check_model(None, model)]:
         raise Incomplete(problems)
     with _save_or_conflict("Somebody else has just changed the terms of this model; look at them first."):
         found = ModelTerms.objects.select_for_update().filter(endpoint=endpoint, model=model.strip()).first()
         made = found or ModelTerms(endpoint=endpoint, model=model.strip())
         made.changed_by = person
-        for name, value in terms.items():
-            setattr(made, name, value)
+        for name in (*PRICES, *LIMITS):
+            setattr(made, name, terms.get(name))
         if problems := _check_terms(made):
             raise Incomplete(problems)
         made.save()
@@ -180,8 +159,8 @@ def _check_terms(made: ModelTerms) -> list[Problem]:
         made.clean_fields(exclude=["endpoint", "model"])
     except ValidationError as error:
         return [Problem("malformed", text, field) for field, said in error.message_dict.items() for text in said]
-    prices = [name for name in ("input_price", "cached_price", "output_price") if (getattr(made, name) or 0) < 0]
-    limits = [name for name in ("requests_per_minute", "tokens_per_minute") if getattr(made, name) == 0]
+    prices = [name for name in PRICES if (getattr(made, name) or 0) < 0]
+    limits = [name for name in LIMITS if getattr(made, name) == 0]
     return [
         *(Problem("negative", "A price is not below 0.", name) for name in prices),
         *(
@@ -220,39 +199,37 @@ def _lock_unused(judge: Judge) -> Judge:
     return found
 
 
-def _read_definition(judge: Judge) -> dict[str, Any]:
-    names = ("scorer", "model", "endpoint", "prompts", "parameters", "generation", "description", *BOUNDS)
-    return {name: getattr(judge, name) for name in names}
+def read_definition(judge: Judge) -> dict[str, Any]:
+    return {one.name: getattr(judge, one.name) for one in fields(Definition)}
 
 
-def _check_definition(**given: Any) -> dict[str, Any]:
+def _check_definition(wanted: Definition) -> dict[str, Any]:
+    """Return the columns of the judge; raise Incomplete with every problem."""
+    given = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
     problems = [
         *_check_texts(given),
-        *_check_judge_name(given["name"]),
-        *_check_endpoint_name(given["endpoint"]),
+        *_check_judge_name(wanted.name),
+        *_check_endpoint_name(wanted.endpoint),
         *_check_patience(given),
     ]
-    kind = REGISTRY.get(given["scorer"])
-    problems += _check_model(kind, given["model"])
-    generation = _parse_parameters(Generation, given["generation"], "generation", problems)
-    parameters = _parse_parameters(kind.parameters, given["parameters"], "parameters", problems) if kind else None
-    prompts = Prompts("", "", {})
+    kind = REGISTRY.get(wanted.scorer)
+    problems += _check_model(kind, wanted.model)
+    generation = _parse_parameters(Generation, wanted.generation, "generation", problems)
+    parameters = _parse_parameters(kind.parameters, wanted.parameters, "parameters", problems) if kind else None
+    prompts = NO_PROMPTS
     if kind is None:
-        message = f"There is no scorer {printable(str(given['scorer']))!r}; known are {', '.join(REGISTRY)}."
+        message = f"There is no scorer {printable(str(wanted.scorer))!r}; known are {', '.join(REGISTRY)}."
         problems.append(Problem("scorer_unknown", message, "scorer"))
     elif parameters is not None:
-        prompts = _find_prompts(kind, parameters, given["prompts"] or kind.prompts, problems)
+        prompts = _find_prompts(kind, parameters, wanted.prompts or kind.prompts, problems)
     if kind is None or parameters is None or problems:
         raise Incomplete(problems)
     if not kind.asks:
         generation = Generation()  # nothing is asked, so nothing of it may tell two judges apart
-    return {name: given[name] for name in BOUNDS} | {
-        "name": given["name"],
-        "description": given["description"].strip(),
-        "scorer": kind.name,
+    return given | {
+        "description": wanted.description.strip(),
         "scorer_version": kind.version,
-        "endpoint": given["endpoint"],
-        "model": given["model"].strip(),
+        "model": wanted.model.strip(),
         "prompts": prompts.name,
         "prompts_digest": prompts.digest,
         "parameters": asdict(parameters),
@@ -348,9 +325,8 @@ def _check_generation(made: Generation) -> list[Problem]:
 
 
 def _find_prompts(kind: Kind, parameters: Any, name: str, problems: list[Problem]) -> Prompts:
-    nothing = Prompts("", "", {})
     try:
-        found = prompt_sets.find_prompts(name) if name else nothing
+        found = prompt_sets.find_prompts(name) if name else NO_PROMPTS
         kind.build(parameters, found)
     except ParameterError as error:
         problems.append(Problem("parameter", printable(str(error), 300), f"parameters.{error.name}"))
@@ -359,4 +335,4 @@ def _find_prompts(kind: Kind, parameters: Any, name: str, problems: list[Problem
         problems.append(Problem("prompts", printable(message, 500), "prompts"))
     else:
         return found
-    return nothing
+    return NO_PROMPTS

@@ -22,6 +22,7 @@ from judges.judgment_rows import LONGEST, JudgmentRecord
 from judges.models import Judge, Judgment
 from judges.prompt_sets import is_storable
 from judges.scorer import IMPORTED
+from judges.working.leases import build_columns
 
 LARGEST_FILE = 32 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
 LONGEST_NAME = 64
@@ -215,15 +216,9 @@ class _Import:
             task=trajectory.task if trajectory is not None else task,
             agent=agent,
             trajectory=trajectory,
-            verdict=score.verdict,
-            unscored=score.unscored[:500],
-            score=score.score,
-            explanation=score.explanation,
-            evidence=score.evidence(),
-            response=score.response,
             model=record.model,
             tokens=record.tokens,
-            status_not_stated=score.status_not_stated,
+            **build_columns(score),
             imported={
                 **self.source,
                 "row": record.row,

@@ -21,7 +21,7 @@ from judges import (
 )
 from judges.llm import Endpoint, Generation, NotConfigured, Patience
 from judges.models import Judge, ModelTerms
-from judges.scorer import IMPORTED, REGISTRY, Kind, Prompts, Requirement, Scorer, parameters_from
+from judges.scorer import IMPORTED, NO_PROMPTS, REGISTRY, Kind, Prompts, Requirement, Scorer, parameters_from
 
 NO_ENDPOINT = Endpoint("none", "http://no-endpoint.invalid/v1")  # of judges that ask no model
 INSIDE = (".local", ".internal", ".lan", ".localhost", ".home.arpa", ".svc")  # names of private networks
@@ -66,7 +66,7 @@ def prepare(judge: Judge) -> ReadyJudge:
         )
     try:
         parameters = parameters_from(kind.parameters, judge.parameters)
-        prompts = prompt_sets.find_prompts(judge.prompts) if judge.prompts else Prompts("", "", {})
+        prompts = prompt_sets.find_prompts(judge.prompts) if judge.prompts else NO_PROMPTS
         scorer = kind.build(parameters, prompts)
         generation = parameters_from(Generation, judge.generation)
     except (LookupError, ValueError) as error:

@@ -133,6 +133,9 @@ class Prompts:
     texts: Mapping[str, str]
 
 
+NO_PROMPTS = Prompts("", "", {})  # of judges that ask no model
+
+
 class Scorer(Protocol):
     """Judges one trajectory. ``LookupError`` for a prompt that the set lacks is raised when it is built."""
 

@@ -58,37 +58,29 @@ def build_trace(judgment: Judgment) -> dict[str, Any]:
     }
 
 
+OF_JUDGE = (
+    "name", "version", "scorer", "scorer_version", "prompts", "prompts_digest", "parameters", "generation",
+)  # fmt: skip
+OF_JUDGMENT = (
+    "repetition", "fingerprint", "model", "verdict", "unscored", "score", "explanation", "evidence", "response",
+    "status_not_stated", "tokens", "imported",
+)  # fmt: skip
+OF_CALL = (
+    "attempt", "stage", "step", "key", "sample", "model", "finish", "prompt_tokens", "cached_tokens",
+    "completion_tokens", "reasoning_tokens", "retries", "error",
+)  # fmt: skip
+
+
 def serialize_judgment(judgment: Judgment) -> dict[str, Any]:
-    judge = judgment.judge
     return {
         "id": judgment.pk,
         "task_id": judgment.task.external_id,
         "agent": judgment.agent.name,
         "trajectory": judgment.trajectory_id,
         "run": judgment.item.run_id if judgment.item else None,
-        "repetition": judgment.repetition,
-        "judge": {
-            "name": judge.name,
-            "version": judge.version,
-            "scorer": judge.scorer,
-            "scorer_version": judge.scorer_version,
-            "prompts": judge.prompts,
-            "prompts_digest": judge.prompts_digest,
-            "parameters": judge.parameters,
-            "generation": judge.generation,
-        },
-        "fingerprint": judgment.fingerprint,
-        "model": judgment.model,
-        "verdict": judgment.verdict,
-        "unscored": judgment.unscored,
-        "score": judgment.score,
-        "explanation": judgment.explanation,
-        "evidence": judgment.evidence,
-        "response": judgment.response,
-        "status_not_stated": judgment.status_not_stated,
-        "tokens": judgment.tokens,
+        "judge": {name: getattr(judgment.judge, name) for name in OF_JUDGE},
+        **{name: getattr(judgment, name) for name in OF_JUDGMENT},
         "cost": _format_decimal(judgment.cost),
-        "imported": judgment.imported,
         "made_at": judgment.made_at.isoformat(),
     }
 
@@ -97,26 +89,14 @@ def serialize_call(call: ModelCall) -> dict[str, Any]:
     request, reply = read_texts(call)
     return {
         "id": call.pk,
-        "attempt": call.attempt,
-        "stage": call.stage,
-        "step": call.step,
-        "key": call.key,
-        "sample": call.sample,
+        **{name: getattr(call, name) for name in OF_CALL},
         "request": request,
         "reply": reply,
         "pruned": is_pruned(call),
         "cache_hit": call.hit,
         "hit_of": call.hit_of_id,
-        "model": call.model,
-        "finish": call.finish,
-        "prompt_tokens": call.prompt_tokens,
-        "cached_tokens": call.cached_tokens,
-        "completion_tokens": call.completion_tokens,
-        "reasoning_tokens": call.reasoning_tokens,
         "cost": _format_decimal(call.cost),
         "latency_ms": call.latency,
-        "retries": call.retries,
-        "error": call.error,
         "made_at": call.made_at.isoformat(),
     }
 

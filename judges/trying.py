@@ -13,7 +13,7 @@ from annotation.models import Task, Trajectory
 from annotation.records import TrajectoryRecord
 from judges.llm import Asker, CallFailed
 from judges.models import Expectation
-from judges.scorer import REGISTRY, Expected, Prompts, Score, Subject
+from judges.scorer import NO_PROMPTS, REGISTRY, Expected, Score, Subject
 from judges.scorers.network_trace.judge import NAME as NETWORK
 from judges.working.subjects import load_subject
 
@@ -23,7 +23,7 @@ CHECKS = Expectation.Kind.NETWORK_CHECKS.value
 def run_checks(subject: Subject) -> Score:
     """What the checks of the subject say of its trace; the score is unscored where they cannot be held against it."""
     kind = REGISTRY[NETWORK]
-    scorer = kind.build(kind.parameters(), Prompts("", "", {}))
+    scorer = kind.build(kind.parameters(), NO_PROMPTS)
     nobody = cast(Asker, None)  # a judge of this kind asks no model
     try:
         return async_to_sync(scorer.score)(subject, nobody)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Any, get_args, get_type_hints
 
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
@@ -19,7 +22,7 @@ from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
 from judges import access, defining, planning, predictions, runs, trace
 from judges.models import Judge, JudgeRun, Judgment
-from judges.planning import MOST_REPETITIONS, MOST_SEED
+from judges.planning import MOST_REPETITIONS, MOST_SEED, Plan
 
 RUN_STATES = "waiting, running, paused, stopped, cancelled or finished"
 
@@ -60,25 +63,34 @@ class WantedRunSerializer(serializers.Serializer):
         return chosen | ({"unjudged": judge.pk} if given["unjudged"] else {})
 
 
-class PlanSerializer(serializers.Serializer):
+class NumbersSerializer(serializers.Serializer):
+    """The numbers of a dataclass; None in a type makes its field nullable."""
+
+    shown: type
+    left_out: tuple[str, ...] = ()
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        made: dict[Any, Callable[..., serializers.Field]] = {
+            int: serializers.IntegerField,
+            float: serializers.FloatField,
+            Decimal: partial(serializers.DecimalField, max_digits=20, decimal_places=8),
+        }
+        found: dict[str, serializers.Field] = super().get_fields()
+        for name, hint in get_type_hints(self.shown).items():
+            kind, *rest = get_args(hint) or (hint,)
+            if kind in made and name not in (*found, *self.left_out):
+                found[name] = made[kind](allow_null=bool(rest))
+        return found
+
+
+class PlanSerializer(NumbersSerializer):
     """The plan of a run. Tokens, cost (US dollars, null without prices) and seconds are estimates.
 
     Fields ending in ``_high`` assume a model that thinks, if it can, and gives every answer in another form first.
     """
 
+    shown, left_out = Plan, ("meeting_requirement",)
     trajectories = serializers.IntegerField()
-    repetitions = serializers.IntegerField()
-    calls = serializers.IntegerField()
-    pictures = serializers.IntegerField()
-    prompt_tokens = serializers.IntegerField()
-    completion_tokens = serializers.IntegerField()
-    cost = serializers.DecimalField(max_digits=20, decimal_places=8, allow_null=True)
-    seconds = serializers.FloatField()
-    already_judged = serializers.IntegerField()
-    calls_high = serializers.IntegerField()
-    prompt_tokens_high = serializers.IntegerField()
-    completion_tokens_high = serializers.IntegerField()
-    cost_high = serializers.DecimalField(max_digits=20, decimal_places=8, allow_null=True)
 
 
 class RunErrorSerializer(serializers.Serializer):
@@ -86,24 +98,14 @@ class RunErrorSerializer(serializers.Serializer):
     count = serializers.IntegerField()
 
 
-class StandingSerializer(serializers.Serializer):
+class StandingSerializer(NumbersSerializer):
     """How far a run is; ``rate`` in judgments a minute."""
 
+    shown = runs.Progress
     state = serializers.CharField(help_text=RUN_STATES)
-    total = serializers.IntegerField()
-    done = serializers.IntegerField()
-    unscored = serializers.IntegerField()
     status_not_stated = serializers.IntegerField(
         help_text="Verdicts that upstream's rules give to replies without a verdict."
     )
-    failed = serializers.IntegerField()
-    running = serializers.IntegerField()
-    calls = serializers.IntegerField()
-    cache_hits = serializers.IntegerField()
-    tokens = serializers.IntegerField()
-    cost = serializers.DecimalField(max_digits=20, decimal_places=8, allow_null=True)
-    rate = serializers.FloatField(allow_null=True)
-    seconds_left = serializers.FloatField(allow_null=True)
     errors = serializers.SerializerMethodField()  # type: ignore[assignment]
 
     @extend_schema_field(RunErrorSerializer(many=True))
@@ -245,17 +247,28 @@ class RunDetail(View):
         return Response(RunDetailSerializer(found).data)
 
 
-class RunPause(View):
-    """Let what is being asked end, and ask nothing more."""
-
+class RunAction(View):
     scopes = {"POST": Scope.WRITE}
     serializer_class = RunDetailSerializer
+    act: Callable[[Any, JudgeRun], None]
 
     @extend_schema(request=None, responses={200: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
         found = access.find_run(request.user, pk)
-        runs.pause(request.user, found)
+        type(self).act(request.user, found)
         return Response(RunDetailSerializer(found).data)
+
+
+class RunPause(RunAction):
+    """Let what is being asked end, and ask nothing more."""
+
+    act = staticmethod(runs.pause)
+
+
+class RunCancel(RunAction):
+    """End a run for good; the judgments that were made stay."""
+
+    act = staticmethod(runs.cancel)
 
 
 class RunResume(View):
@@ -270,19 +283,6 @@ class RunResume(View):
         budget = BudgetSerializer(data=request.data)
         budget.is_valid(raise_exception=True)
         runs.resume(request.user, found, budget.validated_data.get("max_cost"))
-        return Response(RunDetailSerializer(found).data)
-
-
-class RunCancel(View):
-    """End a run for good; the judgments that were made stay."""
-
-    scopes = {"POST": Scope.WRITE}
-    serializer_class = RunDetailSerializer
-
-    @extend_schema(request=None, responses={200: RunDetailSerializer})
-    def post(self, request: Request, pk: int) -> Response:
-        found = access.find_run(request.user, pk)
-        runs.cancel(request.user, found)
         return Response(RunDetailSerializer(found).data)
 
 

@@ -89,7 +89,7 @@ class JudgeForm(forms.Form):
     attempts = forms.IntegerField(initial=6, help_text="How often one call is tried.")
 
     def __init__(
-        self, data: Any, kind: Kind, *, endpoints: Iterable[str], prompts: Iterable[str], now: Mapping[str, Any] | None
+        self, data: Any, kind: Kind, *, endpoints: Iterable[str], prompts: Iterable[str], now: Mapping[str, Any]
     ) -> None:
         super().__init__(data, label_suffix="")
         self.kind = kind
@@ -100,7 +100,6 @@ class JudgeForm(forms.Form):
         for name, (low, high) in BOUNDS.items():
             if name in self.fields:
                 self.fields[name].widget.attrs |= {"min": low, "max": high}
-        now = now or {}
         if "version" in now:
             del self.fields["name"]
         self._choose("endpoint", [*endpoints, *([now["endpoint"]] if "endpoint" in now else [])] or ["default"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from judges.models import Judge, JudgeRun, Judgment, ModelTerms
 from judges.prompt_source import gather
 from judges.prompt_source.texts import SourceError
 from judges.ready_judges import RunRefused, find_endpoint_problem, load_addresses, prepare
-from judges.scorer import IMPORTED, REGISTRY, Kind, Requirement, parameters_from
+from judges.scorer import IMPORTED, REGISTRY, Requirement, parameters_from
 
 
 @page
@@ -158,30 +160,19 @@ def define(request: Request) -> HttpResponse:
     _require_definer(request)
     if request.GET.get("of", "").isdecimal():
         found = access.find_judge(request.user, int(request.GET["of"][:18]))
-        kind = _find_kind(found.scorer)
-        return _render_form(request, kind, _build_empty_form(kind, read_values(found) | {"name": found.name}), of=found)
+        return _render_form(request, _build_form(found.scorer, defining.read_definition(found)), of=found)
     if "scorer" not in request.GET:
         kinds = [(kind, defining.find_obstacle(kind)) for kind in REGISTRY.values()]
         context = {"kinds": kinds, "configured": load_addresses()}
         return render(request, "judges/scorers.html", context)
-    kind = _find_kind(request.GET["scorer"])
-    return _render_form(request, kind, _build_empty_form(kind, {}))
+    return _render_form(request, _build_form(request.GET["scorer"], {}))
 
 
 @act
 def create(request: Request) -> HttpResponse:
     _require_definer(request)
-    kind = _find_kind(request.POST.get("scorer", ""))
-    form = _build_filled_form(request, kind, None)
-    if not form.is_valid():
-        return _render_form(request, kind, form, status=400)
-    try:
-        made = defining.define(request.user, scorer=kind.name, **form.given())
-    except Incomplete as refused:
-        form.refuse(refused.problems)
-        return _render_form(request, kind, form, status=400)
-    messages.success(request, f"{made} is defined.")
-    return redirect("judge", made.pk)
+    form = _build_form(request.POST.get("scorer", ""), {}, request.POST)
+    return _save(request, form, partial(defining.define, request.user, scorer=form.kind.name), "is defined")
 
 
 @page
@@ -190,32 +181,29 @@ def edit(request: Request, pk: int) -> HttpResponse:
     found = access.find_judge(request.user, pk)
     if found.frozen_at is not None or found.scorer not in REGISTRY:
         return redirect("judge", pk)
-    kind = _find_kind(found.scorer)
-    return _render_form(
-        request, kind, _build_empty_form(kind, read_values(found) | {"version": found.version}), judge=found
-    )
+    return _render_form(request, _build_change_form(found), judge=found)
 
 
 @act
 def change(request: Request, pk: int) -> HttpResponse:
     _require_definer(request)
     found = access.find_judge(request.user, pk)
-    kind = _find_kind(found.scorer)
-    form = _build_filled_form(request, kind, read_values(found) | {"version": found.version})
-    if not form.is_valid():
-        return _render_form(request, kind, form, judge=found, status=400)
-    try:
-        defining.change(request.user, found, **form.given())
-    except Incomplete as refused:
-        form.refuse(refused.problems)
-        return _render_form(request, kind, form, judge=found, status=400)
-    messages.success(request, f"{found} is changed.")
-    return redirect("judge", pk)
+    form = _build_change_form(found, request.POST)
+    return _save(request, form, partial(defining.change, request.user, found), "is changed", judge=found)
 
 
-def read_values(found: Judge) -> dict[str, Any]:
-    names = ("description", "model", "endpoint", "prompts", "parameters", "generation", *defining.BOUNDS)
-    return {name: getattr(found, name) for name in names}
+def _save(
+    request: Request, form: JudgeForm, save: Callable[..., Judge], says: str, judge: Judge | None = None
+) -> HttpResponse:
+    if form.is_valid():
+        try:
+            made = save(**form.given())
+        except Incomplete as refused:
+            form.refuse(refused.problems)
+        else:
+            messages.success(request, f"{made} {says}.")
+            return redirect("judge", made.pk)
+    return _render_form(request, form, judge=judge, status=400)
 
 
 def _require_definer(request: Request) -> None:
@@ -223,38 +211,29 @@ def _require_definer(request: Request) -> None:
         raise PermissionDenied("Only maintainers of the instance may define judges.")
 
 
-def _find_kind(name: str) -> Kind:
-    if name not in REGISTRY:
+def _build_change_form(found: Judge, data: Any = None) -> JudgeForm:
+    return _build_form(found.scorer, defining.read_definition(found) | {"version": found.version}, data)
+
+
+def _build_form(scorer: str, now: dict[str, Any], data: Any = None) -> JudgeForm:
+    """A form that begins with the values ``now``; Http404 for a scorer that does not exist."""
+    if scorer not in REGISTRY:
         raise Http404("No such scorer.")
-    return REGISTRY[name]
-
-
-def _build_empty_form(kind: Kind, now: dict[str, Any]) -> JudgeForm:
-    return JudgeForm(None, kind, endpoints=load_addresses(), prompts=prompt_sets.list_names(), now=now)
-
-
-def _build_filled_form(request: Request, kind: Kind, now: dict[str, Any] | None) -> JudgeForm:
-    return JudgeForm(request.POST, kind, endpoints=load_addresses(), prompts=prompt_sets.list_names(), now=now)
+    return JudgeForm(data, REGISTRY[scorer], endpoints=load_addresses(), prompts=prompt_sets.list_names(), now=now)
 
 
 def _render_form(
-    request: Request,
-    kind: Kind,
-    form: JudgeForm,
-    *,
-    judge: Judge | None = None,
-    of: Judge | None = None,
-    status: int = 200,
+    request: Request, form: JudgeForm, *, judge: Judge | None = None, of: Judge | None = None, status: int = 200
 ) -> HttpResponse:
     models = {*Judge.own.values_list("model", flat=True), *ModelTerms.objects.values_list("model", flat=True)}
     context = {
-        "kind": kind,
+        "kind": form.kind,
         "form": form,
         "judge": judge,
         "of": of,
         "models": sorted(models - {""})[:100],
         "configured": load_addresses(),
-        "missing": defining.find_obstacle(kind),
+        "missing": defining.find_obstacle(form.kind),
     }
     return render(request, "judges/define.html", context, status=status)
 

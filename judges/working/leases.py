@@ -148,12 +148,13 @@ def settle(item: LeasedItem, worker: str, score: Score, totals: CallTotals, fing
             cost=totals.cost,
             model=totals.model,
             made_at=now,
-            **_build_columns(score),
+            **build_columns(score),
         )
     return True
 
 
-def _build_columns(score: Score) -> dict[str, Any]:
+def build_columns(score: Score) -> dict[str, Any]:
+    """The columns of a judgment that its score fills."""
     return {
         "verdict": None if score.verdict is None else int(score.verdict),
         "unscored": make_storable(score.unscored)[:500],
