@@ -1,4 +1,4 @@
-"""Who may see what judges say. The rule of independence holds here as in `annotation.access`.
+"""Permission-checked lookups of judgments. The rule of independence holds here as in `annotation.access`.
 
 No annotator sees a judgment before their own label is locked, and then only the ones that the second stage shows them
 (`find_second_stage_judgments`); an adjudicator sees those of a trajectory that they have decided; a maintainer sees
@@ -44,7 +44,7 @@ def find_judge(person: Any, pk: int) -> Judge:
 
 
 def may_define_judges(person: Any) -> bool:
-    """Whether the person may make judges, load prompts and edit the terms of models: maintainers of the instance."""
+    """Maintainers of the instance define judges, load prompts and edit the terms of models."""
     return access.may_create_submissions(person)
 
 
@@ -63,7 +63,7 @@ def find_prediction_judges(person: Any, submission: Submission) -> QuerySet[Judg
 
 
 def find_run(person: Any, pk: int) -> JudgeRun:
-    """A run, for the maintainers of its submission; unknown to all others, who may not even learn that there is one."""
+    """Return a run; raise Http404 for others than maintainers of its submission, who may not learn that it exists."""
     found = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark").filter(pk=pk).first()
     if found is None or access.role_in(person, found.submission) is not Role.MAINTAINER:
         raise Http404("No such run.")
@@ -83,9 +83,9 @@ def find_trajectory_judgments(person: Any, trajectory: Trajectory) -> QuerySet[J
 
 
 def is_blind_elsewhere(person: Any, trajectory: Trajectory, *roles: Role) -> bool:
-    """Whether the person has, or had, one of ``roles`` in another open submission that has the same task.
+    """Return True if the person has, or had, one of ``roles`` in another open submission with the same task.
 
-    What its checks or its rubric say is then nothing for them yet, whatever they have decided here.
+    The person may then not know its checks or its rubric yet, even after a decision here.
     """
     same = {"submission__benchmark": trajectory.submission.benchmark_id, "submission__frozen_at": None}
     beside = Membership.objects.filter(person=person, role__in=roles, **same).exclude(
@@ -96,7 +96,7 @@ def is_blind_elsewhere(person: Any, trajectory: Trajectory, *roles: Role) -> boo
 
 
 def _hide_disclosing(person: Any, benchmark: Benchmark, made: QuerySet[Judgment]) -> QuerySet[Judgment]:
-    """Without what tells the checks or the rubric of a task to somebody who decides blind in the same benchmark."""
+    """Leave out what tells checks or rubrics to a person who decides blind in the same benchmark."""
     return made.exclude(match_disclosing()) if _is_deciding_in(person, benchmark) else made
 
 
@@ -114,12 +114,12 @@ def find_run_judgments(person: Any, run: JudgeRun) -> QuerySet[Judgment]:
 
 
 def must_hide(person: Any, judge: Judge, submission: Submission) -> bool:
-    """Whether what the judge says of the submission's trajectories must be kept from the person."""
+    """Return True if the judge's judgments of the submission must be hidden from the person."""
     return judge.scorer not in _harmless_scorers() and _is_deciding_in(person, submission.benchmark)
 
 
 def find_judgment(person: Any, pk: int) -> Judgment:
-    """One judgment with its trajectory; unknown to whoever may not see it."""
+    """Return a judgment with its trajectory; raise Http404 if the person may not see it."""
     found = (
         Judgment.objects.select_related(
             "judge",
@@ -153,9 +153,9 @@ def find_second_stage_judgments(person: Any, trajectory: Trajectory) -> QuerySet
 
 
 def find_benchmark(person: Any, slug: str) -> Benchmark:
-    """A benchmark whose imported judgments the person may see and add to: who keeps its catalogue.
+    """Return a benchmark whose imported judgments the person may see and add to: they maintain its catalogue.
 
-    Not while they review a submission of it: what a file is refused for tells what a judge has said.
+    Raise PermissionDenied while they review a submission of it: the problems of a file disclose judgments.
     """
     found = access.benchmark_for(person, slug)
     if access.annotates(person, found):
@@ -173,7 +173,7 @@ def find_task(person: Any, pk: int) -> Task:
 
 
 def find_task_trajectories(person: Any, task: Task) -> QuerySet[Trajectory]:
-    """The trajectories of a task, of any version of it, that the person maintains: what is written is tried on them."""
+    """The trajectories of a task, of any version of it, that the person maintains, to test checks on."""
     own = access.submissions_maintained_by(person).filter(benchmark=task.benchmark)
     found = Trajectory.objects.filter(submission__in=own.values("pk"), task__external_id=task.external_id)
     return found.select_related("submission__agent", "submission__benchmark", "task").order_by(

@@ -40,7 +40,7 @@ LONGEST = {"name": 64, "description": 500, "endpoint": 40, "model": 200}  # char
 
 
 def find_obstacle(kind: Kind) -> str:
-    """Why no judge of this kind can judge here, "" where it can: an optional package is not installed."""
+    """Return why judges of this kind cannot judge here (an optional package is missing), or ""."""
     if kind.prompts:
         return ""
     try:
@@ -71,7 +71,7 @@ def find_judge(name: str, among: QuerySet[Judge] | None = None) -> Judge:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a maintainer says of a judge. ``prompts`` "" are the scorer's own."""
+    """The part of a judge that a maintainer states. ``prompts`` "" are the scorer's own."""
 
     name: str
     scorer: str
@@ -100,7 +100,7 @@ def define(person: Any, **given: Any) -> Judge:
 
 
 def change(person: Any, judge: Judge, **given: Any) -> Judge:
-    """A judge with other content, while it is unused; ``given`` as for `define`, the name stays."""
+    """Change a judge while it is unused; ``given`` as for `define`, the name stays."""
     _require(person)
     with transaction.atomic():
         found = _lock_unused(judge)
@@ -122,7 +122,7 @@ def delete(person: Any, judge: Judge) -> None:
 
 
 def freeze(judge: Judge) -> None:
-    """Fix a judge for good, inside the transaction of its first run; ``judge`` is then as it was frozen."""
+    """Freeze a judge for good, in the transaction of its first run, and reload it."""
     with transaction.atomic():
         found = Judge.own.select_for_update(of=("self",)).filter(pk=judge.pk).first()
         if found is None:
@@ -171,7 +171,7 @@ def _check_terms(made: ModelTerms) -> list[Problem]:
 
 
 def remove_terms(person: Any, terms: ModelTerms) -> None:
-    """Forget prices and limits of a model; the cost of calls that were made stays."""
+    """Delete prices and limits of a model; past calls keep their cost."""
     _require(person)
     terms.delete()
 
@@ -273,7 +273,7 @@ def _check_judge_name(name: Any) -> list[Problem]:
 
 
 def _check_endpoint_name(name: Any) -> list[Problem]:
-    """An endpoint need not be configured yet, so that judges can be made first; its name must be a possible one."""
+    """Check that the name is possible. The endpoint may be configured later."""
     if isinstance(name, str) and name.isidentifier() and name.isascii():
         return []
     message = "An endpoint's name is a word, as JUDGE_ENDPOINTS has it: letters, digits and underscores."

@@ -25,9 +25,9 @@ from judges.working.subjects import load_subject
 
 @dataclass(frozen=True, slots=True)
 class SecondStage:
-    """Where an annotator stands: their blind ``label``, and ``informed`` once they have looked.
+    """An annotator's blind ``label``, and ``informed`` once they have opened the judgments.
 
-    ``judgments`` are those that they were shown then, in the order of that moment; nothing before.
+    ``judgments`` are the ones that were shown then, in that order; none before.
     """
 
     trajectory: Trajectory
@@ -41,9 +41,9 @@ class SecondStage:
 
 
 def load_second_stage(person: Any, pk: int) -> SecondStage:
-    """The second stage of a trajectory for the annotator whose label is in; unknown (404) to whoever has none there.
+    """Return the second stage of a trajectory for an annotator; raise Http404 before their own label is in.
 
-    Who has looked may read it again at any time. Who has not may do so before the freeze, where it is switched on.
+    After opening it they may read it again at any time. It can be opened before the freeze, where it is enabled.
     """
     trajectory = people_access.trajectory_for(person, pk, Role.ANNOTATOR)
     labels = people_access.own_labels(person, trajectory).prefetch_related("findings__key_point")
@@ -67,8 +67,8 @@ def _is_open(trajectory: Trajectory) -> bool:
 def open_second_stage(person: Any, trajectory: Trajectory) -> InformedRevision:
     """Show the person all judgments of this submission's runs at this moment; raises as `workflow.show_judgments`.
 
-    Imported ones are left out: whoever keeps the benchmark may import them, in whatever submission they have a part.
-    So are those that tell what is expected of the task, where the person has to judge it blind in another submission.
+    Imported ones are left out: a maintainer of the benchmark may import them while annotating in a submission.
+    So are those that quote expectations of the task, if the person has to judge it blind in another submission.
     """
     made = Judgment.objects.filter(trajectory=trajectory, item__run__test=False).select_related("judge")
     if access.is_blind_elsewhere(person, trajectory, Role.ANNOTATOR, Role.ADJUDICATOR):
@@ -101,7 +101,7 @@ SEEN = "network_evidence_seen"  # the kind of event
 
 @dataclass(frozen=True, slots=True)
 class NetworkEvidence:
-    """A trajectory with what its checks are held against. ``seen`` says whether this person has opened it before."""
+    """A trajectory with the subject of its checks. ``seen``: this person has opened the evidence before."""
 
     trajectory: Trajectory
     subject: Subject

@@ -194,7 +194,7 @@ class _Import:
         return agents
 
     def _load_known(self, judges: dict[str, Judge]) -> dict[tuple[int, str, str], dict[str, Any]]:
-        """What these judges have said of the benchmark, whatever version of the task it was said of."""
+        """Load the judgments of these judges in the benchmark, for all versions of its tasks."""
         rows = Judgment.objects.filter(
             judge__in=judges.values(), item__isnull=True, task__benchmark=self.benchmark
         ).values_list(

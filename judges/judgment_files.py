@@ -25,7 +25,7 @@ MOST_WRONG = 5_000  # problems, after which nobody reads on: each is made with c
 
 @dataclass(slots=True)
 class ParsedJudgments:
-    """What a file holds, everything that is wrong with it, and by task id what is odd."""
+    """The records of a file, its problems, and warnings by task id."""
 
     records: list[JudgmentRecord] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -144,7 +144,7 @@ def _check_header(header: list[str], name: str, *, needs_agent: bool) -> None:
 
 
 def _parse_cell(column: str, cell: str, where: str) -> Any:
-    """A cell as JSON has it; what fits nothing stays text, and is refused where a number is needed."""
+    """Parse a cell as JSON; a cell that is none stays text, and is refused where a number is needed."""
     text = cell.strip()
     if column in ("verdict", "score") and text.lower() in NONE:
         return None
@@ -216,7 +216,7 @@ class _JudgmentReader:
 
 
 def read_content(record: JudgmentRecord) -> dict[str, Any]:
-    """Everything a record says, wherever in whichever file it stood: equal for equal judgments."""
+    """Return the content of a record without its place in a file: equal for equal judgments."""
     fields = asdict(replace(record, row=0, score=replace(record.score, notes={})))
     del fields["score"]["details"], fields["score"]["status_not_stated"]  # files do not have them
     fields |= {"notes": dict(record.score.notes), "files": sorted(record.files.items())}

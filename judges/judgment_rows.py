@@ -40,7 +40,7 @@ IMAGE_KEYS = {"step", "original_step", "score", "relevance", "response", "reason
 class JudgmentRecord:
     """``row`` is a line number, from 1. ``files`` names the screenshot of a step, where the row does.
 
-    ``shape`` is which kind of row it was; ``doubt`` is what is odd about it, in words.
+    ``shape`` is the kind of row; ``doubt`` is a warning about it, or "".
     """
 
     row: int
@@ -56,7 +56,7 @@ class JudgmentRecord:
 
 
 class RowRefused(Exception):
-    """A row that cannot be taken: pairs of a code and what is wrong, in words."""
+    """A row that is refused; ``problems`` are pairs of a code and a message."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         super().__init__("; ".join(says for _, says in problems))
@@ -104,7 +104,7 @@ def read_row(row: dict[str, Any], number: int, agent: str) -> JudgmentRecord:
 
 
 class _Fields:
-    """The fields of a row, taken one by one; ``rest`` is what nobody took, ``problems`` what is wrong so far."""
+    """The fields of a row, taken one by one; ``rest`` are the others, ``problems`` those found so far."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.rest = dict(row)
@@ -193,7 +193,7 @@ def _read_plain(fields: _Fields) -> tuple[Verdict | None, str, str]:
 
 
 def _read_reason(fields: _Fields) -> str:
-    """Why there is no verdict; beside a verdict these fields are carried along."""
+    """Return why there is no verdict; with a verdict these fields are carried along."""
     return next((text for name in ("unscored", "reason", "error") if (text := fields.text(name).strip())), NOT_GIVEN)
 
 
@@ -330,7 +330,7 @@ def _limit_kept(steps: tuple[StepEvidence, ...]) -> tuple[StepEvidence, ...]:
 
 
 def _cut_between(text: str, start: re.Pattern[str], end: re.Pattern[str], *, whole: bool = False) -> str:
-    """What stands between two headings; without the first one nothing, or, where ``whole``, from the beginning."""
+    """Return the text between two headings; without the first one "", or from the beginning if ``whole``."""
     found = start.search(text)
     if found is None and not whole:
         return ""

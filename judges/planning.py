@@ -1,4 +1,4 @@
-"""Which trajectories a run is about, and what it would cost, before anything is asked."""
+"""Choose the trajectories of a run, and estimate its calls and cost."""
 
 from __future__ import annotations
 
@@ -153,10 +153,9 @@ def _select_judged(judge: int, submission: Submission) -> Any:
 
 
 def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], repetitions: int = 1) -> Plan:
-    """What the run would cost, from the scorer's own forecast, before anything is asked.
+    """Estimate a run from the scorer's own forecast, as if nothing were in the cache.
 
-    Foreseen as if nothing were in the cache. Raises RunRefused when the judge cannot judge, or the selection means
-    nothing.
+    Raises RunRefused if the judge cannot judge, or the selection is not valid.
     """
     ready, chosen = prepare(judge), choose(submission, selection)
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or not 1 <= repetitions <= MOST_REPETITIONS:

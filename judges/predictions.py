@@ -49,7 +49,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the predictions of some judgments amount to.
+    """The figures of the predictions of some judgments.
 
     ``judgments`` were looked at; ``without`` are those without predictions, by their reason (unscored before anything
     was asked, or of another kind of judge). ``unparsed`` counts the steps whose reply could not be read, by reason;
@@ -303,7 +303,7 @@ def format_recall(numbers: Numbers) -> list[tuple[str, str]]:
 
 
 def describe_grading(results: Results) -> str:
-    """How often the judged model had a say in what is right; "" where it never had."""
+    """Return how often the judged model graded itself, "" for never."""
     numbers = results.overall
     says = OWN_GRADER if "cookbook" in results.styles else OWN_VALUES
     return says.format(numbers.by_model, numbers.counted) if numbers.by_model else ""
@@ -336,24 +336,31 @@ AVERAGES = ("micro", "macro", "micro_bound", "macro_bound")
 
 def write_groups_csv(table: Table) -> str:
     """Fractions as they were computed; nothing where a number is undefined."""
-    heads = [table.name, "steps", "counted", "unparsed", "target_absent", "option_absent", "by_model", "tasks"]
-    heads += [f"{name}_{kind}" for name in MEASURED for kind in AVERAGES]
-    heads += ["task_success", "task_success_bound", "majority_operation", "majority"]
-    heads += [*(f"recall_at_{size}" for size in RECALL_AT), "recall_shown"]
-    return csv_text([heads, *(_format_plain(row) for row in table.rows)])
+    rows = [{table.name: row.name, **_list_numbers(row.numbers)} for row in table.rows]
+    heads = [table.name, *_list_numbers(metrics.numbers([]))]
+    return csv_text([heads, *(list(row.values()) for row in rows)])
 
 
-def _format_plain(row: Row) -> list[object]:
-    numbers = row.numbers
-    counts: list[object] = [
-        row.name, numbers.steps, numbers.counted, numbers.unparsed, numbers.absent, numbers.options_absent,
-        numbers.by_model, numbers.tasks,
-    ]  # fmt: skip
-    averages = [getattr(numbers.measures[name], kind).value for name in MEASURED for kind in AVERAGES]
-    success = [numbers.task_success.value, numbers.task_success_bound.value]
-    ends = [numbers.majority_operation, numbers.majority.value]
-    recalls = [*(numbers.recall[size].value for size in RECALL_AT), numbers.recall_shown.value]
-    return [*counts, *averages, *success, *ends, *recalls]
+def _list_numbers(numbers: Numbers) -> dict[str, object]:
+    found: dict[str, object] = {
+        "steps": numbers.steps,
+        "counted": numbers.counted,
+        "unparsed": numbers.unparsed,
+        "target_absent": numbers.absent,
+        "option_absent": numbers.options_absent,
+        "by_model": numbers.by_model,
+        "tasks": numbers.tasks,
+    }
+    for name in MEASURED:
+        found |= {f"{name}_{kind}": getattr(numbers.measures[name], kind).value for kind in AVERAGES}
+    found |= {
+        "task_success": numbers.task_success.value,
+        "task_success_bound": numbers.task_success_bound.value,
+        "majority_operation": numbers.majority_operation,
+        "majority": numbers.majority.value,
+    }
+    found |= {f"recall_at_{size}": numbers.recall[size].value for size in RECALL_AT}
+    return found | {"recall_shown": numbers.recall_shown.value}
 
 
 def write_predictions_csv(predictions: tuple[Prediction, ...] | list[Prediction]) -> str:

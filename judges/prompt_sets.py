@@ -40,7 +40,7 @@ class Known:
 
 
 def build_full_name(loaded: PromptSet) -> str:
-    """What a judge calls a loaded set: ``loaded/<name>@<first 8 of the digest>``."""
+    """Return ``loaded/<name>@<first 8 of the digest>``."""
     return f"{LOADED}{loaded.name}@{loaded.digest[:SHORT]}"
 
 
@@ -73,7 +73,7 @@ def list_sets() -> list[Known]:
 
 
 def load(person: Any, name: str, texts: Mapping[str, str], source: str = "") -> tuple[PromptSet, bool]:
-    """Keep a prompt set, and whether it is new: the same texts under the same name change nothing.
+    """Store a prompt set; return it, and True if it is new: the same texts under the same name change nothing.
 
     ``person`` None is the command line. PermissionDenied for others than maintainers of the instance; Incomplete
     names every text that cannot be taken.
@@ -125,5 +125,5 @@ def _check(key: str, text: Any) -> list[Problem]:
 
 
 def is_storable(text: str) -> bool:
-    """Whether both databases take the text: no NUL, no half of a surrogate pair."""
+    """Return True if both databases take the text: no NUL, no half of a surrogate pair."""
     return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

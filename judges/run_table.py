@@ -1,4 +1,4 @@
-"""The trajectories of a run with what came of each repetition, and what to do about its errors."""
+"""The trajectories of a run with the result of each repetition, and advice about errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunSums:
-    """How far a run is, for a list; ``cost`` in US dollars, None where no price is known."""
+    """Progress of a run in a list; ``cost`` in US dollars, None if no price is known."""
 
     total: int
     done: int
@@ -118,7 +118,7 @@ def _has_living_worker(item: RunItem) -> bool:
 
 
 def is_abandoned(run: JudgeRun) -> bool:
-    """Whether items have waited for a while and no worker that lives is at the run."""
+    """Return True if items have waited for a while and no living worker is at the run."""
     now = clock.now()
     if (run.started_at or run.created_at) > now - GRACE:
         return False

@@ -1,10 +1,10 @@
-"""The life of a judge run: planned, started, paused, resumed, cancelled, tried again, and how far it is.
+"""Start, pause, resume, cancel and retry judge runs, and load their progress.
 
-Rows are the truth. A worker takes an item by one conditional update, reports that it lives, and stores the judgment
-and the end of the item in one transaction; what a dead worker held is taken by the next (`working`, `holding`).
+Rows are the truth. A worker claims an item by one conditional update, sends heartbeats, and stores the judgment and
+the end of the item in one transaction; the items of a dead worker are claimed by the next (`working.leases`).
 
-Every verb locks the submission, then the run, and appends an event to the submission's chain. Judges change nothing
-that people decided: a run may be made over a frozen submission, and over one for practice.
+Every function that changes a run locks the submission, then the run, and appends an event to the submission's chain.
+Judges change nothing that people decided: a run may be made over a frozen submission, and over one for practice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ A_CENT_OF_A_CENT = Decimal("0.0001")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. ``rate`` is judgments a minute over the last minutes, ``seconds_left`` None when unknown.
+    """Progress of a run. ``rate`` is judgments a minute over the last minutes, ``seconds_left`` None when unknown.
 
     ``calls``, ``tokens`` and ``cost`` are what was paid for; ``cache_hits`` cost nothing. ``errors`` are the most
     frequent ones with their number. ``status_not_stated`` counts verdicts of replies without one.
@@ -140,7 +140,7 @@ def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
 def cancel(person: Any, run: JudgeRun) -> None:
     """End a run for good; judgments that were made stay, and the event has their digest.
 
-    Open items are taken from whoever holds them: nobody settles one any more, so what the event says stays true.
+    Open items are taken from their workers, so that none is settled later and the event stays true.
     """
     with _lock_run(person, run) as (row, member):
         _require_state(

@@ -1,4 +1,4 @@
-"""What a scorer is: a trajectory and a model client in, a score out. No Django, no rows."""
+"""Scorers: a trajectory and a model client in, a score out. No Django, no rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a maintainer wrote that a trajectory of the task is held against: network checks, or a rubric (YAML)."""
+    """Network checks or a rubric of the task, as YAML that a maintainer wrote."""
 
     kind: str
     version: int
@@ -63,7 +63,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class KeyPointEvidence:
-    """What a judge says about one requirement: ``finding`` None where it only listed it; ``steps`` prove it."""
+    """A judge's finding about one requirement, None if it only listed it; ``steps`` prove it."""
 
     text: str
     finding: Finding | None = None
@@ -73,7 +73,7 @@ class KeyPointEvidence:
 
 @dataclass(frozen=True, slots=True)
 class StepEvidence:
-    """What a judge says about the picture of one step.
+    """A judge's statement about the screenshot of one step.
 
     ``relevance`` is 1 to 5, None where the reply could not be read (0 in upstream's mode, which counts it so);
     ``kept`` pictures were shown for the verdict. ``same_as`` is the earlier step with the same picture whose reply
@@ -90,7 +90,7 @@ class StepEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What came of judging one trajectory.
+    """The result of judging one trajectory.
 
     ``verdict`` None is unscored, and ``unscored`` then says why in words; never both, never neither. ``score`` is a
     number where the scorer gives one. ``response`` is the raw text that the verdict was read from. ``notes`` are
@@ -144,7 +144,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a subject must have, or else it is unscored; ``of_task``: it is written for a task, not uploaded with it."""
+    """A need of a kind: subjects without it are unscored. ``of_task``: it is written for a task, not uploaded."""
 
     label: str
     is_met: Callable[[Subject], bool]

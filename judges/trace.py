@@ -30,7 +30,7 @@ def read_texts(call: ModelCall) -> tuple[Any, str | None]:
 
 
 def is_pruned(call: ModelCall) -> bool:
-    """Whether the texts of a call are gone: its own were emptied, or those that it has from another call."""
+    """Return True if the texts of a call were pruned, or those of the call that it has them from."""
     if call.hit:
         return call.hit_of is None or call.hit_of.pruned_at is not None
     return call.pruned_at is not None

@@ -1,4 +1,4 @@
-"""Checks and rubrics that are tried while they are written, outside of a run: nothing asks a model, nothing is kept."""
+"""Test checks and forecast rubrics while they are written: no model is asked, nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKS = Expectation.Kind.NETWORK_CHECKS.value
 
 
 def run_checks(subject: Subject) -> Score:
-    """What the checks of the subject say of its trace; the score is unscored where they cannot be held against it."""
+    """Score the trace of the subject by its checks; unscored if they do not apply."""
     kind = REGISTRY[NETWORK]
     scorer = kind.build(kind.parameters(), NO_PROMPTS)
     nobody = cast(Asker, None)  # a judge of this kind asks no model

@@ -30,7 +30,7 @@ from judges.scorers.rubric.pictures import PictureError
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What became of one address. ``stored``: web, pdf, or "" where nothing was; ``says`` is a remark, or why."""
+    """The result for one address. ``stored``: web, pdf, or "" for nothing; ``says`` is a remark or the reason."""
 
     url: str
     stored: str
@@ -82,7 +82,7 @@ def _store_pdf(url: str, found: Fetched, cache: CacheFileSys) -> Captured:
 
 
 def _store_page(url: str, found: Fetched, cache: CacheFileSys, pictured: tuple[bytes, str]) -> Captured:
-    """A page that does not exist is kept as what it is: that supports nothing, and says so."""
+    """Store a page; one that does not exist is stored with that statement, and supports no claim."""
     text = extract_text(found.body, found.charset)
     if found.status in GONE:
         text = f"(The server answered {found.status}: there is no such page.)\n{text}"

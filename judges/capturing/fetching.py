@@ -48,8 +48,6 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came from ``target``, after redirects."""
-
     target: Target
     status: int
     content_type: str
@@ -77,7 +75,7 @@ def fetch(url: str, resolve: Resolve, limits: FetchLimits, dial: Dial = open_con
 
 
 def _ask(target: Target, until: float, limits: FetchLimits, dial: Dial) -> Fetched | str:
-    """The answer of one server, or where it points instead."""
+    """Return the answer of one server, or the address that it redirects to."""
     late = CaptureError(f"There was no whole answer within {limits.seconds:g} seconds.")
     try:
         with _connect(target, until, dial) as connection:
@@ -118,7 +116,7 @@ def _build_headers(target: Target) -> dict[str, str]:
 
 @contextmanager
 def _connect(target: Target, until: float, dial: Dial) -> Iterator[http.client.HTTPConnection]:
-    """A connection to the checked address, which is shut when the time is over, whoever is still sending."""
+    """Connect to the checked address; the connection is shut when the time is over."""
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -203,7 +201,7 @@ def resolve_host(host: str, port: int) -> list[str]:
 
 
 def check_target(url: str, resolve: Resolve = resolve_host) -> Target:
-    """The one place where it is decided what is opened; TargetRefused says why something is not."""
+    """Decide whether an address is opened, in this one place; raise TargetRefused with the reason if not."""
     if len(url) > LONGEST or re.search(r"[\x00-\x20\x7f\\]", url):
         raise TargetRefused("The address is too long, or has spaces, backslashes or control characters.")
     try:

@@ -146,7 +146,6 @@ def _run(command: list[str], folder: Path, until: float, relay: Relay) -> int | 
 
 
 def _watch(process: subprocess.Popen[bytes], relay: Relay) -> None:
-    """Whoever waits for the bytes waits for the browser, too."""
     process.wait()
     relay.over.set()
 
@@ -189,7 +188,7 @@ class Relay(socketserver.ThreadingTCPServer):
         return not self.over.is_set()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that failed is one that the browser does not get; nobody reads about it."""
+        """Log nothing: the browser does not get a connection that failed."""
 
 
 class _Passage(socketserver.BaseRequestHandler):

@@ -1,4 +1,4 @@
-"""What a judge could have said of the demo's agents: written by hand, so that there is something to see.
+"""Judgments of the demo's agents, written by hand, and a judge that asks no model.
 
 Of the reviewed submission two trajectories are unscored, and on four the judgment is not what the people say: the judge
 is too strict there. Of the agent with labels made elsewhere one task is unscored and one was never asked about, and the
@@ -60,7 +60,7 @@ SLICE = 60.0  # seconds of work between two looks at the run
 
 
 def write_expectations(maintainer: Person) -> str:
-    """What each task is held against, where nobody has written anything yet; says how much there is."""
+    """Write checks and rubrics of tasks that have none; return a line that counts them."""
     counts = {kind: sum(_write(maintainer, file, kind) for file in _list_files(kind)) for kind in FOLDERS}
     return f"expectations: network checks of {counts['network_checks']} tasks, rubrics of {counts['rubric']}"
 
@@ -79,7 +79,7 @@ def _write(maintainer: Person, file: Path, kind: str) -> int:
 
 
 def run_judge(maintainer: Person) -> str:
-    """Define the judge and let it judge here and now, beside any workers; a run that is there is brought to its end."""
+    """Define the judge and work on its runs in this process, beside any workers; existing runs are finished."""
     judge = Judge.own.filter(name=NETWORK).first()
     if judge is None:
         judge = defining.define(None, name=NETWORK, scorer=SCORER, description=NETWORK_DESCRIPTION)

@@ -1,4 +1,4 @@
-"""The forms of judges, of the terms of models, and of prompt sets; what they mean is checked by the verbs."""
+"""The forms of judges, of the terms of models, and of prompt sets; `defining` checks their values."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class TestForm(forms.Form):
 
 
 class TermsForm(forms.ModelForm):
-    """What a model costs and how often it may be asked; `defining.set_terms` writes it."""
+    """Prices and limits of a model; `defining.set_terms` writes them."""
 
     class Meta:
         model = ModelTerms
@@ -205,7 +205,7 @@ class TermsForm(forms.ModelForm):
         }
 
     def _post_clean(self) -> None:
-        """Nothing is saved from here: a model that has terms already is changed, and not there twice."""
+        """Skip the model's own checks, such as uniqueness: existing terms are changed."""
 
     def refuse(self, problems: Iterable[Problem]) -> None:
         for problem in problems:

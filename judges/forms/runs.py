@@ -1,4 +1,4 @@
-"""The forms of judge runs: what is judged by whom, and what a list of judgments is narrowed to."""
+"""The forms of judge runs, and the filters of judgments and predictions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TaskIds(forms.CharField):
 
 
 class RunForm(forms.Form):
-    """A run as it is asked for; the same values give the plan (by address) and start it (posted)."""
+    """A requested run; the same values give its plan and start it."""
 
     judge = JudgeChoice(Judge.own.none(), empty_label="Choose…")
     state = forms.ChoiceField(
@@ -116,7 +116,7 @@ class RunForm(forms.Form):
 
 
 class Filter(forms.Form):
-    """What a list is narrowed to; from the address, so what is unusable is left out."""
+    """Filters of a list, from the address: unusable ones are ignored."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
@@ -137,7 +137,7 @@ class JudgmentsFilter(Filter):
 
 
 class BudgetForm(forms.Form):
-    """The new budget of a run that goes on; empty leaves it as it is."""
+    """A new budget of a run; empty leaves it as it is."""
 
     max_cost = forms.DecimalField(
         label="New budget in USD", required=False, min_value=Decimal("0.0001"), max_digits=12, decimal_places=4

@@ -80,7 +80,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
 
     def unusable(self) -> str:
-        """Why no verdict can be read from this, in words; "" when one may be."""
+        """Return why no verdict can be read from this reply, "" if one may be."""
         if self.refusal:
             return f"The model refused: {self.refusal}"
         if self.cut:
@@ -108,7 +108,7 @@ class NotConfigured(CallFailed):
 
 
 class Asker(Protocol):
-    """What a scorer asks a model with."""
+    """Asks a model for a scorer."""
 
     async def ask(
         self,
@@ -132,7 +132,7 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where models are asked; raises NotConfigured for a key that no header takes.
+    """A server of models. Raises NotConfigured for a key that no header takes.
 
     The key is never shown: not in ``repr``, not in a log, not in a row.
     """
@@ -198,7 +198,7 @@ ADDED = ("reasoning",)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How hard to try; no part of what a judge says, and so of no fingerprint.
+    """Concurrency, time-out and attempts; they do not change judgments, so they are in no fingerprint.
 
     ``concurrency`` calls are in flight in one worker at most; ``timeout`` is seconds for one attempt, its reply
     included; ``attempts`` how many there are for one call.
@@ -226,7 +226,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call: the raw body of a reply, or an error after ``retries`` further attempts."""
+    """The result of a call: the raw body of a reply, or an error after ``retries`` further attempts."""
 
     call: Call
     reply: str | None = None
@@ -240,7 +240,7 @@ class Outcome:
 
 
 class CallLog(Protocol):
-    """Where calls are looked up and kept; one for each run item. All of it survives a crash once it has returned.
+    """Looks up and stores calls; one for each run item. Stored calls survive a crash.
 
     ``sample`` tells repetitions apart: the same request under another one is another call.
     """
@@ -251,12 +251,12 @@ class CallLog(Protocol):
     async def known(self, call: Call) -> tuple[int, str] | None: ...
 
     async def keep(self, outcome: Outcome) -> Decimal | None:
-        """Write a trace row; returns what the call was worth in US dollars, None without a price."""
+        """Write a trace row; return the cost of the call in US dollars, None without a price."""
         ...
 
 
 class Gate(Protocol):
-    """What may stop a call before it is made: the limits that all workers share, and the budget of the run."""
+    """Stops calls before they are made: the limits that all workers share, and the budget of the run."""
 
     async def admit(self, tokens: int) -> None:
         """Return when a call of about ``tokens`` tokens may be made; raises BudgetSpent."""
@@ -272,6 +272,6 @@ class Gate(Protocol):
 
 
 class Images(Protocol):
-    """Where the pictures come from."""
+    """Loads images."""
 
     async def load(self, image: ImageRef) -> bytes: ...

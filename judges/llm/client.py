@@ -71,7 +71,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Slot:
-    """What a call holds: a place at the door, room for its pictures until they are sent, and a place on the way."""
+    """The resources of a call: a place in the queue, memory for its images until they are sent, a place in flight."""
 
     door: PrioritySemaphore
     way: PrioritySemaphore
@@ -155,7 +155,7 @@ class Client:
         self._change = asyncio.Event()
 
     def asker(self, call_log: CallLog, order: int) -> Asker:
-        """What one item asks with; among calls of the same stage a smaller ``order`` is served first."""
+        """Return the asker of one item; among calls of a stage a smaller ``order`` is served first."""
         asker = _Asker(self, call_log, order)
         self._silent.add(asker)
         weakref.finalize(asker, self._change.set)  # an item may end without having asked anything
@@ -189,7 +189,7 @@ class Client:
         await asyncio.gather(*self._sending, return_exceptions=True)
 
     def rank(self, stage: str, asked: int) -> int:
-        """How late a stage is: the most stages that any item had asked before it."""
+        """Return how late a stage is: the most stages that any item had asked before it."""
         self._ranks[stage] = max(self._ranks.get(stage, 0), asked)
         return self._ranks[stage]
 
@@ -227,7 +227,7 @@ class Client:
             return merge_repair(first, second)
 
     async def _request_body(self, question: _Question) -> ReplyBody:
-        """Attempt after attempt; raises CallFailed after the last one, which is then in the trace."""
+        """Repeat attempts; raise CallFailed after the last one, which is then in the trace."""
         made = failed = 0
         while True:
             turn, call = await self._prepare(question)
@@ -258,7 +258,7 @@ class Client:
             raise
 
     async def _load(self, question: _Question, turn: _Slot) -> None:
-        """Pictures into memory. Who finds no room for their true size lets them go, and waits until there is."""
+        """Load images into memory. If they do not fit with their true size, drop them and wait for room."""
         images, loaded = question.pictures, list[bytes]()
         while images and not turn.pictures:
             loaded.clear()
@@ -304,7 +304,7 @@ class Client:
             yield
 
     async def _attempt(self, question: _Question, call: Call, turn: _Slot, made: int) -> ReplyBody | FailedAttempt:
-        """The reply that is known, or one attempt to get one. Leaves the turn, whatever happens."""
+        """Return a stored reply, or make one attempt to get one. Leaves the slot in any case."""
         sending = None
         try:
             async with self._lock_call(question, call):
@@ -366,7 +366,7 @@ class Client:
             self._in_flight -= 1
 
     def _learn_refusal(self, question: _Question, call: Call, turn: _Slot, refused: FailedAttempt) -> bool:
-        """True when the request looks different now: what the endpoint refused is not sent to it again."""
+        """Return True if the request changes: a refused parameter is not sent to the endpoint again."""
         self._form.learn(call.request, refused.param, refused.message)
         return self._build_call(question, turn).key != call.key
 

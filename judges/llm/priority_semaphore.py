@@ -10,7 +10,7 @@ Rank = tuple[int, ...]  # the smallest goes first
 
 
 class PrioritySemaphore:
-    """So much of something in use at once. Who asks for more than there is gets it as soon as nothing else is in use.
+    """Limits the amount in use at once. A request for more than there is waits until nothing else is in use.
 
     A large request at the head of the line is waited for, so that it is not overtaken for ever by small ones.
     """

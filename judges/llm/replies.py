@@ -1,4 +1,4 @@
-"""What endpoints answer, made sense of: raw body to `Reply`. Nothing here trusts a byte of it. No network."""
+"""Parse the bodies of replies, which are not trusted, into `Reply`. No network."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _clean_values(value: Any) -> Any:
 
 
 def find_problem(value: Any, schema: Mapping[str, Any], where: str = "The answer") -> str:
-    """What of ``value`` does not fit, in words; "" when all of it does.
+    """Return why ``value`` does not fit the schema, or "".
 
     Knows the part of JSON Schema that judges use: type, properties, required, items, minItems, maxItems, enum,
     minimum, maximum.
@@ -257,7 +257,7 @@ def _check_array(value: list[Any], schema: Mapping[str, Any], where: str) -> str
 
 
 def merge_repair(first: Reply, second: Reply) -> Reply:
-    """The reply after a repair: what the second says where it can be read, the first one's text where it cannot."""
+    """Return the second reply if it can be read, else the first; with the usage of both."""
     usage = Usage(
         *(
             None if a is None and b is None else (a or 0) + (b or 0)

@@ -1,4 +1,4 @@
-"""Requests as chat completions want them: what is sent, what is traced of it, and the key of a call. No network.
+"""Build requests of chat completions, their trace and the keys of calls. No network.
 
 A request is built once, with pictures by digest. That form is traced and hashed; `Encoded` puts the pictures in.
 """

@@ -201,7 +201,7 @@ def is_text(node: ast.AST | None) -> bool:
 
 
 def may_be_text(node: ast.expr) -> bool:
-    """Whether a text may come of it: something that begins with a string, an f-string or a template."""
+    """Return True for an expression that begins with a string, an f-string or a template."""
     while True:
         if is_text(node) or isinstance(node, ast.JoinedStr):
             return True

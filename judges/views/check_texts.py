@@ -1,4 +1,4 @@
-"""Network checks in plain words, as somebody reads them who has never seen their YAML."""
+"""Network checks in plain words, and the requests of a trace as checks."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def list_events(trajectory: Trajectory) -> EventList:
 
 
 def _find_kind(event: NetworkEvent) -> tuple[str, ...]:
-    """What the last one of is meant by a check that says nothing else: navigations, or a method at an address."""
+    """Return the group in which a check means the last request: navigations, or a method at an address."""
     if event.is_navigation:
         return ("navigation",)
     return (event.method, _format_address(event))
@@ -232,7 +232,7 @@ def _build_check(event: NetworkEvent) -> dict[str, Any]:
 
 
 def _is_usable(value: Any) -> bool:
-    """Whether a value can be expected as it is: no secret that was taken out, no pattern, nothing long."""
+    """Return True if a check can expect the value: it is no redacted secret, no pattern, and short."""
     if isinstance(value, bool | int | float):
         return True
     return isinstance(value, str) and len(value) <= LONGEST_VALUE and not is_redacted(value) and not is_pattern(value)

@@ -48,7 +48,7 @@ def render_editor(
     status: int = 200,
     **more: Any,
 ) -> HttpResponse:
-    """The page of the editor with ``text`` in it, whatever became of it; ``more`` is what it shows besides."""
+    """Render the editor with ``text``; ``more`` is further context."""
     newest = expectations.find_newest(task, kind)
     context = {
         "task": task,
@@ -108,7 +108,7 @@ def build_preview(person: Any, kind: Kind, text: str, task: Task) -> dict[str, A
 
 
 def _forecast_cost(person: Any, task: Task, text: str) -> dict[str, Any]:
-    """How many calls one judgment takes, by the forecast of the judge itself with its usual parameters."""
+    """Count the calls of one judgment, by the judge's own forecast with its usual parameters."""
     example = access.find_task_trajectories(person, task).first()
     calls = trying.forecast(RUBRIC, Kind.RUBRIC.value, task, text, example)
     return {"calls": len(calls), "pictures": sum(number for _, number in calls), "example": example}
@@ -189,7 +189,7 @@ KEYS: dict[Kind, tuple[tuple[str, tuple[Explained, ...]], ...]] = {
 
 @act_from("expectation")
 def preview(request: Request, pk: int, expected: str) -> HttpResponse:
-    """What the posted text means; asked for by htmx while somebody types, else the whole page with the text in it."""
+    """Show the meaning of the posted text: a partial for htmx while somebody types, else the page with the text."""
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     text = request.POST.get("text", "")
     if not request.htmx:

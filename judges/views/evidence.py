@@ -1,4 +1,4 @@
-"""What a judgment says, arranged for a page beside the trajectory's viewer; every text of it is inert."""
+"""The evidence of a judgment, arranged for a page beside the trajectory's viewer; its texts are inert."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class JudgedStep:
-    """What was said of one screenshot; ``points`` are the numbers of the key points that cite the step."""
+    """A statement about one screenshot; ``points`` are the numbers of the key points that cite the step."""
 
     step: int
     relevance: int | None
@@ -43,7 +43,7 @@ class JudgedStep:
 
     @property
     def seen(self) -> bool:
-        """Whether the screenshot itself was judged, and not only cited for a key point."""
+        """True if the screenshot itself was judged, and not only cited for a key point."""
         return self.relevance is not None or self.kept or self.same_as is not None or bool(self.response or self.reason)
 
 
@@ -209,7 +209,7 @@ def _read_parts(content: Any, steps: Mapping[str, int]) -> Iterator[Part]:
 
 
 def _read_reply(reply: str | None) -> str:
-    """What the model wrote in the raw body of a reply; "" where it wrote nothing, or the body is none."""
+    """Return the model's text in the raw body of a reply, or ""."""
     try:
         body = replies.parse(reply or "")
     except replies.UnreadableReply:

@@ -1,4 +1,4 @@
-"""What tasks are held against, for who keeps a benchmark: the list, the editor of one, its versions, a file of many."""
+"""Checks and rubrics of a benchmark's tasks: the list, the editor of one, its versions, a file of many."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def expectation(request: Request, pk: int, expected: str) -> HttpResponse:
 
 
 def _choose_start(request: Request, task: Task, kind: Kind, now: Expectation | None) -> tuple[str, str]:
-    """What the editor begins with, and what to say of it where that is not what holds."""
+    """Return the first text of the editor, and a message if it is not the current version."""
     if request.GET.get("start") == "key-points":
         return expectations.start_from_key_points(
             task, kind
@@ -168,7 +168,7 @@ def _describe_saved(made: Expectation, kind: Kind, after: int | None) -> str:
 
 @page
 def versions(request: Request, pk: int, expected: str) -> HttpResponse:
-    """What changed from ?before= to ?after= (0 is nothing); without them, what the newest version changed."""
+    """Show the changes from ?before= to ?after= (0 is nothing); without them those of the newest version."""
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     all_of = {each.version: each for each in expectations.select_history(found, kind)}
     if not all_of:

@@ -28,7 +28,7 @@ MOST_LISTED = 200  # judgments of one trajectory on a page
 
 @page
 def judgment(request: Request, pk: int) -> HttpResponse:
-    """What one judge said of a trajectory, step by step; asked for by the viewer's script, the step alone."""
+    """A judgment beside its trajectory, step by step; for the viewer's script the step alone."""
     found = access.find_judgment(request.user, pk)
     assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
     if request.htmx:
@@ -89,7 +89,7 @@ def trajectory_judgments(request: Request, pk: int) -> HttpResponse:
 
 
 def _count_calls(found: Judgment) -> dict[str, Any]:
-    """How many calls there were, how many came from the cache, failed or are pruned, and their tokens."""
+    """Count the calls, those from the cache, failed and pruned ones, and their tokens."""
     gone = Q(pruned_at__isnull=False) | Q(hit=True, hit_of__isnull=True) | Q(hit_of__pruned_at__isnull=False)
     counts = trace.select_calls(found).aggregate(
         made=Count("pk"),
@@ -111,9 +111,9 @@ def _find_final_verdict(person: Any, trajectory: Trajectory) -> str:
 
 
 def _find_neighbours(person: Any, found: Judgment) -> dict[str, Any]:
-    """Where the page leads to: back, and for a maintainer to the judgments before and behind it in its run.
+    """Return the links of the page: back, and for a maintainer the previous and next judgment of its run.
 
-    What was imported has no run: its neighbours are what its judge said of the same submission.
+    An imported judgment has no run: its neighbours are those of its judge in the same submission.
     """
     assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
     if people_access.role_in(person, found.trajectory.submission) is not Role.MAINTAINER:

@@ -43,7 +43,7 @@ def judge_runs(request: Request, pk: int) -> HttpResponse:
 
 @act_from("judge-runs")
 def plan(request: Request, pk: int) -> HttpResponse:
-    """What the run would cost, before anything starts. Posted, since a list of tasks is too long for an address."""
+    """Show the plan of a run. It is posted, since a list of tasks is too long for an address."""
     found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
     form = _build_form(request, found, request.POST)
     if not form.is_valid():
@@ -137,7 +137,7 @@ def _find_imported_judges(found: Submission) -> QuerySet[Judge]:
 
 @page
 def judge_run(request: Request, pk: int) -> HttpResponse:
-    """How a run stands, what can be done with it, and the judgments that it has made."""
+    """The progress of a run, its actions, and its judgments."""
     found = access.find_run(request.user, pk)
     form = JudgmentsFilter(request.GET, repeated=found.repetitions > 1)
     chosen = form.chosen()

@@ -1,1 +1,1 @@
-"""What a worker stands on: the items that it holds, what it asks and keeps, and the limits that it shares."""
+"""The worker of judge runs: leases on items, the log of calls, and shared limits."""

@@ -21,7 +21,7 @@ A_MILLION = 1_000_000
 
 @dataclass(slots=True)
 class CallTotals:
-    """What the calls of one judgment came to, cache hits included: ``cost`` None where one had no known price."""
+    """Sums over the calls of one judgment, cache hits included: ``cost`` None if one had no known price."""
 
     tokens: int | None = None
     cost: Decimal | None = Decimal(0)
@@ -120,7 +120,7 @@ class ItemCallLog:
 
 
 def name_sample(run: int, repetition: int, fresh: bool) -> str:
-    """Under what a run's replies are kept: those of a fresh run are met by itself alone."""
+    """Return the sample under which a run's replies are stored; a fresh run shares its own with no other run."""
     return f"{run}/{repetition}" if fresh else str(repetition)
 
 
@@ -166,7 +166,7 @@ def insert_calls(rows: list[ModelCall]) -> list[None]:
 
 
 def sum_cost(run: int) -> Decimal:
-    """What the calls of a run cost so far, in US dollars; those without a price count nothing."""
+    """Sum the cost of a run's calls, in US dollars; calls without a price count 0."""
     total = ModelCall.objects.filter(item__run=run, hit=False).aggregate(cost=Sum("cost"))["cost"]
     return Decimal(total or 0)
 
@@ -176,7 +176,7 @@ def load_spending(run: int) -> tuple[Decimal, Decimal | None]:
 
 
 def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
-    """What a call costs in US dollars: tokens times prices for a million; None where a price or a count is unknown."""
+    """Return the cost in US dollars: tokens times prices for a million; None if a price or a count is unknown."""
     if terms is None or terms.input_price is None or terms.output_price is None:
         return None
     prompt, completion = _clip_count(usage.prompt), _clip_count(usage.completion)
@@ -190,12 +190,12 @@ def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
 
 
 def _clip_count(value: int | None) -> int | None:
-    """A count as a column can hold it; what an endpoint cannot mean is none."""
+    """Return a count that a column can hold, None for an impossible one."""
     return value if value is not None and 0 <= value <= LARGEST else None
 
 
 def make_storable(value: Any) -> Any:
-    """Texts and JSON without what a database refuses: NUL characters, halves of surrogate pairs, infinite numbers."""
+    """Remove what a database refuses from texts and JSON: NUL, halves of surrogate pairs, infinite numbers."""
     if isinstance(value, str):
         return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What one caller waits for: ``argument`` as one of those that ``function`` takes together."""
+    """A waiting call: ``argument`` is one of those that ``function`` takes together."""
 
     function: Callable[[list[Any]], list[Any]]
     argument: Any

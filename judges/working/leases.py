@@ -1,7 +1,7 @@
-"""The items of a run in the hands of workers: taken, held, given back, settled; each one conditional update.
+"""Claim, renew and release run items under a lease; each by one conditional update.
 
-Whoever wants to change an item names the worker and the attempt that hold it: one that was lost and comes back
-changes nothing any more. Functions here are called in a `database.DatabaseThread`, and may be run again after a commit
+A change of an item names the worker and the attempt that hold it, so a lost worker that comes back changes nothing.
+Functions here are called in a `database.DatabaseThread`, and may be run again after a commit
 in doubt.
 """
 
@@ -89,7 +89,7 @@ def claim(run: int, worker: str, held: Collection[int]) -> list[LeasedItem]:
 
 
 def _find_first(waiting: QuerySet[RunItem], now: datetime) -> int | None:
-    """The first one that can be judged; what ends each worker that takes it fails, or the run would never end."""
+    """Return the first item that can be judged. An item that ends every worker fails, or the run would never end."""
     while (item := waiting.values_list("pk", "attempt", "taken_at").first()) is not None:
         pk, attempt, taken_at = item
         if taken_at is None or attempt < MOST_LOST:
@@ -183,7 +183,7 @@ def _match_active() -> Q:
 
 
 def stop_run(run: int, reason: str, recorded: str) -> None:
-    """Let a run wait for its maintainer, and say why; once, whoever comes first.
+    """Stop a run until its maintainer resumes it, and store the reason of the first caller.
 
     ``reason`` may name endpoints, settings and files, and stays here; ``recorded`` is a sentence of ours that names
     nothing: events go into evidence bundles, and nobody can take anything out of them.
@@ -195,7 +195,7 @@ def stop_run(run: int, reason: str, recorded: str) -> None:
 
 
 def finish_run(run: int) -> bool:
-    """Finish a run without open items; True for the one who did. The event has the digest of what judges said.
+    """Finish a run without open items; return True if this call did. The event has the digest of what judges said.
 
     In an active run, items that failed with a temporary error are opened once more instead.
     Asked after the commit that settled an item: of two workers with the last two, the later one sees both.
@@ -247,9 +247,9 @@ def build_payload(run: JudgeRun) -> dict[str, Any]:
 
 
 def build_end_payload(run: JudgeRun) -> dict[str, Any]:
-    """What the event of its end says of a run: how many say what, how many wait, and the digest of all that was said.
+    """Build the payload of the event of a run's end: counts of verdicts and waiting items, digest of all outcomes.
 
-    Nobody may be able to settle an open item meanwhile.
+    Open items must not be settled meanwhile.
     """
     outcome = collect_outcomes(run.pk)
     waiting = RunItem.objects.filter(OPEN, run=run).count()
@@ -292,7 +292,7 @@ def _match_unchanged(run: JudgeRun) -> QuerySet[JudgeRun]:
 
 
 def _needs_workers(run: JudgeRun) -> bool:
-    """Whether workers are called for a run now.
+    """Return True if workers are to be called for a run now.
 
     Messages wait where nobody takes them: while nobody is at a run, each call waits twice as long as the one before
     it, from one silence to `MOST_SILENCES`; where some are at it and more could be, the others may be busy elsewhere.
@@ -342,10 +342,10 @@ def _build_outcome(
 
 
 def count_verdicts(outcome: Iterable[dict[str, Any]], waiting: int = 0) -> dict[str, Any]:
-    """How many of `collect_outcomes` say what, as `leases.count_outcomes` has it of a run in which so many items wait.
+    """Count `collect_outcomes` by verdict, in the form of `count_outcomes`; ``waiting`` items are open.
 
-    A judgment is never changed, and an item that failed only ever becomes one: as long as these numbers are those of
-    the run, so are the facts.
+    Judgments never change, and a failed item can only become a judgment: if these numbers are equal, so are the
+    outcomes.
     """
     judged, failed = Counter[int | None](), 0
     for fact in outcome:

@@ -1,4 +1,4 @@
-"""What a scorer is given of a trajectory, from its rows."""
+"""Load the input of a scorer from the rows of a trajectory."""
 
 from __future__ import annotations
 

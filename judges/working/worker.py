@@ -1,9 +1,9 @@
-"""Claim items of a run while there is room for calls, judge them, and settle them one by one.
+"""Judge items of a run until the deadline: claim them while there is room for calls, and settle them one by one.
 
-Nothing is kept here that a crash would lose: an item that is not settled is taken by somebody else, who finds what was
-asked for it in the cache. When the run is paused, or its budget is spent, what was begun goes on to its end and
-nothing more is taken; when it is cancelled, everything is dropped at once. A worker that is told to stop drops what
-it has but for the calls on their way, whose replies it keeps.
+A crash loses nothing: an item that is not settled is claimed by another worker, which finds the replies in the cache.
+When the run is paused, or its budget is spent, claimed items are finished and no more are claimed; when it is
+cancelled, they are dropped at once. A worker that is told to stop drops its items, except calls in flight, whose
+replies it stores.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from judges.working.leases import LeasedItem
 from judges.working.limits import Budget, SharedGate
 from judges.working.subjects import StoredImages, load_subjects
 
-LOOK = 2.0  # seconds between two looks at whether the run is still wanted
-LONGEST_BEAT = 10.0  # seconds between two reports that this worker lives
-COULD_NOT_BEGIN = "A judge worker could not begin."  # what is recorded of it, which leaves in evidence bundles
+LOOK = 2.0  # seconds between two checks of the run's state
+LONGEST_BEAT = 10.0  # seconds between two heartbeats
+COULD_NOT_BEGIN = "A judge worker could not begin."  # the reason in the event, which is part of evidence bundles
 BUDGET_SPENT = "The budget is spent, or cannot be kept."
 
 logger = logging.getLogger(__name__)
@@ -58,13 +58,23 @@ async def _work(
     if not await _has_work(database, run_pk):
         return False
     try:
-        setup = await database.run(_load, run_pk)
+        run, ready, endpoint = await database.run(_load, run_pk)
     except RunRefused as reason:
         logger.warning("Run %s waits: %s", run_pk, reason)
-        # Whoever started the run may have all that is missing here, and would look for it in the wrong place.
+        # The machine on which the run was started may have all that is missing on this one.
         await database.run(leases.stop_run, run_pk, f"A judge worker could not begin: {reason}", COULD_NOT_BEGIN)
         return False
-    await _run_worker(database, setup, worker, until, stop_at)
+    budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
+    gate = SharedGate(ready.terms, f"{run.judge.endpoint}:{run.judge.model}", budget)
+    client = Client(endpoint, run.judge.model, ready.generation, ready.patience, gate, StoredImages())
+    former = await database.run(call_log.find_former_endpoint, endpoint)
+    try:
+        await _Worker(database, run, ready, former, worker, client, budget).work(until, stop_at)
+    except BaseExceptionGroup as group:
+        raise _find_cause(group) from group
+    finally:
+        await client.close()
+        await gate.close()
     return await _has_work(database, run_pk)
 
 
@@ -75,41 +85,15 @@ async def _has_work(database: DatabaseThread, run_pk: int) -> bool:
     return await database.run(leases.has_free_items, run_pk)  # failed items may be open again
 
 
-@dataclass(frozen=True, slots=True)
-class _Setup:
-    """What stays the same while a worker is at a run."""
-
-    run: JudgeRun
-    ready: ReadyJudge
-    endpoint: Endpoint
-    former_endpoint: str
-
-
-def _load(run_pk: int) -> _Setup:
+def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint]:
     """Raises RunRefused where this machine cannot build the judge, or its endpoint is not set up."""
     run = JudgeRun.objects.select_related("judge").get(pk=run_pk)
     endpoint = find_endpoint(run.judge)
-    return _Setup(run, prepare(run.judge), endpoint, call_log.find_former_endpoint(endpoint))
-
-
-async def _run_worker(
-    database: DatabaseThread, setup: _Setup, worker: str, until: float, stop_at: Collection[signal.Signals]
-) -> None:
-    run, judge = setup.run, setup.run.judge
-    budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
-    gate = SharedGate(setup.ready.terms, f"{judge.endpoint}:{judge.model}", budget)
-    client = Client(setup.endpoint, judge.model, setup.ready.generation, setup.ready.patience, gate, StoredImages())
-    try:
-        await _Worker(database, setup, worker, client, budget).work(until, stop_at)
-    except BaseExceptionGroup as group:
-        raise _find_cause(group) from group
-    finally:
-        await client.close()
-        await gate.close()
+    return run, prepare(run.judge), endpoint
 
 
 def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:
-    """With the limit of the run as it is at every look: who begins with a lower one must not stop it again."""
+    """A budget with the current limit of the run: a worker that started with a lower one must not stop it again."""
 
     async def paid() -> Decimal:
         spent, now = await database.run(call_log.load_spending, run)
@@ -122,10 +106,12 @@ def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:
 
 @dataclass(slots=True)
 class _Worker:
-    """The items that one worker holds, each in a task of its own; ``settling`` are those that nobody may drop."""
+    """The items that one worker holds, each in a task of its own; ``settling`` ones must not be dropped."""
 
     database: DatabaseThread
-    setup: _Setup
+    run: JudgeRun
+    ready: ReadyJudge
+    former_endpoint: str
     worker: str
     client: Client
     budget: Budget | None
@@ -143,7 +129,7 @@ class _Worker:
                     await asyncio.wait(self.tasks.values())
                 await self.client.finish()  # what is on its way is paid for: nobody shall ask for it again
             watching.cancel()
-        await self.database.run(leases.release_all, self.setup.run.pk, self.worker)
+        await self.database.run(leases.release_all, self.run.pk, self.worker)
 
     def _stop(self, taking: asyncio.Task[None]) -> None:
         """The worker is to end: begin nothing more, and drop what is not on its way to the endpoint."""
@@ -155,11 +141,11 @@ class _Worker:
     async def _claim_items(self, group: asyncio.TaskGroup, until: float) -> None:
         while time.monotonic() < until:
             await self.client.room()
-            if len(self.tasks) >= self.setup.run.judge.concurrency:
+            if len(self.tasks) >= self.run.judge.concurrency:
                 await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
                 continue
             held = tuple(self.tasks)
-            taken = await self.database.run(leases.claim, self.setup.run.pk, self.worker, held)
+            taken = await self.database.run(leases.claim, self.run.pk, self.worker, held)
             if not taken:
                 if not held:
                     return
@@ -171,10 +157,10 @@ class _Worker:
                 self._begin(group, item)
 
     def _begin(self, group: asyncio.TaskGroup, item: LeasedItem) -> None:
-        run = self.setup.run
-        sample = call_log.name_sample(run.pk, item.repetition, run.fresh)
-        terms, former = self.setup.ready.terms, self.setup.former_endpoint
-        calls = ItemCallLog(item.pk, item.attempt, sample, self.database, terms, self.budget, former)
+        sample = call_log.name_sample(self.run.pk, item.repetition, self.run.fresh)
+        calls = ItemCallLog(
+            item.pk, item.attempt, sample, self.database, self.ready.terms, self.budget, self.former_endpoint
+        )
         # Made here, since `room` counts it from now on: else all items would begin before the first one asks.
         task = group.create_task(self._judge(item, calls, self.client.asker(calls, item.pk)))
         self.tasks[item.pk] = task
@@ -185,7 +171,7 @@ class _Worker:
         self.settling.discard(pk)
 
     async def _watch(self, taking: asyncio.Task[None], until: float) -> None:
-        """Report that this worker lives, drop what was taken from it, and notice what became of the run."""
+        """Send heartbeats, drop lost items, and follow the state of the run."""
         every = min(LONGEST_BEAT, settings.JUDGE_SILENCE_SECONDS / 3)
         beaten = time.monotonic()
         while True:
@@ -193,7 +179,7 @@ class _Worker:
             if time.monotonic() - beaten >= every:
                 beaten = time.monotonic()
                 await self._renew_leases()
-            state, limited = await self.database.run(leases.load_state, self.setup.run.pk)
+            state, limited = await self.database.run(leases.load_state, self.run.pk)
             if state not in ("waiting", "running") or limited != (self.budget is not None) or time.monotonic() >= until:
                 taking.cancel()
             if state == "cancelled":
@@ -204,7 +190,7 @@ class _Worker:
         lost = held - await self.database.run(leases.renew, self.worker, held)
         lost &= set(self.tasks)  # some have ended meanwhile
         if lost - self.settling:
-            logger.warning("Run %s: others have %s of our items.", self.setup.run.pk, len(lost - self.settling))
+            logger.warning("Run %s: others have %s of our items.", self.run.pk, len(lost - self.settling))
         self._drop(lost)
 
     def _drop(self, items: set[int]) -> None:
@@ -217,17 +203,17 @@ class _Worker:
     async def _judge(self, item: LeasedItem, calls: ItemCallLog, asker: Asker) -> None:
         try:
             subject = await self.database.run(_load_subject, item.trajectory)
-            score = await self.setup.ready.scorer.score(subject, asker)
+            score = await self.ready.scorer.score(subject, asker)
             self.settling.add(item.pk)
             await self._settle(item, score, calls)
         except Exception as error:
             await self._handle_failure(item, _find_cause(error))
-        await self.database.run(leases.finish_run, self.setup.run.pk)
+        await self.database.run(leases.finish_run, self.run.pk)
 
     async def _settle(self, item: LeasedItem, score: Score, calls: ItemCallLog) -> None:
-        said = (item, self.worker, score, calls.totals, self.setup.run.judge.fingerprint)
+        said = (item, self.worker, score, calls.totals, self.run.judge.fingerprint)
         if not await self.database.run(leases.settle, *said):
-            logger.warning("Run %s: item %s is settled, or held, by somebody else.", self.setup.run.pk, item.pk)
+            logger.warning("Run %s: item %s is settled, or held, by somebody else.", self.run.pk, item.pk)
 
     async def _handle_failure(self, item: LeasedItem, error: Exception) -> None:
         """No judgment: the item failed or waits, and never is that a verdict."""
@@ -235,12 +221,12 @@ class _Worker:
             raise error
         self.settling.add(item.pk)
         if isinstance(error, BudgetSpent):
-            await self.database.run(leases.stop_run, self.setup.run.pk, str(error), BUDGET_SPENT)
+            await self.database.run(leases.stop_run, self.run.pk, str(error), BUDGET_SPENT)
             await self.database.run(leases.release, item, self.worker)
             return
         said = str(error)
         if not isinstance(error, CallFailed):
-            logger.error("Run %s: item %s failed on our side.", self.setup.run.pk, item.pk, exc_info=error)
+            logger.error("Run %s: item %s failed on our side.", self.run.pk, item.pk, exc_info=error)
             said = f"This failed on our side, and is in the log of the worker: {type(error).__name__}: {error}"
         passing = isinstance(error, CallFailed) and error.passing
         await self.database.run(partial(leases.fail, passing=passing), item, self.worker, said)
@@ -267,7 +253,7 @@ def _load_subject(trajectory: int) -> Subject:
 
 
 def _find_cause(error: BaseException) -> Any:
-    """What decides of an error or a group of them: the database, then the budget, then our own mistakes."""
+    """Return the deciding error of a group: of the database, then of the budget, then our own."""
     found = list(_flatten(error))
     for kind in (AWAY, BudgetSpent):
         if first := next((one for one in found if isinstance(one, kind)), None):
