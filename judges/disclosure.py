@@ -51,17 +51,13 @@ def load_second_stage(person: Any, pk: int) -> SecondStage:
     if label is None:
         raise Http404("There is no second stage before your own label is in.")
     informed = InformedRevision.objects.filter(label=label).first()
-    if informed is None and not _is_open(trajectory):
+    if informed is None and not (trajectory.submission.second_stage and trajectory.submission.frozen_at is None):
         raise Http404("This submission has no second stage.")
     if informed is not None:
         informed.label = label
     shown = {judgment.pk: judgment for judgment in access.find_second_stage_judgments(person, trajectory)}
     order = [one["judgment"] for one in informed.judgments] if informed is not None else []
     return SecondStage(trajectory, label, informed, [shown[pk] for pk in order if pk in shown])
-
-
-def _is_open(trajectory: Trajectory) -> bool:
-    return trajectory.submission.second_stage and trajectory.submission.frozen_at is None
 
 
 def open_second_stage(person: Any, trajectory: Trajectory) -> InformedRevision:
@@ -74,16 +70,11 @@ def open_second_stage(person: Any, trajectory: Trajectory) -> InformedRevision:
     if access.is_blind_elsewhere(person, trajectory, Role.ANNOTATOR, Role.ADJUDICATOR):
         made = made.exclude(access.match_disclosing())
     ordered = made.order_by("judge__name", "judge__version", "repetition", "pk")
-    return workflow.show_judgments(person, trajectory, [_describe_judgment(judgment) for judgment in ordered])
-
-
-def _describe_judgment(judgment: Judgment) -> dict[str, Any]:
-    return {
-        "judge": str(judgment.judge),
-        "fingerprint": judgment.fingerprint,
-        "judgment": judgment.pk,
-        "verdict": judgment.verdict,
-    }
+    shown = [
+        {"judge": str(one.judge), "fingerprint": one.fingerprint, "judgment": one.pk, "verdict": one.verdict}
+        for one in ordered
+    ]
+    return workflow.show_judgments(person, trajectory, shown)
 
 
 def decide(person: Any, trajectory: Trajectory, own: Label, verdict: Verdict, reason: str) -> InformedRevision:

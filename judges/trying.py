@@ -15,6 +15,7 @@ from judges.llm import Asker, CallFailed
 from judges.models import Expectation
 from judges.scorer import NO_PROMPTS, REGISTRY, Expected, Score, Subject
 from judges.scorers.network_trace.judge import NAME as NETWORK
+from judges.scorers.rubric.judge import NAME as RUBRIC
 from judges.working.subjects import load_subject
 
 CHECKS = Expectation.Kind.NETWORK_CHECKS.value
@@ -35,19 +36,12 @@ def try_checks(trajectory: Trajectory, text: str) -> Score:
     return run_checks(_replace_expectation(load_subject(trajectory), CHECKS, text))
 
 
-def forecast(scorer: str, expected: str, task: Task, text: str, trajectory: Trajectory | None) -> list[tuple[str, int]]:
-    """The calls that judging a trajectory by ``text``, an expectation of the kind ``expected``, would take.
-
-    They are what the scorer of this name foresees with its usual parameters; without a trajectory, for one without
-    steps.
-    """
-    kind = REGISTRY[scorer]
-    subject = Subject(_build_bare_record(task)) if trajectory is None else load_subject(trajectory)
-    return kind.calls(kind.parameters(), _replace_expectation(subject, expected, text))
-
-
-def _build_bare_record(task: Task) -> TrajectoryRecord:
-    return TrajectoryRecord("", task.external_id, task.text, None, V2.name, ())
+def forecast_rubric(task: Task, text: str, trajectory: Trajectory | None) -> list[tuple[str, int]]:
+    """The calls of a judgment by a rubric with usual parameters; without a trajectory, of one without steps."""
+    kind = REGISTRY[RUBRIC]
+    bare = TrajectoryRecord("", task.external_id, task.text, None, V2.name, ())
+    subject = Subject(bare) if trajectory is None else load_subject(trajectory)
+    return kind.calls(kind.parameters(), _replace_expectation(subject, Expectation.Kind.RUBRIC.value, text))
 
 
 def _replace_expectation(subject: Subject, kind: str, text: str) -> Subject:

@@ -61,12 +61,10 @@ SLICE = 60.0  # seconds of work between two looks at the run
 
 def write_expectations(maintainer: Person) -> str:
     """Write checks and rubrics of tasks that have none; return a line that counts them."""
-    counts = {kind: sum(_write(maintainer, file, kind) for file in _list_files(kind)) for kind in FOLDERS}
+    counts = {
+        kind: sum(_write(maintainer, file, kind) for file in sorted(FOLDERS[kind].glob("*.yaml"))) for kind in FOLDERS
+    }
     return f"expectations: network checks of {counts['network_checks']} tasks, rubrics of {counts['rubric']}"
-
-
-def _list_files(kind: str) -> Iterator[Path]:
-    yield from sorted(FOLDERS[kind].glob("*.yaml"))
 
 
 def _write(maintainer: Person, file: Path, kind: str) -> int:

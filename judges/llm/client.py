@@ -32,7 +32,7 @@ from judges.llm import (
     SentImage,
 )
 from judges.llm.priority_semaphore import PrioritySemaphore, Rank
-from judges.llm.replies import ReplyBody, UnreadableReply, build_reply, merge_repair, parse
+from judges.llm.replies import ReplyBody, UnreadableReply, add_counts, build_reply, merge_repair, parse
 from judges.llm.wire import Correction, Encoded, Form, build_call, build_request, estimate_tokens
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class Client:
         try:
             came, latency = await self._post(call, turn)
             if isinstance(came, ReplyBody):
-                used = _add_usage(came.usage.prompt, came.usage.completion)
+                used = add_counts(came.usage.prompt, came.usage.completion)
                 await call_log.keep(
                     Outcome(call, came.raw, came.model, came.finish, came.usage, latency=latency, retries=made)
                 )
@@ -407,7 +407,3 @@ class _Asker:
         question = _Question(self._call_log, prompt, stage, step, schema, rank, vote=vote)
         first = await self._client.answer(question)
         return await self._client.repaired(question, first) if first.problem else first
-
-
-def _add_usage(prompt: int | None, completion: int | None) -> int | None:
-    return None if prompt is None and completion is None else (prompt or 0) + (completion or 0)

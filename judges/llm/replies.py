@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from judges.llm import Reply, Usage
@@ -153,13 +153,9 @@ def build_reply(body: ReplyBody, schema: Mapping[str, Any] | None, output: str) 
     if schema is None or reply.refusal or reply.cut:
         return reply
     data, problem = _find_data(body, content, schema)
-    if problem and output == "text" and not _looks_structured(content):
+    if problem and output == "text" and not content.lstrip().startswith(("{", "```json")):
         problem = ""
     return replace(reply, data=data, problem=problem)
-
-
-def _looks_structured(text: str) -> bool:
-    return text.lstrip().startswith(("{", "```json"))
 
 
 def _find_data(body: ReplyBody, content: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
@@ -258,17 +254,9 @@ def _check_array(value: list[Any], schema: Mapping[str, Any], where: str) -> str
 
 def merge_repair(first: Reply, second: Reply) -> Reply:
     """Return the second reply if it can be read, else the first; with the usage of both."""
-    usage = Usage(
-        *(
-            None if a is None and b is None else (a or 0) + (b or 0)
-            for a, b in (
-                (first.usage.prompt, second.usage.prompt),
-                (first.usage.cached, second.usage.cached),
-                (first.usage.completion, second.usage.completion),
-                (first.usage.reasoning, second.usage.reasoning),
-            )
-        )
-    )
-    if second.data is not None:
-        return replace(second, usage=usage)
-    return replace(first, usage=usage)
+    usage = Usage(*map(add_counts, astuple(first.usage), astuple(second.usage)))
+    return replace(first if second.data is None else second, usage=usage)
+
+
+def add_counts(first: int | None, second: int | None) -> int | None:
+    return None if first is None and second is None else (first or 0) + (second or 0)

@@ -110,7 +110,7 @@ def build_preview(person: Any, kind: Kind, text: str, task: Task) -> dict[str, A
 def _forecast_cost(person: Any, task: Task, text: str) -> dict[str, Any]:
     """Count the calls of one judgment, by the judge's own forecast with its usual parameters."""
     example = access.find_task_trajectories(person, task).first()
-    calls = trying.forecast(RUBRIC, Kind.RUBRIC.value, task, text, example)
+    calls = trying.forecast_rubric(task, text, example)
     return {"calls": len(calls), "pictures": sum(number for _, number in calls), "example": example}
 
 

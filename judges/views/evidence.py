@@ -14,8 +14,9 @@ from judges import trace
 from judges.llm import replies
 from judges.models import Judgment, ModelCall
 from judges.scorer import REGISTRY
+from judges.scorers.detail_values import LONGEST, dicts, mapping, text, whole, wholes
 
-LONGEST = 20_000  # characters of one text on a page; the download has the whole
+MOST = 1_000_000  # entries of a list: all, since an import has bounds of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,58 +73,41 @@ class JudgmentEvidence:
 
 def read_evidence(judgment: Judgment) -> JudgmentEvidence:
     """The evidence of a judgment, of whatever came with it; what has another shape is left to the download."""
-    stored = judgment.evidence if isinstance(judgment.evidence, dict) else {}
-    points = [_read_point(number, given) for number, given in enumerate(_read_dicts(stored.get("key_points")), start=1)]
+    stored = mapping(judgment.evidence)
+    points = [_read_point(number, given) for number, given in enumerate(dicts(stored.get("key_points"), MOST), start=1)]
     citing: dict[int, list[int]] = {}
     for point in points:
         for step in point.steps:
             citing.setdefault(step, []).append(point.number)
-    steps = {
-        one.step: one for given in _read_dicts(stored.get("steps")) if (one := _read_step(given, citing)) is not None
-    }
-    for step in citing.keys() - steps.keys():
-        steps[step] = JudgedStep(step, None, "", False, "", None, tuple(citing[step]))
-    found = stored.get("notes")
-    notes: Mapping[str, Any] = found if isinstance(found, dict) else {}
-    suspects = [_read_suspect(given) for given in _read_dicts(notes.get("injection"))]
+    steps = {step: JudgedStep(step, None, "", False, "", None, tuple(numbers)) for step, numbers in citing.items()}
+    for given in dicts(stored.get("steps"), MOST):
+        if (index := whole(given.get("step"))) is not None:
+            steps[index] = _read_step(index, given, tuple(citing.get(index, ())))
+    notes = mapping(stored.get("notes"))
+    suspects = [_read_suspect(given) for given in dicts(notes.get("injection"), MOST)]
     return JudgmentEvidence(points, [steps[n] for n in sorted(steps)], suspects, list(_read_notes(notes)))
 
 
-def _read_dicts(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
 def _read_point(number: int, given: Mapping[str, Any]) -> Point:
-    steps = tuple(step for step in given.get("steps") or () if isinstance(step, int))
-    return Point(
-        number, _read_text(given.get("text")), _read_text(given.get("finding")), steps, _read_text(given.get("reason"))
-    )
+    said, finding, reason = (text(given.get(name)) for name in ("text", "finding", "reason"))
+    return Point(number, said, finding, wholes(given.get("steps"), MOST), reason)
 
 
-def _read_step(given: Mapping[str, Any], citing: Mapping[int, list[int]]) -> JudgedStep | None:
-    index, same_as, relevance = given.get("step"), given.get("same_as"), given.get("relevance")
-    if not isinstance(index, int):
-        return None
+def _read_step(index: int, given: Mapping[str, Any], points: tuple[int, ...]) -> JudgedStep:
     return JudgedStep(
         step=index,
-        relevance=relevance if isinstance(relevance, int) else None,
-        reason=_read_text(given.get("reason")),
+        relevance=whole(given.get("relevance")),
+        reason=text(given.get("reason")),
         kept=bool(given.get("kept")),
-        response=_read_text(given.get("response")),
-        same_as=same_as if isinstance(same_as, int) else None,
-        points=tuple(citing.get(index, ())),
+        response=text(given.get("response")),
+        same_as=whole(given.get("same_as")),
+        points=points,
     )
 
 
 def _read_suspect(given: Mapping[str, Any]) -> SuspiciousPassage:
-    step = given.get("step")
-    return SuspiciousPassage(
-        step=step if isinstance(step, int) else None,
-        field=_read_text(given.get("field")),
-        kind=_read_text(given.get("kind")),
-        text=_read_text(given.get("text")),
-        followed=bool(given.get("followed")),
-    )
+    field, kind, passage = (text(given.get(name)) for name in ("field", "kind", "text"))
+    return SuspiciousPassage(whole(given.get("step")), field, kind, passage, bool(given.get("followed")))
 
 
 def _read_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -138,16 +122,9 @@ def _format_note(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
         return ", ".join(map(str, value))
     if isinstance(value, dict) and all(isinstance(one, str | int | float) for one in value.values()):
-        return _read_text(
-            ", ".join(f"{str(name).replace('_', ' ')} {_format_note(one)}" for name, one in sorted(value.items()))
-        )
-    return _read_text(value)
-
-
-def _read_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:LONGEST]
+        pairs = (f"{str(name).replace('_', ' ')} {_format_note(one)}" for name, one in sorted(value.items()))
+        return text(", ".join(pairs))
+    return text(value)
 
 
 def format_verdict(verdict: int | None) -> str:
@@ -181,10 +158,10 @@ class ShownCall:
 def build_call(call: ModelCall, steps: Mapping[str, int]) -> ShownCall:
     """A call for the page; ``steps`` maps the digest of a screenshot to its first step."""
     request, reply = trace.read_texts(call)
-    body = request if isinstance(request, dict) else {}
+    body = mapping(request)
     messages = [
-        (_read_text(one.get("role")), list(_read_parts(one.get("content"), steps)))
-        for one in _read_dicts(body.get("messages"))
+        (text(one.get("role")), list(_read_parts(one.get("content"), steps)))
+        for one in dicts(body.get("messages"), MOST)
     ]
     rest = {name: value for name, value in body.items() if name != "messages"}
     settings = json.dumps(rest, indent=1, ensure_ascii=False) if rest else ""
@@ -199,13 +176,13 @@ def map_steps(trajectory: Trajectory) -> dict[str, int]:
 def _read_parts(content: Any, steps: Mapping[str, int]) -> Iterator[Part]:
     if isinstance(content, str):
         yield Part(text=content[:LONGEST])
-    for part in _read_dicts(content):
+    for part in dicts(content, MOST):
         if isinstance(part.get("text"), str):
             yield Part(text=part["text"][:LONGEST])
             continue
         picture = part.get("image_url")
-        digest = _read_text(picture.get("screenshot")) if isinstance(picture, dict) else ""
-        yield Part(text="" if digest else _read_text(part), digest=digest, step=steps.get(digest))
+        digest = text(picture.get("screenshot")) if isinstance(picture, dict) else ""
+        yield Part(text="" if digest else text(part), digest=digest, step=steps.get(digest))
 
 
 def _read_reply(reply: str | None) -> str:
@@ -214,7 +191,7 @@ def _read_reply(reply: str | None) -> str:
         body = replies.parse(reply or "")
     except replies.UnreadableReply:
         return ""
-    return _read_text(body.text or body.arguments or body.refusal)
+    return text(body.text or body.arguments or body.refusal)
 
 
 # --- details ---------------------------------------------------------------------------------------------------------
@@ -230,12 +207,11 @@ class Details:
 
 
 def details_of(judgment: Judgment) -> Details | None:
-    return read_details(judgment.evidence.get("details") if isinstance(judgment.evidence, dict) else None)
+    return read_details(mapping(judgment.evidence).get("details"))
 
 
 def read_details(details: Any) -> Details | None:
-    name = details.get("kind") if isinstance(details, dict) else None
-    kind = REGISTRY.get(name) if isinstance(name, str) else None
+    kind = REGISTRY.get(text(mapping(details).get("kind")))
     if kind is None or kind.read_details is None:
         return None
     return Details(kind.name, f"judges/details/{kind.name}.html", kind.read_details(details))

@@ -21,7 +21,8 @@ from judges import access, imports, trace
 from judges.forms.expectations import JudgmentsForm
 from judges.models import Judge, Judgment
 from judges.scorer import IMPORTED
-from judges.views.evidence import LONGEST, build_call, details_of, format_verdict, map_steps, read_evidence
+from judges.scorers.detail_values import LONGEST
+from judges.views.evidence import build_call, details_of, format_verdict, map_steps, read_evidence
 
 MOST_LISTED = 200  # judgments of one trajectory on a page
 
