@@ -7,7 +7,6 @@ judge is too kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from django.db import transaction

@@ -11,6 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from judges.llm import BudgetSpent, Call, Endpoint, Outcome, Usage
+from judges.llm.wire import strip_unstorable
 from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms
 from judges.working.database import DatabaseThread
 from judges.working.limits import Budget
@@ -197,7 +198,7 @@ def _clip_count(value: int | None) -> int | None:
 def make_storable(value: Any) -> Any:
     """Remove what a database refuses from texts and JSON: NUL, halves of surrogate pairs, infinite numbers."""
     if isinstance(value, str):
-        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+        return strip_unstorable(value)
     if isinstance(value, Mapping):
         return {make_storable(str(name)): make_storable(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
