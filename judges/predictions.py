@@ -6,6 +6,7 @@ hundred bytes a step, read one judgment after the other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -20,6 +21,7 @@ from judges.models import Judge, JudgeRun, Judgment
 from judges.scorers.action_selection import metrics
 from judges.scorers.action_selection.judge import KIND_NAME as KIND
 from judges.scorers.action_selection.metrics import MEASURED, PARTS, RECALL_AT, Facts, Mean, Numbers
+from judges.scorers.detail_values import mapping
 
 MOST_STEPS = 200_000  # predictions that are held together; the whole data set has 14,193
 AT_ONCE = 20  # judgments that are in memory with all that they say
@@ -108,57 +110,31 @@ def compute_results(judgments: Iterable[Judgment]) -> Results:
 
     Memory holds a few judgments and the facts of at most `MOST_STEPS` steps.
     """
-    gathered = _Collector()
-    rows = judgments.iterator(chunk_size=AT_ONCE) if isinstance(judgments, QuerySet) else judgments
-    for judgment in rows:
-        gathered.take(judgment)
-        if gathered.cut:
+    seen, predictions, cut = 0, list[Prediction](), False
+    without, styles = Counter[str](), Counter[str]()
+    for judgment in judgments.iterator(chunk_size=AT_ONCE) if isinstance(judgments, QuerySet) else judgments:
+        seen += 1
+        details = mapping(mapping(judgment.evidence).get("details"))
+        if details.get("kind") != KIND or not details.get("steps"):
+            without[judgment.unscored or "It has no predictions."] += 1
+            continue
+        styles[str(details.get("style", ""))] += 1
+        room = MOST_STEPS - len(predictions)
+        predictions += islice((_read_prediction(judgment, details, step) for step in details["steps"]), room)
+        if cut := len(details["steps"]) > room:
             break
-    return gathered.results()
-
-
-@dataclass(slots=True)
-class _Collector:
-    judgments: int = 0
-    predictions: list[Prediction] = field(default_factory=list)
-    without: dict[str, int] = field(default_factory=dict)
-    styles: dict[str, int] = field(default_factory=dict)
-    cut: bool = False
-
-    def take(self, judgment: Judgment) -> None:
-        self.judgments += 1
-        details = judgment.evidence.get("details") if isinstance(judgment.evidence, dict) else None
-        if not isinstance(details, dict) or details.get("kind") != KIND or not details.get("steps"):
-            _add_one(self.without, judgment.unscored or "It has no predictions.")
-            return
-        _add_one(self.styles, str(details.get("style", "")))
-        room = MOST_STEPS - len(self.predictions)
-        self.predictions += islice((_read_prediction(judgment, details, step) for step in details["steps"]), room)
-        self.cut = len(details["steps"]) > room
-
-    def results(self) -> Results:
-        facts = [one.facts for one in self.predictions]
-        unparsed: dict[str, int] = {}
-        modes: dict[str, int] = {}
-        for one in facts:
-            _add_one(modes, one.mode)
-            if one.unparsed:
-                _add_one(unparsed, one.unparsed)
-        return Results(
-            self.judgments,
-            metrics.numbers(facts),
-            metrics.groups(facts),
-            tuple(self.predictions),
-            self.without,
-            unparsed,
-            modes,
-            self.styles,
-            self.cut,
-        )
-
-
-def _add_one(counts: dict[str, int], name: str) -> None:
-    counts[name] = counts.get(name, 0) + 1
+    facts = [one.facts for one in predictions]
+    return Results(
+        seen,
+        metrics.numbers(facts),
+        metrics.groups(facts),
+        tuple(predictions),
+        without,
+        Counter(one.unparsed for one in facts if one.unparsed),
+        Counter(one.mode for one in facts),
+        styles,
+        cut,
+    )
 
 
 def _read_prediction(judgment: Judgment, details: Mapping[str, Any], step: Mapping[str, Any]) -> Prediction:
