@@ -62,14 +62,14 @@ def test_checks_are_written_from_a_trace_tried_and_kept(mira: Page, live_server:
     expect(preview).to_contain_text("2 checks")
     expect(preview).to_contain_text("http://shop.example/search")
     expect(mira.locator(".gutter")).to_contain_text("5")
-    mira.get_by_role("button", name="Try what is in the editor").click()
+    mira.get_by_role("button", name="Test the text in the editor").click()
     expect(mira.locator("#tried .verdict")).to_have_text("Success")
     text.fill(text.input_value().replace("lamp", "sofa"))
-    mira.get_by_role("button", name="Try what is in the editor").click()
+    mira.get_by_role("button", name="Test the text in the editor").click()
     expect(mira.locator("#tried .verdict")).to_have_text("Failure")
     assert not Expectation.objects.exists()
-    mira.get_by_role("button", name="Keep as version 1").click()
-    expect(mira.get_by_role("button", name="Keep as version 2")).to_be_visible()
+    mira.get_by_role("button", name="Save as version 1").click()
+    expect(mira.get_by_role("button", name="Save as version 2")).to_be_visible()
     assert "sofa" in Expectation.objects.get().text
 
 
@@ -83,7 +83,7 @@ def test_a_problem_leads_to_its_line_while_it_is_typed_and_when_it_is_refused(
         link.click()
         chosen = text.evaluate("e => e.value.slice(e.selectionStart, e.selectionEnd)")
         assert chosen.strip() == "ulr: http://shop.example/search"
-        mira.get_by_role("button", name="Keep as version 1").click()
+        mira.get_by_role("button", name="Save as version 1").click()
         link = mira.locator(".summary").get_by_role("link", name="line 4")
         expect(link).to_be_visible()
     assert not Expectation.objects.exists()
@@ -109,14 +109,14 @@ def test_submitted_text_stays_in_the_browser_until_the_server_has_it(mira: Page,
     text = editor(mira, live_server, task)
     text.fill(expecting.CHECKS)
     mira.route(lambda url: "write" in url, lambda route: route.fulfill(status=502, body="no server"))
-    mira.get_by_role("button", name="Keep as version 1").click()
+    mira.get_by_role("button", name="Save as version 1").click()
     expect(mira.get_by_text("no server")).to_be_visible()
     mira.unroute_all()
 
     text = editor(mira, live_server, task)
     expect(text).to_have_value(expecting.CHECKS)
-    mira.get_by_role("button", name="Keep as version 1").click()
-    expect(mira.get_by_role("button", name="Keep as version 2")).to_be_visible()
+    mira.get_by_role("button", name="Save as version 1").click()
+    expect(mira.get_by_role("button", name="Save as version 2")).to_be_visible()
     expect(mira.locator("#restored")).to_be_hidden()
     assert copies(mira) == 0
 
@@ -141,7 +141,7 @@ def test_axe_finds_no_violation_in_the_editors(mira: Page, live_server: Any, tas
         if kind == "network_checks":
             mira.get_by_role("button", name="List its requests").click()
             expect(mira.locator(".requests li")).to_have_count(4)
-            mira.get_by_role("button", name="Try what is in the editor").click()
+            mira.get_by_role("button", name="Test the text in the editor").click()
             expect(mira.locator(".check-result")).to_be_visible()
         violations = Axe().run(mira).response["violations"]
         if violations:

@@ -107,7 +107,7 @@ def test_a_version_is_kept_and_the_next_starts_from_it(people: People, task: Tas
     assert response.status_code == 302
     page = text(ask(people["mira"], "expectation", *one))
     assert "query_params: {q: [lamp]}" in page
-    assert "Keep as version 2" in page
+    assert "Save as version 2" in page
     assert 'name="after" value="1"' in page
 
 
@@ -258,7 +258,7 @@ def test_checks_of_the_answer_alone_are_tried_on_a_trajectory_without_a_trace(
     page = document_fromstring(text(ask(people["mira"], "expectation", *one)))
     (form,) = page.xpath('//form[@id="writing"]')
     (select,) = page.xpath('//select[@id="try-on"]')
-    (button,) = page.xpath('//button[contains(., "Try what is in the editor")]')
+    (button,) = page.xpath('//button[contains(., "Test the text in the editor")]')
     assert select.get("form") == button.get("form") == form.get("id")
     assert select.xpath("optgroup/option/@value") == [str(bare.pk)]
     assert select.xpath("optgroup/@label") == ["Without a network trace: checks of the answer alone"]

@@ -94,7 +94,7 @@ def test_a_run_is_planned_started_watched_paused_resumed_and_read(
     mira.get_by_text("Cancel the run").click()
     with a_worker(run):
         expect(mira.locator("#standing .state")).to_contain_text("running")
-        expect(mira.get_by_role("button", name="Cancel it for good")).to_be_visible()  # polling has not closed it
+        expect(mira.get_by_role("button", name="Cancel permanently")).to_be_visible()  # polling has not closed it
         mira.get_by_role("button", name="Pause").click()
         expect(mira.locator("#standing .state")).to_contain_text("paused")
         fake.release("first")

@@ -254,7 +254,7 @@ def test_a_maintainer_goes_through_imported_judgments_from_the_page_of_the_runs(
     assert f'href="{reverse("judgment", args=[earlier.pk])}">2 judgments</a>, 1 unscored' in page
     page = text(people["mira"], "judgment", earlier.pk)
     assert f'rel="next" href="{reverse("judgment", args=[later.pk])}"' in page
-    assert "The judgment before it" not in page
+    assert "The previous judgment" not in page
     page = text(people["mira"], "judgment", later.pk)
     assert f'rel="prev" href="{reverse("judgment", args=[earlier.pk])}"' in page
     assert "The next judgment" not in page

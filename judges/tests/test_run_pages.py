@@ -251,15 +251,17 @@ def test_the_part_that_moves_followed_as_a_link_is_the_page(mira: Client, submis
 
 def test_nobody_at_work_is_said_with_what_to_do(mira: Client, submission: Submission) -> None:
     run = rows.run_row(submission)
-    assert "Nobody is at work" not in get(mira, "judge-run", run.pk)  # a worker may just be on its way
+    assert "No worker is active" not in get(mira, "judge-run", run.pk)  # a worker may just be on its way
     long_ago = timezone.now() - timedelta(hours=1)
     JudgeRun.objects.filter(pk=run.pk).update(started_at=long_ago)
-    assert "--queues webverdict-judges" in get(mira, "judge-run", run.pk)
+    page = get(mira, "judge-run", run.pk)
+    assert "No worker is active" in page
+    assert "--queues webverdict-judges" in page
     run.items.filter(pk=run.items.order_by("pk")[0].pk).update(taken_at=long_ago, heartbeat_at=timezone.now())
-    assert "Nobody is at work" not in get(mira, "judge-run", run.pk)
+    assert "No worker is active" not in get(mira, "judge-run", run.pk)
     JudgeRun.objects.filter(pk=run.pk).update(paused_at=timezone.now())
     run.items.update(heartbeat_at=long_ago)
-    assert "Nobody is at work" not in get(mira, "judge-run", run.pk)
+    assert "No worker is active" not in get(mira, "judge-run", run.pk)
 
 
 def test_errors_are_grouped_with_what_to_do(mira: Client, submission: Submission) -> None:
@@ -269,7 +271,7 @@ def test_errors_are_grouped_with_what_to_do(mira: Client, submission: Submission
     assert "3 ×" in page
     assert "401: &lt;b&gt;bad key&lt;/b&gt;" in page
     assert "Check the endpoint and its key" in page
-    assert ">Retry the failed<" in page
+    assert ">Retry failed items<" in page
 
 
 @pytest.mark.parametrize(
