@@ -104,17 +104,18 @@ def name_judges(judge: str, models: list[str]) -> dict[str, str]:
     return names
 
 
+@dataclass(frozen=True, slots=True)
 class _Import:
-    """One file on its way into rows, inside a transaction that holds the benchmark."""
+    """Writes the records of one file, in a transaction that has locked the benchmark."""
 
-    def __init__(
-        self, outcome: ImportOutcome, benchmark: Benchmark, records: list[JudgmentRecord], source: Mapping[str, str]
-    ) -> None:
-        self.outcome = outcome
-        self.report = outcome.report
-        self.benchmark = benchmark
-        self.records = records
-        self.source = source
+    outcome: ImportOutcome
+    benchmark: Benchmark
+    records: list[JudgmentRecord]
+    source: Mapping[str, str]
+
+    @property
+    def report(self) -> ImportReport:
+        return self.outcome.report
 
     def write(self, judge: str, person: Any) -> None:
         models = list(dict.fromkeys(record.model for record in self.records))

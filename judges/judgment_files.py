@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from annotation.formats.documents import FormatError, decode_text, kind_of, parse_json
@@ -20,6 +21,7 @@ LONGEST_LINE = 8 * 1024 * 1024  # characters; the longest known line of a real f
 MOST_ROWS = 100_000
 MOST_NESTED = 50
 MOST_PROBLEMS = 200
+Row = tuple[int, Callable[[], dict[str, Any]]]  # a line number, and the parser of the row; it may raise FormatError
 MOST_WRONG = 5_000  # problems, after which nobody reads on: each is made with care, and a file may be nothing else
 
 
@@ -34,44 +36,36 @@ class ParsedJudgments:
 
 def read_judgments(data: bytes, name: str, agent: str = "") -> ParsedJudgments:
     """The judgments in ``data``; ``agent`` is whose they are where a row does not say. Rows are line numbers."""
-    name = printable(name)
-    reader = _JudgmentReader(name, agent.strip())
+    reader = _JudgmentReader(printable(name), agent.strip())
     try:
-        text = decode_text(data, name)
-        for number, row in _read_rows(text, name, reader):
-            reader.take(number, row)
-            reader.give_up()
+        for number, parse in _list_rows(decode_text(data, reader.name), reader):
+            reader.take(number, parse)
     except FormatError as error:
         reader.found.problems += error.problems
     return reader.ended()
 
 
-def _read_rows(text: str, name: str, reader: _JudgmentReader) -> Iterator[tuple[int, dict[str, Any]]]:
-    start = text.lstrip()[:1]
+def _list_rows(text: str, reader: _JudgmentReader) -> Iterator[Row]:
+    name, start = reader.name, text.lstrip()[:1]
     if not start:
         raise FormatError(Problem("file_empty", f"{name}: is empty.", name))
     if start == "[":
         message = f"{name}: is one JSON list; write each of its objects on a line of its own (JSON Lines)."
         raise FormatError(Problem("json_list", message, name))
     as_json = start == "{" or name.lower().endswith((".jsonl", ".ndjson", ".json"))
-    return _read_json_lines(text, name, reader) if as_json else _read_csv(text, name, reader)
+    return _list_json_lines(text, name) if as_json else _list_csv_rows(text, reader)
 
 
 # --- JSON Lines ------------------------------------------------------------------------------------------------------
 
 
-def _read_json_lines(text: str, name: str, reader: _JudgmentReader) -> Iterator[tuple[int, dict[str, Any]]]:
+def _list_json_lines(text: str, name: str) -> Iterator[Row]:
     if text.lstrip().split("\n", 1)[0].strip() == "{":
         message = f"{name}: is one JSON document over many lines; write each judgment on a single line (JSON Lines)."
         raise FormatError(Problem("not_json_lines", message, name))
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            yield number, _require_object(line, f"{name}: line {number}")
-        except FormatError as error:
-            reader.found.problems += error.problems
-            reader.give_up()
+        if line.strip():
+            yield number, partial(_require_object, line, f"{name}: line {number}")
 
 
 def _require_object(line: str, where: str) -> dict[str, Any]:
@@ -89,39 +83,30 @@ def _parse_json(text: str, where: str) -> Any:
     level, depth = [value], 0
     while level and depth <= MOST_NESTED:
         depth += 1
-        level = [inner for one in level for inner in _find_inside(one)]
+        inside = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [inner for one in inside for inner in one]
     if level:
         raise FormatError(Problem("json_too_deep", f"{where}: is nested over {MOST_NESTED} levels deep.", where))
     return value
 
 
-def _find_inside(value: Any) -> Any:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
 # --- CSV -------------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(text: str, name: str, reader: _JudgmentReader) -> Iterator[tuple[int, dict[str, Any]]]:
-    rows = csv_rows(text, name)
+def _list_csv_rows(text: str, reader: _JudgmentReader) -> Iterator[Row]:
+    rows = csv_rows(text, reader.name)
     header = [column.strip().lower() for column in next(rows, (1, [""]))[1]]
-    _check_header(header, name, needs_agent=not reader.agent)
+    _check_header(header, reader.name, needs_agent=not reader.agent)
     for number, cells in rows:
-        where = f"{name}: row {number}"
-        if len(cells) != len(header):
-            says = f"{where}: has {len(cells)} fields, the header has {len(header)}."
-            reader.found.problems.append(Problem("row_length", says, where))
-            reader.give_up()
-            continue
-        row = dict(zip(header, cells, strict=True))
-        try:
-            yield (
-                number,
-                {name: _parse_cell(name, cell, where) for name, cell in row.items() if cell or name == "verdict"},
-            )
-        except FormatError as error:
-            reader.found.problems += error.problems
-            reader.give_up()
+        yield number, partial(_parse_cells, header, cells, f"{reader.name}: row {number}")
+
+
+def _parse_cells(header: list[str], cells: list[str], where: str) -> dict[str, Any]:
+    if len(cells) != len(header):
+        says = f"{where}: has {len(cells)} fields, the header has {len(header)}."
+        raise FormatError(Problem("row_length", says, where))
+    row = dict(zip(header, cells, strict=True))
+    return {name: _parse_cell(name, cell, where) for name, cell in row.items() if cell or name == "verdict"}
 
 
 def _check_header(header: list[str], name: str, *, needs_agent: bool) -> None:
@@ -177,17 +162,23 @@ class _JudgmentReader:
         self._first: dict[tuple[str, str, str], JudgmentRecord] = {}
         self._taken = 0
 
-    def take(self, number: int, row: dict[str, Any]) -> None:
+    def take(self, number: int, parse: Callable[[], dict[str, Any]]) -> None:
         where = f"{self.name}: line {number}"
         self._taken += 1
         if self._taken > MOST_ROWS:
             message = f"{self.name}: has over {MOST_ROWS:,} judgments; split it."
             raise FormatError(Problem("too_many_rows", message, self.name))
         try:
-            record = read_row(row, number, self.agent)
+            self._add(read_row(parse(), number, self.agent), where)
+        except FormatError as error:
+            self.found.problems += error.problems
         except RowRefused as refused:
             self.found.problems += [Problem(code, f"{where}: {says}.", where) for code, says in refused.problems]
-            return
+        if len(self.found.problems) > MOST_WRONG:
+            message = f"{self.name}: has over {MOST_WRONG:,} problems; what is behind them was not read."
+            raise FormatError(Problem("not_read_on", message, self.name))
+
+    def _add(self, record: JudgmentRecord, where: str) -> None:
         first = self._first.setdefault((record.agent, record.task_id, record.model), record)
         what = f"{printable(record.task_id)} of {printable(record.agent)} is judged in line {first.row} already"
         if first is record and record.doubt:
@@ -197,11 +188,6 @@ class _JudgmentReader:
         elif first is not record:
             says = f"{where}: {what}, differently; leave one out, or give them different models or judges."
             self.found.problems.append(Problem("judgment_conflict", says, where))
-
-    def give_up(self) -> None:
-        if len(self.found.problems) > MOST_WRONG:
-            message = f"{self.name}: has over {MOST_WRONG:,} problems; what is behind them was not read."
-            raise FormatError(Problem("not_read_on", message, self.name))
 
     def _warn(self, record: JudgmentRecord, problem: Problem) -> None:
         self.found.warnings.append((record.task_id, problem))
