@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -146,7 +144,7 @@ def _find_kind(expected: str) -> Kind:
 class ExpectationsFile(serializers.Serializer):
     kind = serializers.ChoiceField(choices=Kind.choices)
     file = serializers.FileField(
-        validators=[partial(check_size, limit=LARGEST_FILE)],
+        validators=[lambda file: check_size(file, LARGEST_FILE)],
         help_text="A zip with one <task_id>.yaml for each task, or YAML, JSON or JSON Lines of entries with task_id "
         "and checks, or rubric.",
     )
@@ -184,7 +182,7 @@ class ExpectationsImport(View):
 
 class JudgmentFile(serializers.Serializer):
     file = serializers.FileField(
-        validators=[partial(check_size, limit=imports.LARGEST_FILE)],
+        validators=[lambda file: check_size(file, imports.LARGEST_FILE)],
         help_text="JSON Lines or CSV with agent, task_id, verdict; or a WebJudge result file.",
     )
     judge = serializers.SlugField(max_length=imports.LONGEST_NAME, help_text="Whose judgments they are.")

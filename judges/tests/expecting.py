@@ -16,6 +16,7 @@ from annotation.tests import traces
 from judges import expectations
 from judges.expectations import Kind
 from judges.models import Expectation
+from judges.tests.pages import read_page
 
 CHECKS = """\
 checks:
@@ -89,4 +90,4 @@ def send(person: Person, name: str, *where: Any, htmx: bool = False, **fields: A
 def text(response: Any, status: int = 200) -> str:
     """The page as it is read: its references to characters are replaced."""
     assert response.status_code == status, response.content[:500]
-    return html.unescape(response.content.decode())
+    return html.unescape(read_page(response))

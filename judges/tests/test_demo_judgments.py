@@ -20,6 +20,7 @@ from judges import demo, expectations
 from judges.judgment_files import read_judgments
 from judges.judgment_rows import JudgmentRecord
 from judges.models import Expectation, Judge, Judgment
+from judges.tests.pages import read_page
 from tools.demo.answers import QUESTIONS
 from tools.demo.tasks import TASKS, TASKS_BY_NAME
 
@@ -87,7 +88,7 @@ def test_they_join_an_earlier_demo_say_what_they_are_and_are_loaded_once(
     assert {(one["model"], one["tokens"], one["cost"]) for one in made} == {(demo.MODEL, None, None)}
     assert Judge.objects.get(name=demo.NAME).description == demo.DESCRIPTION
     client.force_login(Person.objects.get(username="mira"))
-    page = client.get(reverse("judgment", args=[made[0]["id"]])).content.decode()
+    page = read_page(client.get(reverse("judgment", args=[made[0]["id"]])))
     assert "imported" in page
     assert demo.DESCRIPTION in page
 

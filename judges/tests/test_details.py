@@ -21,6 +21,7 @@ from judges.scorers.detail_values import TOO_DEEP
 from judges.scorers.rubric.details import DEEPEST, MOST_NODES, flatten
 from judges.tests import rows
 from judges.tests.expecting import FAILING, expect, give_trace
+from judges.tests.pages import read_page
 from judges.views.evidence import read_details
 
 KINDS = [kind.name for kind in REGISTRY.values() if kind.read_details]
@@ -45,7 +46,7 @@ def shown(person: Person, made: Judgment) -> str:
     client.force_login(person)
     response = client.get(reverse("judgment", args=[made.pk]))
     assert response.status_code == 200
-    return response.content.decode()
+    return read_page(response)
 
 
 def node(name: str, *children: dict[str, Any], **fields: Any) -> dict[str, Any]:

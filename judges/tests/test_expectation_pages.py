@@ -18,6 +18,7 @@ from judges import defining, expectations
 from judges.expectations import Kind
 from judges.models import Expectation
 from judges.tests.expecting import CHECKS, FAILING, RUBRIC, ask, entry, expect, give_trace, send, text
+from judges.tests.pages import read_page
 
 People = dict[str, Person]
 
@@ -139,7 +140,7 @@ def test_an_emptied_text_is_no_withdrawal_and_the_button_is_one(people: People, 
 def test_texts_of_tasks_and_checks_are_text_and_nothing_else(people: People, task: Task) -> None:
     hostile = CHECKS.replace("The search", "<script>alert(1)</script>")
     expect(task, hostile)
-    page = ask(people["mira"], "expectation", task.pk, "network_checks").content.decode()
+    page = read_page(ask(people["mira"], "expectation", task.pk, "network_checks"))
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert" not in page
 
@@ -300,7 +301,7 @@ def test_every_request_of_a_trace_makes_a_check_that_the_trace_meets(
     again = entry("GET", "http://shop.example/list?tag=a&tag=b&empty=")
     give_trace(trajectory, (entry("GET", "http://shop.example/"), secret, again))
     one = (task.pk, "network_checks")
-    page = ask(people["mira"], "expectation-events", *one, htmx=True, trajectory=trajectory.pk).content.decode()
+    page = read_page(ask(people["mira"], "expectation-events", *one, htmx=True, trajectory=trajectory.pk))
     snippets = [html.unescape(found) for found in re.findall(r'data-check="([^"]*)"', page)]
     assert len(snippets) == 3
     assert not [word for word in ("abc123", "hunter2", har.REDACTED) if word in "".join(snippets)]

@@ -118,7 +118,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(
     address = reverse("api-import-expectations", args=["shops"])
     refused = client_of(people["mira"]).post(address, {"kind": "rubric", "file": file}, format="multipart")
     assert refused.status_code == 400
-    assert refused.json()["detail"] == "file: The file has more than 10 bytes."
+    assert refused.json()["detail"] == "file: The file has 11 bytes; at most 10 are accepted."
 
 
 @pytest.mark.parametrize(("name", "status"), [("dave", 403), ("alice", 403), ("carol", 403)])

@@ -22,6 +22,7 @@ from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import client as api
 from judges import imports
 from judges.models import Judge, Judgment
+from judges.tests.pages import read_page
 from judges.tests.test_imports_files import PLAIN, lines, upstream
 
 REAL = Path(settings.BASE_DIR).parent / "shared" / "data" / "real_trajectories"
@@ -378,7 +379,7 @@ def window(mira: Person, client: Client) -> Client:
 
 def test_the_page_imports_a_file_and_shows_the_report_and_the_judge(window: Client, mira: Person) -> None:
     answer = post(window, lines(PLAIN | {"model": "o4-mini"}))
-    shown = answer.content.decode()
+    shown = read_page(answer)
     assert answer.status_code == 200
     assert "1 new judgment of 1 task" in shown
     assert "agent_new" in shown
@@ -388,7 +389,7 @@ def test_the_page_imports_a_file_and_shows_the_report_and_the_judge(window: Clie
 
 def test_the_page_lists_everything_that_is_wrong_as_text(window: Client) -> None:
     answer = post(window, lines(PLAIN | {"verdict": "<b>x</b>"}, PLAIN | {"verdict": 7}))
-    shown = answer.content.decode()
+    shown = read_page(answer)
     assert answer.status_code == 400
     assert shown.count("<code>verdict_unknown</code>") == 2
     assert "&lt;b&gt;x&lt;/b&gt;" in shown

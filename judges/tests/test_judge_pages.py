@@ -1,7 +1,6 @@
 """The pages of judges, prompt sets, prices and limits: who may open them, what they do, and what they never do."""
 
 import io
-import re
 import zipfile
 
 import pytest
@@ -17,6 +16,7 @@ from judges.models import Judge, JudgeRun, Judgment, ModelTerms, PromptSet, RunI
 from judges.prompts import load_builtin
 from judges.ready_judges import prepare
 from judges.scorer import REGISTRY
+from judges.tests.pages import read_page
 from judges.tests.test_prompt_source import EVALUATOR
 
 HOSTILE = "<script>alert(1)</script>"
@@ -50,7 +50,7 @@ def made(**fields):
 
 
 def text(response):
-    return re.sub(r"\s+", " ", response.content.decode())
+    return read_page(response)
 
 
 def posted(client, page, /, *args, **data):
@@ -211,7 +211,7 @@ def test_a_judge_whose_scorer_is_gone_is_shown_with_the_reason(mira):
 def test_imported_judges_are_shown_and_never_run_or_changed(mira):
     judge = Judge.objects.create(name="elsewhere", scorer="imported", model="some-model", prompts="of theirs")
     page = text(mira.get(reverse("judge", args=[judge.pk])))
-    assert "its judgments were imported" in " ".join(page.split())
+    assert "its judgments were imported" in page
     assert reverse("test-judge", args=[judge.pk]) not in page
     assert mira.get(reverse("judges")).status_code == 200
     assert mira.get(reverse("define-judge") + f"?of={judge.pk}").status_code == 404

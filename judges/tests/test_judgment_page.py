@@ -16,6 +16,7 @@ from annotation.tests.shared_rows import shared_rows
 from judges import trace
 from judges.models import Judgment, ModelCall, RunItem
 from judges.tests import rows
+from judges.tests.pages import read_page
 
 People = dict[str, Person]
 PAGES = ("judgment", "judgment-trace", "judgment-trace-file")
@@ -35,7 +36,7 @@ def get(person: Person, name: str, pk: int, *, htmx: bool = False, **query: Any)
 def text(person: Person, name: str, pk: int, **query: Any) -> str:
     response = get(person, name, pk, **query)
     assert response.status_code == 200
-    return response.content.decode()
+    return read_page(response)
 
 
 def test_it_shows_verdict_key_points_scores_and_how_it_was_made(people: People, item: RunItem) -> None:

@@ -23,6 +23,7 @@ from judges.models import Judgment
 from judges.tests import rows
 from judges.tests.builders import started_run, worked
 from judges.tests.expecting import CHECKS, FAILING, expect, give_trace
+from judges.tests.pages import read_page
 
 People = dict[str, Person]
 ANSWER = """\
@@ -79,11 +80,11 @@ def test_a_dispute_shows_it_once_it_is_opened_and_only_after_a_click(people: Peo
     dispute = trajectory(submission, 0)
     assert ask(people["carol"], dispute).status_code == 404
     workflow.open_adjudication(people["carol"], dispute)
-    panel = ask(people["carol"], dispute).content.decode()
+    panel = read_page(ask(people["carol"], dispute))
     assert "opening it is recorded" in panel
     assert "check-result" not in panel
     assert looks() == []
-    shown = ask(people["carol"], dispute, look=True).content.decode()
+    shown = read_page(ask(people["carol"], dispute, look=True))
     assert "check-result ok" in shown
     assert "every check passes" in shown
 
@@ -95,8 +96,8 @@ def test_a_spot_check_shows_nothing_before_the_blind_decision(people: People, su
     assert {ask(people["carol"], checked, look=look).status_code for look in (False, True)} == {404}
     assert looks() == []
     workflow.decide(people["carol"], checked, testing.content(checked))
-    assert "opening it is recorded" in ask(people["carol"], checked).content.decode()
-    assert "check-result" in ask(people["carol"], checked, look=True).content.decode()
+    assert "opening it is recorded" in read_page(ask(people["carol"], checked))
+    assert "check-result" in read_page(ask(people["carol"], checked, look=True))
 
 
 @pytest.mark.parametrize(("name", "status"), [("alice", 403), ("mira", 403), ("dave", 404)])
@@ -139,14 +140,14 @@ def test_checks_of_the_answer_alone_need_no_trace_and_say_what_the_judge_says(
     expect(dispute.task, ANSWER)
     if answer is not None:
         Trajectory.objects.filter(pk=dispute.pk).update(final_answer=json.dumps(answer))
-    assert "opening it is recorded" in ask(people["carol"], dispute).content.decode()
-    shown = html.unescape(ask(people["carol"], dispute, look=True).content.decode())
+    assert "opening it is recorded" in read_page(ask(people["carol"], dispute))
+    shown = html.unescape(read_page(ask(people["carol"], dispute, look=True)))
     assert f"check-result {chip}" in shown
     assert conclusion in shown
     assert "what the agent answered" in shown
     (event,) = looks()
     assert event.payload["trace"] == ""
-    assert "check-result" in ask(people["carol"], dispute, htmx=False).content.decode()  # what was opened stays open
+    assert "check-result" in read_page(ask(people["carol"], dispute, htmx=False))  # what was opened stays open
 
     run = started_run(people["mira"], submission, defining.define(None, name="network", scorer="network-trace"))
     worked(run)
@@ -206,7 +207,7 @@ def test_the_first_look_is_an_event_in_the_chain_and_the_next_ones_are_none(
     }
     assert (event.actor, event.actor_pseudonym, event.submission) == (people["carol"], "Q1", submission)
     assert first_broken(submission.events.order_by("sequence")) is None
-    assert "check-result ok" in ask(people["carol"], dispute).content.decode()  # what was opened stays open
+    assert "check-result ok" in read_page(ask(people["carol"], dispute))  # what was opened stays open
 
 
 def test_other_checks_are_another_look(people: People, submission: Submission) -> None:
@@ -214,8 +215,8 @@ def test_other_checks_are_another_look(people: People, submission: Submission) -
     workflow.open_adjudication(people["carol"], dispute)
     ask(people["carol"], dispute, look=True)
     expect(dispute.task, FAILING)
-    assert "check-result" not in ask(people["carol"], dispute).content.decode()
-    assert "a check fails" in ask(people["carol"], dispute, look=True).content.decode()
+    assert "check-result" not in read_page(ask(people["carol"], dispute))
+    assert "a check fails" in read_page(ask(people["carol"], dispute, look=True))
     assert len(looks()) == 2
 
 
@@ -224,12 +225,12 @@ def test_without_a_script_it_is_a_page_that_says_first_what_a_look_means(
 ) -> None:
     dispute = trajectory(submission, 0)
     workflow.open_adjudication(people["carol"], dispute)
-    page = ask(people["carol"], dispute, htmx=False).content.decode()
-    assert "The event log records that you opened it" in " ".join(page.split())
+    page = read_page(ask(people["carol"], dispute, htmx=False))
+    assert "The event log records that you opened it" in page
     assert "check-result" not in page
     answer = ask(people["carol"], dispute, look=True, htmx=False)
     assert answer.status_code == 302
-    assert "check-result ok" in ask(people["carol"], dispute, htmx=False).content.decode()
+    assert "check-result ok" in read_page(ask(people["carol"], dispute, htmx=False))
 
 
 def test_what_is_found_is_the_judgment_of_the_judge_itself(people: People, submission: Submission) -> None:

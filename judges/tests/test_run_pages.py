@@ -19,6 +19,7 @@ from judges import defining, run_table, runs
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.tests import rows
 from judges.tests.builders import Fake, defined_judge, started_run, worked
+from judges.tests.pages import read_page
 
 People = dict[str, Person]
 ACTS = ("pause-judge-run", "resume-judge-run", "cancel-judge-run", "retry-judge-run")
@@ -47,13 +48,13 @@ def judge(submission: Submission) -> Judge:
 def get(client: Client, name: str, pk: int, *, htmx: bool = False, code: int = 200, **query: Any) -> str:
     response = client.get(reverse(name, args=[pk]), query, headers={"HX-Request": "true"} if htmx else {})
     assert response.status_code == code, response.content.decode()
-    return response.content.decode()
+    return read_page(response)
 
 
 def plan_of(client: Client, submission: Submission, code: int = 200, **given: Any) -> str:
     response = client.post(reverse("plan-judge-run", args=[submission.pk]), {"repetitions": 1} | given)
     assert response.status_code == code, response.content.decode()
-    return response.content.decode()
+    return read_page(response)
 
 
 # --- a run is planned before it starts -------------------------------------------------------------------------------

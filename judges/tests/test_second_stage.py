@@ -17,6 +17,7 @@ from annotation.models import InformedRevision, Label, Person, Submission, Traje
 from judges.imports import import_judgments
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.scorer import KeyPointEvidence, Score, StepEvidence
+from judges.tests.pages import read_page
 
 People = dict[str, Person]
 NOTHING = "Only judgments from judge runs of this submission are shown, imported ones are not."
@@ -94,7 +95,7 @@ def decide(people: People, trajectory: Trajectory, **fields: str) -> Any:
 def shown(people: People, trajectory: Trajectory, query: str = "", name: str = "alice") -> str:
     answer = client_of(people, name).get(page(trajectory, query))
     assert answer.status_code == 200
-    return answer.content.decode()
+    return read_page(answer)
 
 
 # --- before the look -------------------------------------------------------------------------------------------------
