@@ -42,7 +42,7 @@ def read_judgments(data: bytes, name: str, agent: str = "") -> ParsedJudgments:
             reader.take(number, parse)
     except FormatError as error:
         reader.found.problems += error.problems
-    return reader.ended()
+    return reader.finish()
 
 
 def _list_rows(text: str, reader: _JudgmentReader) -> Iterator[Row]:
@@ -192,7 +192,7 @@ class _JudgmentReader:
     def _warn(self, record: JudgmentRecord, problem: Problem) -> None:
         self.found.warnings.append((record.task_id, problem))
 
-    def ended(self) -> ParsedJudgments:
+    def finish(self) -> ParsedJudgments:
         problems = self.found.problems
         if len(problems) > MOST_PROBLEMS:
             more = f"{self.name}: and {len(problems) - MOST_PROBLEMS:,} more problems."

@@ -161,7 +161,7 @@ class Client:
         weakref.finalize(asker, self._change.set)  # an item may end without having asked anything
         return asker
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Return when fewer calls are waiting or in flight than ``concurrency``: time to begin another item.
 
         An item that was begun and has not asked yet counts as one call.
@@ -193,7 +193,7 @@ class Client:
         self._ranks[stage] = max(self._ranks.get(stage, 0), asked)
         return self._ranks[stage]
 
-    def spoke(self, asker: _Asker) -> None:
+    def mark_asked(self, asker: _Asker) -> None:
         self._silent.discard(asker)
 
     async def answer(self, question: _Question) -> Reply:
@@ -205,7 +205,7 @@ class Client:
             self._open -= 1
             self._change.set()
 
-    async def repaired(self, question: _Question, first: Reply) -> Reply:
+    async def repair(self, question: _Question, first: Reply) -> Reply:
         """Return an unreadable reply after one repair, or without one if the repairs of its stage fail.
 
         Otherwise a model that ignores the required form would double the cost.
@@ -242,7 +242,7 @@ class Client:
                 continue
             failed += 1
             if not came.again or failed >= self._patience.attempts:
-                await question.call_log.keep(Outcome(call, retries=made - 1, error=came.message))
+                await question.call_log.record(Outcome(call, retries=made - 1, error=came.message))
                 raise CallFailed(came.message, passing=came.again)
             await self._pause(came, failed)
 
@@ -323,14 +323,14 @@ class Client:
                 turn.leave()
 
     async def _look_up(self, call_log: CallLog, call: Call) -> ReplyBody | None:
-        found = await call_log.known(call)
+        found = await call_log.find_reply(call)
         if found is None:
             return None
         try:
             body = parse(found[1])
         except UnreadableReply:
             return None
-        await call_log.keep(Outcome(call, body.raw, body.model, body.finish, body.usage, hit_of=found[0]))
+        await call_log.record(Outcome(call, body.raw, body.model, body.finish, body.usage, hit_of=found[0]))
         return body
 
     async def _send(
@@ -345,7 +345,7 @@ class Client:
             came, latency = await self._post(call, turn)
             if isinstance(came, ReplyBody):
                 used = add_counts(came.usage.prompt, came.usage.completion)
-                await call_log.keep(
+                await call_log.record(
                     Outcome(call, came.raw, came.model, came.finish, came.usage, latency=latency, retries=made)
                 )
             elif came.unpaid:
@@ -400,10 +400,10 @@ class _Asker:
         schema: Mapping[str, Any] | None = None,
         vote: int = 0,
     ) -> Reply:
-        self._client.spoke(self)
+        self._client.mark_asked(self)
         if stage not in self._stages:
             self._stages.append(stage)
         rank = (-self._client.rank(stage, self._stages.index(stage)), self._order)
         question = _Question(self._call_log, prompt, stage, step, schema, rank, vote=vote)
         first = await self._client.answer(question)
-        return await self._client.repaired(question, first) if first.problem else first
+        return await self._client.repair(question, first) if first.problem else first

@@ -29,10 +29,10 @@ class MemoryCallLog:
         self.sample = sample
         self.outcomes: list[Outcome] = []
 
-    async def known(self, call: Call) -> tuple[int, str] | None:
+    async def find_reply(self, call: Call) -> tuple[int, str] | None:
         return self.replies.get((call.key, self.sample))
 
-    async def keep(self, outcome: Outcome) -> Decimal | None:
+    async def record(self, outcome: Outcome) -> Decimal | None:
         self.outcomes.append(outcome)
         if outcome.reply is not None and outcome.hit_of is None:
             self.replies.setdefault((outcome.call.key, self.sample), (len(self.replies) + 1, outcome.reply))

@@ -51,7 +51,7 @@ def asked(item, *steps, attempt=1, sample="1", terms=TERMS):
 
 
 def test_a_paid_call_is_kept_with_its_request_its_reply_and_its_cost(item):
-    made, (cost,) = asked(item, lambda book: book.keep(outcome(retries=2)))
+    made, (cost,) = asked(item, lambda book: book.record(outcome(retries=2)))
     by_hand = (600 * 2 + 400 * Decimal("0.5") + 50 * 10) / Decimal(1_000_000)
     row = ModelCall.objects.get()
     assert cost == row.cost == by_hand
@@ -63,12 +63,12 @@ def test_a_paid_call_is_kept_with_its_request_its_reply_and_its_cost(item):
 
 
 def test_a_hit_has_no_copies_costs_nothing_and_is_worth_what_was_paid(item):
-    asked(item, lambda book: book.keep(outcome(reply="the body")))
+    asked(item, lambda book: book.record(outcome(reply="the body")))
     paid = ModelCall.objects.get()
     made, (found, cost) = asked(
         item,
-        lambda book: book.known(outcome().call),
-        lambda book: book.keep(outcome(reply="the body", hit_of=paid.pk)),
+        lambda book: book.find_reply(outcome().call),
+        lambda book: book.record(outcome(reply="the body", hit_of=paid.pk)),
         attempt=2,
         terms=None,  # prices of another day
     )
@@ -79,32 +79,34 @@ def test_a_hit_has_no_copies_costs_nothing_and_is_worth_what_was_paid(item):
 
 
 def test_a_reply_is_found_under_its_own_key_and_sample_only(item):
-    asked(item, lambda book: book.keep(outcome()))
+    asked(item, lambda book: book.record(outcome()))
 
     def known(key, sample):
-        return asked(item, lambda book: book.known(outcome(key).call), sample=sample)[1][0] is not None
+        return asked(item, lambda book: book.find_reply(outcome(key).call), sample=sample)[1][0] is not None
 
     assert (known("k", "1"), known("k", "2"), known("other", "1")) == (True, False, False)
 
 
 def test_an_error_is_kept_and_never_found(item):
-    made, _ = asked(item, lambda book: book.keep(outcome(reply=None, error="The endpoint answers 500.", usage=Usage())))
+    made, _ = asked(
+        item, lambda book: book.record(outcome(reply=None, error="The endpoint answers 500.", usage=Usage()))
+    )
     row = ModelCall.objects.get()
     assert (row.error, row.reply, row.cost) == ("The endpoint answers 500.", None, None)
     assert made.totals.cost == 0
-    asked(item, lambda book: book.keep(outcome(reply="not JSON", error="Nothing can be read.")))
+    asked(item, lambda book: book.record(outcome(reply="not JSON", error="Nothing can be read.")))
     assert look_up([ReplyLookup("k", "1")]) == [None]
 
 
 def test_a_pruned_reply_is_found_no_more(item):
-    asked(item, lambda book: book.keep(outcome()))
+    asked(item, lambda book: book.record(outcome()))
     ModelCall.objects.update(reply=None, request=None, pruned_at=timezone.now())
     assert look_up([ReplyLookup("k", "1")]) == [None]
 
 
 def test_of_two_replies_to_the_same_call_the_first_counts(item):
     for attempt in (1, 2):
-        asked(item, lambda book, attempt=attempt: book.keep(outcome(reply=f"body {attempt}")), attempt=attempt)
+        asked(item, lambda book, attempt=attempt: book.record(outcome(reply=f"body {attempt}")), attempt=attempt)
     assert look_up([ReplyLookup("k", "1")])[0][1] == "body 1"
 
 
@@ -137,13 +139,13 @@ def test_a_cost_is_known_where_prices_and_counts_are(usage, terms, cost):
 
 
 def test_counts_that_no_column_holds_are_left_out(item):
-    asked(item, lambda book: book.keep(outcome(usage=Usage(prompt=2**80, completion=-4), latency=None)))
+    asked(item, lambda book: book.record(outcome(usage=Usage(prompt=2**80, completion=-4), latency=None)))
     row = ModelCall.objects.get()
     assert (row.prompt_tokens, row.completion_tokens, row.cost) == (None, None, None)
 
 
 def test_replies_that_a_database_refuses_are_kept_without_what_it_refuses(item):
-    asked(item, lambda book: book.keep(outcome(reply="a\x00b \udc80", finish="\x00" * 50)))
+    asked(item, lambda book: book.record(outcome(reply="a\x00b \udc80", finish="\x00" * 50)))
     assert ModelCall.objects.get().reply == "a\ufffdb ?"
 
 
@@ -179,7 +181,7 @@ def test_what_waits_at_the_same_moment_is_done_together():
     async def work(database):
         first = asyncio.ensure_future(database.run(busy.wait))
         await asyncio.sleep(0)
-        others = [asyncio.ensure_future(database.together(double, number)) for number in range(20)]
+        others = [asyncio.ensure_future(database.run_batched(double, number)) for number in range(20)]
         await asyncio.sleep(0)
         busy.set()
         await first
@@ -196,7 +198,7 @@ def test_one_that_fails_takes_no_other_with_it():
         return numbers
 
     async def work(database):
-        made = [database.together(check, number) for number in range(5)]
+        made = [database.run_batched(check, number) for number in range(5)]
         return await asyncio.gather(*made, return_exceptions=True)
 
     said = in_thread(work)
@@ -277,7 +279,9 @@ def test_the_thread_closes_its_connection(transactional_db):
 
 
 def test_what_a_run_paid_is_summed_without_hits(item):
-    asked(item, lambda book: book.keep(outcome()))
+    asked(item, lambda book: book.record(outcome()))
     paid = ModelCall.objects.get()
-    asked(item, lambda book: book.known(outcome().call), lambda book: book.keep(outcome(hit_of=paid.pk)), attempt=2)
+    asked(
+        item, lambda book: book.find_reply(outcome().call), lambda book: book.record(outcome(hit_of=paid.pk)), attempt=2
+    )
     assert call_log.sum_cost(item.run_id) == paid.cost

@@ -305,13 +305,13 @@ def test_without_limits_the_store_is_looked_at_once_a_second(store):
     clock = Clock()
     one = gate(clock)
     looks = []
-    held = one._store.held
+    held = one._store.read_hold
 
     async def counted():
         looks.append(clock.now)
         return await held()
 
-    one._store.held = counted
+    one._store.read_hold = counted
 
     async def play():
         for _ in range(40):

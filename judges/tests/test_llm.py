@@ -252,7 +252,7 @@ def test_a_spent_budget_stops_before_the_next_call_and_keeps_every_reply(fake: F
 class FullCallLog(MemoryCallLog):
     """Cannot be written to."""
 
-    async def keep(self, outcome: Outcome) -> Decimal | None:
+    async def record(self, outcome: Outcome) -> Decimal | None:
         raise OSError("The disk is full.")
 
 
@@ -399,10 +399,10 @@ def test_there_is_room_until_so_many_calls_are_open(fake: Fake) -> None:
     async def work(desk: Desk) -> None:
         asked = []
         for n in range(3):
-            await asyncio.wait_for(desk.client.room(), 1)
+            await asyncio.wait_for(desk.client.wait_for_room(), 1)
             asked.append(asyncio.create_task(desk.asks(f"task {n}")))
             await settled()
-        room = asyncio.create_task(desk.client.room())
+        room = asyncio.create_task(desk.client.wait_for_room())
         await settled()
         assert not room.done()
         await asyncio.to_thread(fake.release)
@@ -419,7 +419,7 @@ def test_an_item_that_was_begun_counts_before_it_asks_and_no_more_when_it_is_gon
 
     async def work(desk: Desk) -> None:
         begun = [desk.client.asker(desk.call_log, n) for n in range(2)]
-        room = asyncio.create_task(desk.client.room())
+        room = asyncio.create_task(desk.client.wait_for_room())
         await settled()
         assert not room.done()
         begun.pop()
@@ -433,7 +433,7 @@ def test_items_that_never_ask_do_not_block_the_others_for_ever(fake: Fake, monke
 
     async def work(desk: Desk) -> None:
         begun = [desk.client.asker(desk.call_log, n) for n in range(2)]
-        await asyncio.wait_for(desk.client.room(), 10)
+        await asyncio.wait_for(desk.client.wait_for_room(), 10)
         assert len(begun) == 2
 
     Desk(fake, patience=Patience(concurrency=2)).run(work)
@@ -448,7 +448,7 @@ def test_room_ends_when_it_is_cancelled_just_after_a_change(
 
     async def work(desk: Desk) -> None:
         begun = [desk.client.asker(desk.call_log, n) for n in range(3)]
-        room = asyncio.create_task(desk.client.room())
+        room = asyncio.create_task(desk.client.wait_for_room())
         await settled()
         begun.pop()  # a change, and still no room
         for _ in range(later):  # rounds of the event loop

@@ -56,19 +56,19 @@ class ItemCallLog:
     _found: dict[int, Decimal | None] = field(default_factory=dict)
     _number: int = 0
 
-    async def known(self, call: Call) -> tuple[int, str] | None:
+    async def find_reply(self, call: Call) -> tuple[int, str] | None:
         wanted = ReplyLookup(call.key, self.sample, call.former_key, self.former_endpoint)
-        found = await self.database.together(look_up, wanted)
+        found = await self.database.run_batched(look_up, wanted)
         if found is None:
             return None
         pk, reply, cost = found
         self._found[pk] = cost
         return pk, reply
 
-    async def keep(self, outcome: Outcome) -> Decimal | None:
+    async def record(self, outcome: Outcome) -> Decimal | None:
         row, cost = self._build_row(outcome)
         if row.hit or self.budget is None:
-            await self.database.together(insert_calls, row)
+            await self.database.run_batched(insert_calls, row)
         else:
             await self._record_and_pay(row, cost, self.budget)
         if outcome.reply is not None and not outcome.error:
@@ -78,7 +78,7 @@ class ItemCallLog:
     async def _record_and_pay(self, row: ModelCall, cost: Decimal | None, budget: Budget) -> None:
         budget.owe(cost)
         try:
-            await self.database.together(insert_calls, row)
+            await self.database.run_batched(insert_calls, row)
             budget.pay(cost)
         finally:
             budget.owe(-cost if cost else None)

@@ -64,10 +64,10 @@ class DatabaseThread:
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         bound = partial(function, *arguments)
-        made: T = await self.together(lambda _: [bound()], None)
+        made: T = await self.run_batched(lambda _: [bound()], None)
         return made
 
-    async def together(self, function: Callable[[list[A]], list[T]], argument: A) -> T:
+    async def run_batched(self, function: Callable[[list[A]], list[T]], argument: A) -> T:
         """The result for ``argument`` of a function that takes many at once and answers in their order.
 
         Callers with the same function share a call of it; when it fails, each is given one of its own.

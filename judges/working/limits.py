@@ -44,7 +44,7 @@ class RateLimits:
     requests: int = 0
     tokens: int = 0
 
-    def wanted(self, tokens: float) -> dict[str, tuple[int, float]]:
+    def list_amounts(self, tokens: float) -> dict[str, tuple[int, float]]:
         """What one call takes: the limit and the amount, by the name of the bucket."""
         both = {"requests": (self.requests, 1.0), "tokens": (self.tokens, float(tokens))}
         return {name: pair for name, pair in both.items() if pair[0]}
@@ -62,7 +62,7 @@ class Store(Protocol):
 
     async def hold(self, seconds: float) -> None: ...
 
-    async def held(self) -> float: ...
+    async def read_hold(self) -> float: ...
 
     async def close(self) -> None: ...
 
@@ -137,7 +137,7 @@ class SharedGate:
         self._held_until, self._looked = 0.0, 0.0
 
     async def admit(self, tokens: int) -> None:
-        wanted = self._limits.wanted(tokens)
+        wanted = self._limits.list_amounts(tokens)
         if wanted:
             async with self._turn:
                 await self._wait(lambda: self._store.take(wanted))
@@ -170,7 +170,7 @@ class SharedGate:
         while seconds > 0:
             await self._sleep(seconds)
             await self._check_budget()  # others paid meanwhile
-            seconds = max(await self._ask_store(self._store.held), self._held_until - self._clock())
+            seconds = max(await self._ask_store(self._store.read_hold), self._held_until - self._clock())
 
     async def _check_budget(self) -> None:
         if self._budget is not None:
@@ -183,7 +183,7 @@ class SharedGate:
             try:
                 answer = await ask()
             except AWAY as error:
-                if not self._limits.wanted(0):
+                if not self._limits.list_amounts(0):
                     return 0.0
                 if delay == 0.1:
                     log.warning("No call is made while the limits are out of reach: %s", error)
@@ -199,7 +199,7 @@ class SharedGate:
         now = self._clock()
         if now < self._looked or now - self._looked >= LOOK:
             self._looked = now
-            self._held_until = max(self._held_until, now + await self._store.held())
+            self._held_until = max(self._held_until, now + await self._store.read_hold())
         return self._held_until - now
 
 
@@ -262,7 +262,7 @@ class RedisStore:
     async def hold(self, seconds: float) -> None:
         await self._hold(keys=[f"{self._key}:hold"], args=[self._now(), seconds])
 
-    async def held(self) -> float:
+    async def read_hold(self) -> float:
         return await self.take({})
 
     async def close(self) -> None:
@@ -285,7 +285,7 @@ class DatabaseStore:
     async def hold(self, seconds: float) -> None:
         await self._run(lambda: self._hold(seconds))
 
-    async def held(self) -> float:
+    async def read_hold(self) -> float:
         return await self._run(self._read_hold)
 
     async def close(self) -> None:

@@ -140,7 +140,7 @@ class _Worker:
 
     async def _claim_items(self, group: asyncio.TaskGroup, until: float) -> None:
         while time.monotonic() < until:
-            await self.client.room()
+            await self.client.wait_for_room()
             if len(self.tasks) >= self.run.judge.concurrency:
                 await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
                 continue
@@ -161,7 +161,7 @@ class _Worker:
         calls = ItemCallLog(
             item.pk, item.attempt, sample, self.database, self.ready.terms, self.budget, self.former_endpoint
         )
-        # Made here, since `room` counts it from now on: else all items would begin before the first one asks.
+        # Made here, since `wait_for_room` counts it from now on: else all items would begin before the first one asks.
         task = group.create_task(self._judge(item, calls, self.client.asker(calls, item.pk)))
         self.tasks[item.pk] = task
         task.add_done_callback(partial(self._forget, item.pk))
