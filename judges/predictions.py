@@ -129,10 +129,11 @@ def compute_results(judgments: Iterable[Judgment]) -> Results:
         metrics.numbers(facts),
         metrics.groups(facts),
         tuple(predictions),
-        without,
-        Counter(one.unparsed for one in facts if one.unparsed),
-        Counter(one.mode for one in facts),
-        styles,
+        # A template looks a key up before an attribute, and finds every key in a counter.
+        dict(without),
+        dict(Counter(one.unparsed for one in facts if one.unparsed)),
+        dict(Counter(one.mode for one in facts)),
+        dict(styles),
         cut,
     )
 
