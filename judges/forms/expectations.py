@@ -44,9 +44,7 @@ class ExpectationsFileForm(forms.Form):
     kind = forms.ChoiceField(choices=Kind.choices, label="What is in the file")
     file = forms.FileField(
         label="File",
-        validators=[
-            partial(check_size, limit=LARGEST_FILE, hint="Use a command: import_checks, import_rubrics.")
-        ],
+        validators=[partial(check_size, limit=LARGEST_FILE, hint="Use a command: import_checks, import_rubrics.")],
         help_text="A zip with one file for each task, named by its id (.yaml, .yml, .json), or one YAML or JSON Lines "
         "file of entries with task_id and what is expected: its checks, or its rubric.",
     )

@@ -19,8 +19,8 @@ from judges.expectations import Kind
 from judges.forms.expectations import ExpectationForm
 from judges.models import Judge
 from judges.scorers.network_trace.values import KINDS
-from judges.scorers.rubric.judge import NAME as RUBRIC
 from judges.scorers.rubric.details import flatten
+from judges.scorers.rubric.judge import NAME as RUBRIC
 from judges.views import check_texts
 from judges.views.check_texts import list_events
 from judges.views.evidence import format_verdict, read_details

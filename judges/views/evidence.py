@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from annotation.forms import VERDICT_NAMES
 from annotation.models import Trajectory
@@ -14,7 +14,7 @@ from judges import trace
 from judges.llm import replies
 from judges.models import Judgment, ModelCall
 from judges.scorer import REGISTRY
-from judges.scorers.detail_values import LONGEST, dicts, mapping, text, whole, wholes
+from judges.scorers.detail_values import LONGEST, dicts, mapping, read_as, text, whole
 
 MOST = 1_000_000  # entries of a list: all, since an import has bounds of its own
 
@@ -26,7 +26,7 @@ class Point:
     number: int
     text: str
     finding: str
-    steps: tuple[int, ...]
+    steps: Annotated[tuple[int, ...], MOST]
     reason: str
 
 
@@ -74,7 +74,7 @@ class JudgmentEvidence:
 def read_evidence(judgment: Judgment) -> JudgmentEvidence:
     """The evidence of a judgment, of whatever came with it; what has another shape is left to the download."""
     stored = mapping(judgment.evidence)
-    points = [_read_point(number, given) for number, given in enumerate(dicts(stored.get("key_points"), MOST), start=1)]
+    points = [read_as(Point, given, number=n) for n, given in enumerate(dicts(stored.get("key_points"), MOST), start=1)]
     citing: dict[int, list[int]] = {}
     for point in points:
         for step in point.steps:
@@ -82,32 +82,10 @@ def read_evidence(judgment: Judgment) -> JudgmentEvidence:
     steps = {step: JudgedStep(step, None, "", False, "", None, tuple(numbers)) for step, numbers in citing.items()}
     for given in dicts(stored.get("steps"), MOST):
         if (index := whole(given.get("step"))) is not None:
-            steps[index] = _read_step(index, given, tuple(citing.get(index, ())))
+            steps[index] = read_as(JudgedStep, given, step=index, points=tuple(citing.get(index, ())))
     notes = mapping(stored.get("notes"))
-    suspects = [_read_suspect(given) for given in dicts(notes.get("injection"), MOST)]
+    suspects = [read_as(SuspiciousPassage, given) for given in dicts(notes.get("injection"), MOST)]
     return JudgmentEvidence(points, [steps[n] for n in sorted(steps)], suspects, list(_read_notes(notes)))
-
-
-def _read_point(number: int, given: Mapping[str, Any]) -> Point:
-    said, finding, reason = (text(given.get(name)) for name in ("text", "finding", "reason"))
-    return Point(number, said, finding, wholes(given.get("steps"), MOST), reason)
-
-
-def _read_step(index: int, given: Mapping[str, Any], points: tuple[int, ...]) -> JudgedStep:
-    return JudgedStep(
-        step=index,
-        relevance=whole(given.get("relevance")),
-        reason=text(given.get("reason")),
-        kept=bool(given.get("kept")),
-        response=text(given.get("response")),
-        same_as=whole(given.get("same_as")),
-        points=points,
-    )
-
-
-def _read_suspect(given: Mapping[str, Any]) -> SuspiciousPassage:
-    field, kind, passage = (text(given.get(name)) for name in ("field", "kind", "text"))
-    return SuspiciousPassage(whole(given.get("step")), field, kind, passage, bool(given.get("followed")))
 
 
 def _read_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
