@@ -11,8 +11,16 @@ BLOCKS = (
 )
 
 
+VERBATIM = re.compile(r"(<(?:pre|textarea)\b.*?</(?:pre|textarea)>)", re.DOTALL)
+
+
 def read_page(response: Any) -> str:
     """The HTML of a response with white space collapsed, and without it at the edges of blocks and ends of tags."""
-    page = re.sub(r"\s+", " ", response.content.decode())
+    parts = VERBATIM.split(response.content.decode())
+    return "".join(part if number % 2 else _collapse(part) for number, part in enumerate(parts))
+
+
+def _collapse(page: str) -> str:
+    page = re.sub(r"\s+", " ", page)
     page = re.sub(rf" ?(</?(?:{BLOCKS})\b[^>]*>) ?", r"\1", page)
     return re.sub(r" (?=/?>)", "", page)
