@@ -226,7 +226,7 @@ def test_without_a_script_it_is_a_page_that_says_first_what_a_look_means(
     dispute = trajectory(submission, 0)
     workflow.open_adjudication(people["carol"], dispute)
     page = read_page(ask(people["carol"], dispute, htmx=False))
-    assert "The event log records that you opened it" in page
+    assert "is recorded as an event of the submission" in page
     assert "check-result" not in page
     answer = ask(people["carol"], dispute, look=True, htmx=False)
     assert answer.status_code == 302
