@@ -24,6 +24,9 @@ from evaluations.verifier.shapes import SCHEMAS
 from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Generation
 from judges.scorer import REGISTRY
+from judges.scorers import rubric, upstream
+from judges.scorers.action_selection import cookbook
+from judges.scorers.network_trace import upstream as network_upstream
 from judges.views.editors import KEYS
 from tools.reference.markdown import code, flat, start_page, table
 from tools.reference.sources import PACKAGES, build_problems, build_settings, list_checks
