@@ -23,6 +23,7 @@ from judges import defining
 from judges.models import Judge, JudgeRun, Judgment
 from judges.tests import rows
 from judges.tests.builders import Fake
+from judges.working import worker
 
 pytestmark = pytest.mark.browser
 OPEN_ALL = """() => {
@@ -60,7 +61,7 @@ def a_worker(run: JudgeRun) -> Iterator[None]:
 
     def work() -> None:
         try:
-            work(run.pk, "the worker", seconds=60)
+            worker.work(run.pk, "the worker", seconds=60)
         finally:
             connection.close()
 
