@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from config.tests.waiting import HANG, wait_until
 from judges.tests.builders import fake_endpoint
 
 LINUX = sys.platform == "linux"
+PREPARE = "from config import embedded as e; data, _ = e._settings(); data.mkdir(exist_ok=True); e.prepare(data)"
 
 
 def free_port():
@@ -70,6 +72,21 @@ def refusal(tmp_path, port):
     """What it prints when it does not start."""
     assert start(tmp_path, embedded_command(port)).wait(HANG) == 1
     return output_of(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """A data folder as after a first start."""
+    folder = tmp_path_factory.mktemp("prepared")
+    Instance(folder).run("-c", PREPARE)
+    return folder / "var"
+
+
+@pytest.fixture
+def used_folder(tmp_path, prepared):
+    """The folder of an instance that has been started before, which takes a tenth of a first start."""
+    shutil.copytree(prepared, tmp_path / "var")
+    return tmp_path
 
 
 @contextmanager
@@ -121,42 +138,37 @@ def described(pid):
     return f"{pid} has just ended"
 
 
-@pytest.mark.skipif(not LINUX, reason="the processes are counted in /proc, which is Linux")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_it_answers_and_a_signal_stops_everything(tmp_path, number):
+@pytest.mark.skipif(not LINUX, reason="the processes are counted in /proc, and only Linux can tell who lost its parent")
+def test_it_answers_survives_kill_9_with_its_data_and_stops_at_a_signal(tmp_path):
+    """The test of an interrupted judge run stops it by SIGINT."""
     with running(tmp_path) as (process, address):
         wait_until(lambda: is_ready(address), "all parts answer in time")
         # This one, the web server and its two processes, the scheduler, and two workers with a pool each.
         wait_until(lambda: len(relatives(tmp_path)) >= 9, "all processes are up")
-        process.send_signal(number)
+        wait_until(lambda: f"{address}/" in output_of(tmp_path), "the address is shown")
+        key = (tmp_path / "var" / "secret_key").read_text()
+        process.kill()
+        wait_until_gone(process, tmp_path)
+        output = output_of(tmp_path)
+    assert re.search(r"^Database +[\d.]+ s$", output, re.M)
+    assert "Demo data" in output
+    with running(tmp_path) as (process, _):
+        process.send_signal(signal.SIGHUP)
         wait_until_gone(process, tmp_path)
         output = output_of(tmp_path)
     assert process.returncode == 0, output
-    assert f"{address}/" in output
-    assert re.search(r"^Database +[\d.]+ s$", output, re.M)
     assert output.endswith("Stopped.\n")
+    assert "Demo data" not in output
+    assert (tmp_path / "var" / "secret_key").read_text() == key
 
 
 @pytest.mark.skipif(not LINUX, reason="only Linux shows what make waits for")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_signal_to_make_alone_stops_everything(tmp_path, number):
-    with running(tmp_path, by_make=True) as (process, _):
+def test_a_signal_to_make_alone_stops_everything(used_folder, number):
+    with running(used_folder, by_make=True) as (process, _):
         process.send_signal(number)
-        wait_until_gone(process, tmp_path)
-        assert output_of(tmp_path).count("Stopped.\n") == 1
-
-
-@pytest.mark.skipif(not LINUX, reason="only Linux can tell a child that its parent was killed")
-def test_kill_9_leaves_no_process_behind_and_the_next_start_keeps_the_data(tmp_path):
-    with running(tmp_path) as (process, _):
-        key = (tmp_path / "var" / "secret_key").read_text()
-        process.kill()
-        wait_until_gone(process, tmp_path)
-    with running(tmp_path) as (process, _):
-        process.send_signal(signal.SIGINT)
-        wait_until_gone(process, tmp_path)
-        assert "Demo data" not in output_of(tmp_path)
-    assert (tmp_path / "var" / "secret_key").read_text() == key
+        wait_until_gone(process, used_folder)
+        assert output_of(used_folder).count("Stopped.\n") == 1
 
 
 @pytest.mark.skipif(not LINUX, reason="the processes are found in /proc, which is Linux")
@@ -164,15 +176,15 @@ def test_kill_9_leaves_no_process_behind_and_the_next_start_keeps_the_data(tmp_p
     ("name", "word"),
     [("worker", b"webverdict"), ("judge worker", b"webverdict-judges"), ("scheduler", b"beat")],
 )
-def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(tmp_path, name, word):
-    log = tmp_path / "var" / "log" / f"{name.replace(' ', '-')}.log"
-    with running(tmp_path) as (process, _):
+def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(used_folder, name, word):
+    log = used_folder / "var" / "log" / f"{name.replace(' ', '-')}.log"
+    with running(used_folder) as (process, _):
         wait_until(lambda: process.poll() is not None or is_started(log), f"the {name} is ready")
-        assert process.poll() is None, output_of(tmp_path)
-        (child,) = [pid for pid in relatives(tmp_path) if is_child_of(pid, process.pid, word)]
+        assert process.poll() is None, output_of(used_folder)
+        (child,) = [pid for pid in relatives(used_folder) if is_child_of(pid, process.pid, word)]
         os.kill(child, signal.SIGKILL)
-        wait_until_gone(process, tmp_path)
-        output = output_of(tmp_path)
+        wait_until_gone(process, used_folder)
+        output = output_of(used_folder)
     assert process.returncode == 1
     assert f"The {name} died (exit code -9). The end of {log}:\n" in output
     # Which lines these are depends on what its own processes still had to say.
@@ -210,6 +222,8 @@ def test_a_judge_run_goes_on_after_a_stop_which_loses_no_call_and_after_kill_9(t
             model.wait(calls=run.calls // 10 + 1)
             process.send_signal(signal.SIGINT)
             wait_until_gone(process, tmp_path)
+            assert output_of(tmp_path).endswith("Stopped.\n")
+        assert process.returncode == 0
         asked = model.counts()["calls"]
         assert asked == run.answered < run.calls
         assert run.at_work == 0
