@@ -10,7 +10,7 @@ import base64
 import secrets
 
 from evaluations.anchoring.posting import NotPublished, post, shown
-from evaluations.verifier.time_stamps import (
+from evaluations.verifier.anchors import (
     DER_INTEGER,
     DER_OCTETS,
     DER_OID,

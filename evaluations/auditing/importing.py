@@ -36,11 +36,9 @@ from evaluations.signing import with_own_keys
 from evaluations.verifier.canonical import Malformed, parsed
 from evaluations.verifier.checking import Given, Outcome
 from evaluations.verifier.contents import Progressed
-from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Result, failed, passed
+from evaluations.verifier.documents import Bundle, Document, Shapeless, read_bundle, split_lines
+from evaluations.verifier.findings import Finding, Refused, Result, failed, passed
 from evaluations.verifier.package import Package, opened
-from evaluations.verifier.reading import Shapeless, read_bundle, split_lines
-from evaluations.verifier.refusing import Refused
 from evaluations.verifier.signature import BadKeys
 from judges.working.call_log import make_storable
 

@@ -14,8 +14,8 @@ from annotation.workflow import Incomplete
 from evaluations.verifier.anchors import chain_id, kept_head, published_lines
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given
+from evaluations.verifier.coverage import task_list
 from evaluations.verifier.signature import BadKeys, key_list
-from evaluations.verifier.tasks import task_list
 
 LONGEST_KEYS = 100_000  # characters
 KEYS_TOO_LONG = f"Keys have at most {LONGEST_KEYS:,} characters."

@@ -15,11 +15,9 @@ from evaluations.evidence.report.page import render_report
 from evaluations.evidence.single_file import single_file
 from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.verifier.canonical import as_text, canonical_json
-from evaluations.verifier.claims import claims
-from evaluations.verifier.companions import schema_files
+from evaluations.verifier.checking import claims
+from evaluations.verifier.companions import CRATE, MANIFEST, PARTS, PICTURES, SIGNATURE, part_of, readme, schema_files
 from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Bundle, Document
-from evaluations.verifier.parts import CRATE, MANIFEST, PARTS, PICTURES, SIGNATURE, part_of
-from evaluations.verifier.readme import readme
 
 AT_ONCE = 1 << 20  # bytes in memory of a picture or attachment
 STREAMED = "trajectories.jsonl"
@@ -46,7 +44,7 @@ def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
 
 
 def members(submission: Submission, bundle: Bundle) -> list[Member]:
-    """Every file but those that list the others, in the order of `verifier.parts.PARTS`."""
+    """Every file but those that list the others, in the order of `verifier.companions.PARTS`."""
     files = from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
     texts = _texts(submission, bundle)
     paths = {"README.md", STREAMED, *texts, *(member.path for member in files)}

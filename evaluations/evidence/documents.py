@@ -14,7 +14,8 @@ from evaluations import exports_labels
 from evaluations.evidence import decisions, judging, trajectories
 from evaluations.exports import missing_for_export
 from evaluations.models import Anchor
-from evaluations.verifier.documents import FORMAT, Bundle, Document, summary
+from evaluations.verifier.documents import Bundle, Document, summary
+from evaluations.verifier.shapes import FORMAT
 
 
 def documents(submission: Submission, judges: bool = True, screenshots: str = "files") -> Bundle:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from evaluations import verifier
-from evaluations.verifier.documents import FORMAT
+from evaluations.verifier.shapes import FORMAT
 
 OLDEST_PYTHON = (3, 10)
 FIRST = ("checking", "main")  # `checking` says what is checked where; the others follow by name

@@ -20,7 +20,7 @@ from annotation.records import Problem
 from evaluations.evidence import names
 from evaluations.evidence.documents import documents
 from evaluations.models import Standing
-from evaluations.verifier.claims import claims as computed
+from evaluations.verifier.checking import claims as computed
 from evaluations.verifier.documents import Document
 from evaluations.verifier.findings import Finding
 from judges.models import Judgment

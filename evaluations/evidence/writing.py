@@ -26,9 +26,9 @@ from evaluations.evidence.bundle import Member, canonical_line, complete, from_s
 from evaluations.evidence.names import named
 from evaluations.exports import ExportRefused, missing_for_export
 from evaluations.verifier.canonical import as_text
-from evaluations.verifier.crate import Listed, crate
-from evaluations.verifier.documents import FORMAT, Bundle, Document
-from evaluations.verifier.parts import CRATE, MANIFEST, SIGNATURE
+from evaluations.verifier.companions import CRATE, MANIFEST, SIGNATURE, Listed, crate
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.shapes import FORMAT
 from evaluations.zipping import Entry, zipped
 
 SCREENSHOTS = ("files", "digests")

@@ -19,11 +19,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evaluations.evidence.report.page import render_report
 from evaluations.tests.hand_made_bundle import KEY, sha256, signed, zipped
-from evaluations.verifier import checking, claims
+from evaluations.verifier import checking
 from evaluations.verifier.canonical import as_text, canonical_json, digest
-from evaluations.verifier.crate import crate
+from evaluations.verifier.companions import crate, readme
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
-from evaluations.verifier.readme import readme
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(100, 132)))
 Line = dict[str, Any]
@@ -164,7 +163,7 @@ class Forged:
     def restate(self) -> None:
         """What the product would say of these documents, and the page that shows it."""
         made = self.bundle()
-        found = claims.claims(made)
+        found = checking.claims(made)
         self.documents["claims.json"] = {"claims": [finding.as_json() for finding in found]}
         made.claims = self.documents["claims.json"]["claims"]
         self.files["reports/report.html"] = render_report(made).encode()

@@ -28,11 +28,9 @@ from evaluations.cases import BlindLabel, Case
 from evaluations.evidence.figures import HINTS, LEFT_OUT
 from evaluations.evidence.report.page import render_report
 from evaluations.verifier.canonical import as_text, canonical_json, digest
-from evaluations.verifier.claims import claims
-from evaluations.verifier.companions import schema_files
-from evaluations.verifier.crate import crate
+from evaluations.verifier.checking import claims
+from evaluations.verifier.companions import crate, readme, schema_files
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
-from evaluations.verifier.readme import readme
 
 SEED, NEXT_SEED = "first seed", "second seed"
 BEGAN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)

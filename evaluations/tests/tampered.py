@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluations.tests.hand_made_bundle import HandMade
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.claims import claims
+from evaluations.verifier.checking import claims
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, Result, kinds_told
 

@@ -27,8 +27,8 @@ from evaluations.anchoring import files, publishing
 from evaluations.evidence.documents import documents
 from evaluations.models import Anchor
 from evaluations.tests.outside import Outside, outside
-from evaluations.verifier import ed25519
 from evaluations.verifier.canonical import canonical_json
+from evaluations.verifier.signature import verify
 
 pytestmark = pytest.mark.django_db
 People = dict[str, Person]
@@ -78,7 +78,7 @@ def test_a_line_of_the_file_is_the_signed_head_and_nothing_more(file: Path, subm
     key = signing.active_key()
     said = canonical_json({name: value for name, value in line.items() if name != "signature"}).encode()
     assert line["key_id"] == key.key_id
-    assert ed25519.verify(bytes.fromhex(key.public), said, bytes.fromhex(line["signature"]))
+    assert verify(bytes.fromhex(key.public), said, bytes.fromhex(line["signature"]))
     assert (anchor.method, anchor.target, anchor.error, anchor.token) == ("file", "anchors.jsonl", "", "")
     assert (anchor.sequence, anchor.head) == (line["sequence"], line["head"])
 

@@ -14,7 +14,7 @@ from annotation.models import Submission
 from evaluations import anchoring
 from evaluations.models import Anchor, SigningKey
 from evaluations.tests.outside import SHA256_ALGORITHM, Authority, Outside, der, granted, openssl, outside, token
-from evaluations.verifier.time_stamps import stamped_text
+from evaluations.verifier.anchors import stamped_text
 
 pytestmark = pytest.mark.django_db
 OTHER = bytes(range(32))

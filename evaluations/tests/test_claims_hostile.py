@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evaluations.tests.tampered import Tampered, hand_made
-from evaluations.verifier.claims import claims
+from evaluations.verifier.checking import claims
 from evaluations.verifier.findings import Result
 from evaluations.verifier.rules import ACTORS, CLAIMS
 

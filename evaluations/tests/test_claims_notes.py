@@ -9,11 +9,10 @@ import pytest
 from evaluations.tests.forging import later
 from evaluations.tests.hand_made_bundle import KEY_POINT
 from evaluations.tests.tampered import Tampered, hand_made, undrawn
-from evaluations.verifier import exceptions
-from evaluations.verifier.canonical import digest
+from evaluations.verifier import deviations
+from evaluations.verifier.canonical import digest, mismatches
 from evaluations.verifier.findings import Finding, Result, kinds_told
 from evaluations.verifier.replay import replayed
-from evaluations.verifier.schema_check import mismatches
 from evaluations.verifier.shapes import LONGEST_TEXT, SCHEMAS
 
 
@@ -188,12 +187,12 @@ def test_all_kinds_at_their_longest_are_a_text_that_claims_json_takes() -> None:
     tampered = hand_made()
     history = replayed(tampered.bundle)
     kinds = [
-        *exceptions._of_verdicts(tampered.bundle, history),
-        *exceptions._of_tasks(tampered.bundle, history),
-        *exceptions._of_the_review(tampered.bundle, history),
+        *deviations._of_verdicts(tampered.bundle, history),
+        *deviations._of_tasks(tampered.bundle, history),
+        *deviations._of_the_review(tampered.bundle, history),
     ]
 
-    assert len(kinds) * (exceptions.LONGEST_OF_A_KIND + 200) < LONGEST_TEXT
+    assert len(kinds) * (deviations.LONGEST_OF_A_KIND + 200) < LONGEST_TEXT
 
 
 def test_what_people_wrote_is_one_line_of_its_kind() -> None:

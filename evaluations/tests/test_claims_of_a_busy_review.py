@@ -16,7 +16,7 @@ from annotation.tests.shared_rows import rolled_back
 from evaluations.evidence.documents import documents
 from evaluations.tests.busy_review import busy_review
 from evaluations.tests.tampered import Tampered, digest
-from evaluations.verifier.claims import claims
+from evaluations.verifier.checking import claims
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Result
 

@@ -8,8 +8,8 @@ import pytest
 
 from evaluations.tests.tampered import Tampered, drawn, hand_made, undrawn
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.draws import chosen_by, seed_digest
-from evaluations.verifier.wrongs import Wrong, outcome
+from evaluations.verifier.findings import Wrong, outcome
+from evaluations.verifier.verdicts import chosen_by, seed_digest
 
 LATER = "2026-01-06T09:00:00.000000+00:00"
 

@@ -24,9 +24,9 @@ from annotation.workflow.guards import PSEUDONYM_LETTERS, Incomplete, require_re
 from evaluations.exports import NOT_FINAL
 from evaluations.tests.tampered import hand_made
 from evaluations.verifier import rules, shapes
-from evaluations.verifier.claims import claims
-from evaluations.verifier.draws import chosen_by
-from evaluations.verifier.wrongs import counted, is_blank
+from evaluations.verifier.checking import claims
+from evaluations.verifier.findings import counted, is_blank
+from evaluations.verifier.verdicts import chosen_by
 
 ROOT = Path(settings.BASE_DIR)
 

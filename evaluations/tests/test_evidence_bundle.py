@@ -30,13 +30,12 @@ from evaluations import exports, signing
 from evaluations.evidence.writing import Evidence, prepare, write
 from evaluations.exports import ExportRefused, ExportStopped
 from evaluations.tests.builders import judged
-from evaluations.verifier import ed25519
 from evaluations.verifier.checking import check
-from evaluations.verifier.documents import OF_JUDGES
+from evaluations.verifier.companions import PARTS
+from evaluations.verifier.documents import OF_JUDGES, read_bundle
 from evaluations.verifier.findings import Result
 from evaluations.verifier.package import opened
-from evaluations.verifier.parts import PARTS
-from evaluations.verifier.reading import read_bundle
+from evaluations.verifier.signature import verify
 
 People = dict[str, Person]
 
@@ -95,7 +94,7 @@ def test_the_signature_is_over_the_manifest_by_the_active_key(frozen: Submission
     stated = document(package, "SIGNATURE.json")
     assert stated["key_id"] == signing.active_key().key_id
     public, signature = bytes.fromhex(stated["public_key"]), bytes.fromhex(stated["signature"])
-    assert ed25519.verify(public, package.read("MANIFEST.json"), signature)
+    assert verify(public, package.read("MANIFEST.json"), signature)
 
 
 def test_the_documents_read_back_are_those_of_the_rows(frozen: Submission, tmp_path: Path) -> None:

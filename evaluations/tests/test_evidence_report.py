@@ -21,11 +21,11 @@ from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
 from evaluations.evidence.report.page import render_report
 from evaluations.tests.whole_review import TRAJECTORIES, task_id, whole_review
+from evaluations.verifier.companions import CHECK_COMMAND, TO_CHECK
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_findings, comparison_findings
 from evaluations.verifier.findings import failed, noted
 from evaluations.verifier.main import add_what_is_known
-from evaluations.verifier.readme import CHECK_COMMAND, TO_CHECK
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 VOID = ("meta", "line", "rect", "circle")

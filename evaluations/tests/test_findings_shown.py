@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from evaluations.evidence.report.page import render_report
 from evaluations.tests.hand_made_bundle import HandMade
-from evaluations.verifier.claims import claims
+from evaluations.verifier.checking import claims
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, kinds_told, noted, told_by_kind
 from evaluations.views.findings import finding_rows

@@ -18,8 +18,8 @@ from evaluations.tests.forging import Forged, compared_of, failures, once_for_th
 from evaluations.tests.judged_here import ENDPOINTS, judged_here
 from evaluations.tests.whole_review import whole_review
 from evaluations.verifier import figures
+from evaluations.verifier.agreement import counted_cases
 from evaluations.verifier.checking import OF_DOCUMENTS
-from evaluations.verifier.recounting import counted_cases
 from evaluations.verifier.rules import CLAIMS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the fixture below asks the database, once for all of them

@@ -23,7 +23,7 @@ from annotation.tests.test_concurrency import at_once
 from evaluations import signing
 from evaluations.evidence import writing
 from evaluations.models import SigningKey
-from evaluations.verifier import ed25519
+from evaluations.verifier.signature import verify
 
 pytestmark = pytest.mark.django_db
 OLD, NEW = "the former secret key of this instance", "the present secret key of this instance"
@@ -46,8 +46,8 @@ def test_a_key_is_made_when_it_is_first_needed_and_then_stays() -> None:
 def test_a_signature_is_one_of_the_published_key() -> None:
     key, signature = signing.sign(b"a manifest")
     Ed25519PublicKey.from_public_bytes(bytes.fromhex(key.public)).verify(signature, b"a manifest")
-    assert ed25519.verify(bytes.fromhex(key.public), b"a manifest", signature)
-    assert not ed25519.verify(bytes.fromhex(key.public), b"another one", signature)
+    assert verify(bytes.fromhex(key.public), b"a manifest", signature)
+    assert not verify(bytes.fromhex(key.public), b"another one", signature)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -74,7 +74,7 @@ def test_a_retired_key_signs_nothing_more_and_stays_published() -> None:
     first, second = signing.published()["keys"]
     assert (first["key_id"], second["key_id"]) == (old.key_id, new.key_id)
     assert (first["retired_at"] is None, second["retired_at"]) == (False, None)
-    assert ed25519.verify(bytes.fromhex(first["public_key"]), b"a manifest", signature)
+    assert verify(bytes.fromhex(first["public_key"]), b"a manifest", signature)
 
 
 def test_without_the_secret_key_nothing_is_signed_until_a_new_key_is_made(settings: Any) -> None:
@@ -96,7 +96,7 @@ def test_a_key_under_a_former_secret_key_is_sealed_under_the_present_one(setting
     settings.SECRET_KEY_FALLBACKS = []
     signed, signature = signing.sign(b"a manifest")
     assert signed == key
-    assert ed25519.verify(bytes.fromhex(key.public), b"a manifest", signature)
+    assert verify(bytes.fromhex(key.public), b"a manifest", signature)
 
 
 def test_a_sealed_key_cannot_be_put_under_the_name_of_another() -> None:

@@ -21,11 +21,17 @@ from annotation.models.events import GENESIS
 from evaluations import anchoring, signing
 from evaluations.tests.hand_made_bundle import KEY
 from evaluations.tests.outside import token
-from evaluations.verifier.anchors import MOST_ANCHOR_SIGNATURES, anchor_findings, chain_id_finding, published_lines
+from evaluations.verifier.anchors import (
+    MOST_ANCHOR_SIGNATURES,
+    NoTimeStamp,
+    anchor_findings,
+    chain_id_finding,
+    published_lines,
+    stamped,
+)
 from evaluations.verifier.canonical import Malformed, canonical_json, digest
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, Result
-from evaluations.verifier.time_stamps import NoTimeStamp, stamped
 
 PUBLIC = KEY.public_key().public_bytes_raw()
 KEY_ID = hashlib.sha256(PUBLIC).hexdigest()[:16]

@@ -18,12 +18,11 @@ from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
 from evaluations.tests.builders import judged, reviewed
 from evaluations.tests.whole_review import whole_review
+from evaluations.verifier.agreement import recounted_agreement
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.figures import agreement_findings, comparison_findings
+from evaluations.verifier.figures import agreement_findings, comparison_findings, walk
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.judgments import judgments_findings
-from evaluations.verifier.recounting import recounted_agreement
-from evaluations.verifier.walking import walk
 
 pytestmark = pytest.mark.django_db
 

@@ -11,9 +11,8 @@ import jsonschema
 import pytest
 
 from evaluations.tests.hand_made_bundle import KEY, HandMade, signature, signed
-from evaluations.verifier.canonical import parsed
+from evaluations.verifier.canonical import mismatches, parsed
 from evaluations.verifier.documents import LINES, VALUES
-from evaluations.verifier.schema_check import mismatches
 from evaluations.verifier.shapes import LARGEST_INTEGER, LONGEST_TEXT, SCHEMAS
 
 STRANGE = (

@@ -13,8 +13,7 @@ import pytest
 
 from annotation import protocol
 from evaluations import verifier
-from evaluations.verifier.refusing import UNSHOWABLE
-from evaluations.verifier.wrongs import counted, is_blank, named
+from evaluations.verifier.findings import UNSHOWABLE, counted, is_blank, named
 
 EVERY = [chr(code) for code in range(0x110000)]
 # What differs from one Python to another, and is asked of text.

@@ -17,17 +17,15 @@ from annotation.records import AttachmentKind
 from evaluations.evidence.report.page import render_report
 from evaluations.tests.hand_made_bundle import HandMade, signed, zipped
 from evaluations.tests.raw_zip import Entry, raw_zip
-from evaluations.verifier import canonical, reading
-from evaluations.verifier.checking import check
-from evaluations.verifier.claims import claims
-from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES
+from evaluations.verifier import canonical, documents
+from evaluations.verifier.canonical import mismatches
+from evaluations.verifier.checking import check, claims
+from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Shapeless, read_bundle
 from evaluations.verifier.figures import agreement_findings
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.main import main
 from evaluations.verifier.package import opened
-from evaluations.verifier.reading import Shapeless, read_bundle
 from evaluations.verifier.rules import CLAIMS
-from evaluations.verifier.schema_check import mismatches
 from evaluations.verifier.shapes import ATTACHMENT_KINDS, SCHEMAS
 
 pytestmark = pytest.mark.slow
@@ -252,7 +250,7 @@ def test_judges_are_in_the_bundle_as_it_says(entries: dict[str, bytes], shapes: 
 def test_countless_lines_are_not_all_kept(
     entries: dict[str, bytes], shapes: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MOST_VALUES_KEPT", 2000)
+    monkeypatch.setattr(documents, "MOST_VALUES_KEPT", 2000)
     assert "the documents hold more than 2,000 values" in shapes("events.jsonl", entries["events.jsonl"] * 50)
 
 

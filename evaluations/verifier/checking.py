@@ -9,26 +9,36 @@ from typing import Any
 
 from evaluations.verifier.anchors import anchor_findings, chain_id_finding, kept_heads_findings
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.claims import claims
 from evaluations.verifier.companions import (
     COMPANIONS_TITLE,
+    MANIFEST,
     OTHER_VERSION,
+    SIGNATURE,
     companions_finding,
     is_of_this_version,
     program_finding,
 )
 from evaluations.verifier.contents import PICTURES_TITLE, Progressed, digests_of, manifest_finding, picture_findings
-from evaluations.verifier.documents import Bundle
+from evaluations.verifier.coverage import TASKS_TITLE, coverage_claim, imported_claim, tasks_finding
+from evaluations.verifier.deviations import exceptions_claim, times_claim
+from evaluations.verifier.documents import Bundle, Reading, Shapeless, read_documents, value_of
 from evaluations.verifier.figures import agreement_findings, comparison_findings
-from evaluations.verifier.findings import Finding, Result, failed, noted, passed
+from evaluations.verifier.findings import Finding, Refused, Result, failed, noted, passed
 from evaluations.verifier.judgments import OF_JUDGMENTS, judgments_findings
+from evaluations.verifier.labels import annotators_claim, reasons_claim, roles_claim
 from evaluations.verifier.package import Package, opened
-from evaluations.verifier.parts import MANIFEST, SIGNATURE
-from evaluations.verifier.reading import Reading, Shapeless, read_documents, value_of
-from evaluations.verifier.refusing import Refused
+from evaluations.verifier.record import complete_record_claim
+from evaluations.verifier.replay import replayed
 from evaluations.verifier.rules import CLAIMS, NOT_PROVED, PROTOCOL_DIGESTS, PROVED
 from evaluations.verifier.signature import SIGNATURE_TITLE, key_list, signature_finding
-from evaluations.verifier.tasks import TASKS_TITLE, tasks_finding
+from evaluations.verifier.transitions import blind_order_claim, chain_claim, fixed_labels_claim, frozen_claim
+from evaluations.verifier.verdicts import (
+    disputes_claim,
+    draws_claim,
+    export_claim,
+    final_verdicts_claim,
+    spot_checks_claim,
+)
 
 SHAPES_TITLE = "Every document has the shape that the format gives it"
 SHAPES_OF_VERSION = (
@@ -250,3 +260,31 @@ def _report_page(package: Package, bundle: Bundle, render_report: RenderReport |
         says = "The page is not the one that these documents make: do not read figures from it."
         return _of_version("report_page", REPORT_TITLE, says, [REPORT_PAGE], same=same)
     return passed("report_page", REPORT_TITLE, "The page was made from these documents, byte for byte.")
+
+
+def claims(bundle: Bundle) -> list[Finding]:
+    """One finding for each of `rules.CLAIMS`, in that order. Nothing in the documents makes it fail to answer.
+
+    The rows are held against the rules by themselves, and against the events as they followed each other: who changes
+    rows and hashes alike has to invent a course of events in which every rule was kept.
+    """
+    history = replayed(bundle)
+    return [
+        coverage_claim(bundle, history),
+        annotators_claim(bundle, history),
+        roles_claim(bundle, history),
+        disputes_claim(bundle, history),
+        draws_claim(bundle, history),
+        spot_checks_claim(bundle, history),
+        blind_order_claim(bundle, history),
+        reasons_claim(bundle),
+        fixed_labels_claim(bundle, history),
+        final_verdicts_claim(bundle, history),
+        export_claim(bundle, history),
+        imported_claim(bundle, history),
+        complete_record_claim(bundle, history),
+        chain_claim(bundle),
+        frozen_claim(bundle, history),
+        times_claim(bundle),
+        exceptions_claim(bundle, history),
+    ]

@@ -3,15 +3,226 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from evaluations.verifier.canonical import as_text, text_digest
-from evaluations.verifier.crate import Listed, crate
-from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import Finding, failed, noted, passed
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import Finding, counted, failed, noted, passed
 from evaluations.verifier.package import Package
-from evaluations.verifier.parts import CRATE, MANIFEST, README, SIGNATURE, VERIFIER
-from evaluations.verifier.readme import readme
+from evaluations.verifier.rules import NOT_PROVED, PROVED
 from evaluations.verifier.shapes import SCHEMAS
+
+MANIFEST, SIGNATURE, CRATE = "MANIFEST.json", "SIGNATURE.json", "ro-crate-metadata.json"
+README, VERIFIER = "README.md", "verify.py"
+PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
+MEDIA_TYPES = {
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "md": "text/markdown",
+    "html": "text/html",
+    "py": "text/x-python",
+    **{suffix: kind for kind, suffix in PICTURES.items()},
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file, or the files of a folder where ``path`` ends in a slash, and what it says."""
+
+    path: str
+    says: str
+
+    def holds(self, path: str) -> bool:
+        return path.startswith(self.path) if self.path.endswith("/") else path == self.path
+
+
+PARTS = (
+    Part(README, "This text."),
+    Part("submission.json", "What was submitted, under which rules, and the head of its chain of events."),
+    Part("protocol.json", "The protocol that labels follow, with the wording of everything that could be chosen."),
+    Part("catalogue.jsonl", "Every task of the benchmark with its key points, as they were at the freeze."),
+    Part("import-report.json", "What was accepted and refused when the trajectories were imported."),
+    Part("trajectories.jsonl", "What the agent did: every step, with the SHA-256 of its screenshot."),
+    Part("people.json", "Who took part: pseudonyms with role and dates. A annotate, Q adjudicate, M maintain."),
+    Part("labels.jsonl", "Every label with its reasons, and every revision of it."),
+    Part("informed.jsonl", "What annotators were shown of judges after their own label, and what they said then."),
+    Part("flags.jsonl", "Where an annotator asked an adjudicator for a look."),
+    Part("reports.jsonl", "What people reported to maintainers, and the answers."),
+    Part("releases.jsonl", "Trajectories that annotators gave back, and why."),
+    Part("draws.jsonl", "The draws of spot checks: anybody can repeat them from their seeds."),
+    Part("adjudications.jsonl", "Every decision of an adjudicator, the labels it was about, and what it changed."),
+    Part("reopenings.jsonl", "Final verdicts that a maintainer had decided again, and why."),
+    Part("final-verdicts.jsonl", "The outcome of every task, and what it rests on."),
+    Part("human-label.json", "The same in the published form of Online-Mind2Web."),
+    Part("events.jsonl", "The chain of events: each names the hash of the one before."),
+    Part("anchors.jsonl", "Where heads of that chain were published."),
+    Part("redactions.jsonl", "Screenshots of which parts are covered, and why."),
+    Part("judges/runs.jsonl", "Runs of automatic judges. Judges decide nothing."),
+    Part("judges/judgments.jsonl", "What these judges said."),
+    Part("reports/agreement.json", "How far the annotators agree."),
+    Part("reports/comparison.json", "How far judges agree with the final verdicts."),
+    Part("reports/report.html", "Both as a page for a browser."),
+    Part("claims.json", "What was found when the bundle was made; verify.py finds it again."),
+    Part("schemas/", "JSON Schemas of these documents; of those with many lines, for each line."),
+    Part(VERIFIER, "The program that checks all of this. It needs Python 3.10 and nothing else."),
+    Part("screenshots/", "The pictures by their SHA-256. A covered one has the original's name and .redacted.png."),
+    Part("attachments/", "Other files that came with trajectories, by their SHA-256."),
+    Part(CRATE, "The list of files as RO-Crate 1.1."),
+    Part(MANIFEST, "SHA-256 and size of every file but itself and its signature."),
+    Part(SIGNATURE, "The Ed25519 signature over the bytes of MANIFEST.json."),
+)
+
+
+OTHER_PART = Part("", "No file of this format.")
+
+
+def media_type(path: str) -> str:
+    """What a file of a bundle is, by its name; attachments are of any kind."""
+    return MEDIA_TYPES.get(path.rpartition(".")[2], "application/octet-stream")
+
+
+def part_of(path: str) -> Part:
+    """The part that a file belongs to."""
+    return next((part for part in PARTS if part.holds(path)), OTHER_PART)
+
+
+# --- ro-crate-metadata.json (RO-Crate 1.1, https://w3id.org/ro/crate/1.1) --------------------------------------------
+
+
+CRATE_CONTEXT = ["https://w3id.org/ro/crate/1.1/context", {"sha256": "https://schema.org/sha256"}]
+
+Listed = tuple[str, str, int]  # path, SHA-256, size in bytes
+
+
+def crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
+    """The metadata; ``files`` are all but itself, manifest and signature.
+
+    The manifest lists this file with its digest, so neither manifest nor signature has a size or digest here.
+    """
+    submission = bundle.submission
+    last = bundle.events[-1]["at"] if bundle.events else submission["created_at"]
+    described = [_crate_file(*listed) for listed in sorted(files)]
+    described += [{"@id": path, "@type": "File", "encodingFormat": media_type(path)} for path in (MANIFEST, SIGNATURE)]
+    name = f"{submission['agent']} on {submission['benchmark_name']}"
+    root = {
+        "@id": "./",
+        "@type": "Dataset",
+        "name": f"Evidence of {name}",
+        "description": f"How {submission['trajectories']} trajectories of {submission['agent']} were judged by people: "
+        "labels, adjudications, spot checks, the chain of events, and a program that checks them.",
+        "datePublished": submission["frozen_at"] or last,
+        "identifier": submission["chain"]["head"],
+        "license": {"@id": "#license"},
+        "about": [{"@id": "#agent"}, {"@id": "#benchmark"}],
+        "hasPart": [{"@id": each["@id"]} for each in described],
+    }
+    itself = {
+        "@id": CRATE,
+        "@type": "CreativeWork",
+        "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
+        "about": {"@id": "./"},
+    }
+    return {"@context": CRATE_CONTEXT, "@graph": [itself, root, *_crate_entities(submission), *described]}
+
+
+def _crate_entities(submission: Document) -> list[Document]:
+    license_ = {
+        "@id": "#license",
+        "@type": "CreativeWork",
+        "name": "See the benchmark",
+        "description": "Tasks and their use are under the terms of the benchmark, all else under those of the maker.",
+    }
+    agent = {"@id": "#agent", "@type": "SoftwareApplication", "name": submission["agent"]}
+    benchmark = {"@id": "#benchmark", "@type": "CreativeWork", "name": submission["benchmark_name"]}
+    return [license_, agent, benchmark | {"identifier": submission["benchmark"]}]
+
+
+def _crate_file(path: str, sha256: str, size: int) -> Document:
+    found: dict[str, Any] = {
+        "@id": path,
+        "@type": "File",
+        "name": path.rpartition("/")[2],
+        "description": part_of(path).says,
+        "contentSize": str(size),
+        "encodingFormat": media_type(path),
+        "sha256": sha256,
+    }
+    if path == VERIFIER:
+        found |= {"@type": ["File", "SoftwareSourceCode"], "programmingLanguage": "Python"}
+    return found
+
+
+# --- README.md -------------------------------------------------------------------------------------------------------
+
+
+CHECK_COMMAND = "python3 -I verify.py . --keys ../webverdict-keys.json"
+TO_CHECK = f"""\
+## Check it
+
+    python3 -I verify.py .
+
+It needs Python 3.10 or newer, no package and no network, and works on the unpacked folder or on the zip; `-I` keeps
+Python from taking anything else out of the folder. A program that comes with what it checks could have been changed
+with it: take `verify.py` from the makers of WebVerdict, or from somebody else you trust, where you can.
+
+The signature proves who made the bundle only if you know the key from elsewhere. Fetch the keys that the submitter
+publishes (`/.well-known/webverdict-keys.json` of their instance) and give them:
+
+    {CHECK_COMMAND}
+
+It prints PASS, FAIL or NOTE for every check, and ends with 0 where nothing failed. Give what else you know, too:
+
+- `--tasks FILE`: the task list of your benchmark (JSON). Otherwise only the submitter says which tasks there are.
+- `--chain ID` and `--head HASH`: hashes of the chain that you noted before. A chain that was written anew then fails.
+- `--anchors FILE`: heads of the chain from where they were published.
+
+To run other judges or people over the trajectories, open the bundle in WebVerdict (`import_audit`) and export them as
+v2 packages (`export_submission --format trajectories-v2`).
+"""
+
+CANNOT = "\n".join(f"- {limit[0].upper()}{limit[1:]}." for limit in NOT_PROVED)
+LIMITS_IN_WORDS = f"## What it cannot prove\n\n{CANNOT}\n\nIt does show that {PROVED}.\n"
+
+
+def readme(submission: Document, paths: Collection[str]) -> bytes:
+    """The text, with the parts that this bundle has; ``paths`` are those of its files."""
+    title = f"# {_plain_line(submission['agent'])} on {_plain_line(submission['benchmark_name'])}\n"
+    says = (
+        "An evidence bundle of WebVerdict: what an agent did, what people said about it and why, and how that became "
+        "one verdict for each task.\n"
+    )
+    blocks = [title, says, _standing_in_words(submission), _table_of_files(paths), TO_CHECK, LIMITS_IN_WORDS]
+    return "\n".join(block for block in blocks if block).encode()
+
+
+def _standing_in_words(submission: Document) -> str:
+    frozen, labels = submission["frozen_at"], submission["required_labels"]
+    lines = [
+        f"- {counted(submission['trajectories'], 'trajectory', 'trajectories')}, {counted(labels, 'label')} each",
+        f"- version {submission['protocol_version']} of the protocol",
+        f"- {'frozen at ' + frozen if frozen else 'not frozen: labels could still change'}",
+        f"- head of the chain of events: `{submission['chain']['head'] or 'none'}`",
+    ]
+    if submission["contents"]["screenshots"] == "digests":
+        lines.append("- without pictures and attachments: only their SHA-256 are here")
+    if submission["partial"]:
+        missing = counted(len(submission["missing"]), "thing is", "things are")
+        lines.append(f"- **partial**: {missing} missing; `submission.json` lists what")
+    return "\n".join(lines) + "\n"
+
+
+def _table_of_files(paths: Collection[str]) -> str:
+    rows = [f"| `{part.path}` | {part.says} |" for part in PARTS if any(map(part.holds, paths))]
+    return "\n".join(["## Files\n", "| file | what it holds |", "|---|---|", *rows]) + "\n"
+
+
+def _plain_line(text: str) -> str:
+    """A name that cannot be taken for markup."""
+    plain = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>#|!" else letter for letter in plain)
+
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 COMPANIONS_TITLE = "README, metadata and schemas are those that these documents make"

@@ -13,13 +13,11 @@ from typing import IO
 from evaluations.verifier.anchors import chain_id, kept_head, published_lines
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given, Outcome, examined
-from evaluations.verifier.documents import FORMAT
-from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Result, kinds_told
-from evaluations.verifier.refusing import Refused, escaped
+from evaluations.verifier.coverage import task_list
+from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Refused, Result, counted, escaped, kinds_told
 from evaluations.verifier.rules import CLAIMS
+from evaluations.verifier.shapes import FORMAT
 from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, key_list
-from evaluations.verifier.tasks import task_list
-from evaluations.verifier.wrongs import counted
 
 LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
 LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal

@@ -11,8 +11,16 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from evaluations.verifier.refusing import DEEPEST_FOLDER, Refused, escaped, refuse_collisions, refuse_name
-from evaluations.verifier.zip_reader import AT_ONCE, MOST_ENTRIES, unpacked, zip_entries
+from evaluations.verifier.findings import Refused, escaped
+from evaluations.verifier.zip_reader import (
+    AT_ONCE,
+    DEEPEST_FOLDER,
+    MOST_ENTRIES,
+    refuse_collisions,
+    refuse_name,
+    unpacked,
+    zip_entries,
+)
 
 MIB = 1 << 20
 LARGEST_TRAJECTORIES = 512 * MIB  # bytes: they are read line by line, and only their digests stay

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evaluations.verifier.canonical import hashed
 from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import text_in, whole_in
 from evaluations.verifier.rules import (
     ADJUDICATED,
     AGREED,
@@ -22,7 +24,6 @@ from evaluations.verifier.rules import (
     SPOT_CHECK,
     UNANIMOUS,
 )
-from evaluations.verifier.wrongs import hashed, text_in, whole_in
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluations.verifier.documents import FORMAT
+FORMAT = "webverdict-evidence-1"
+
 
 LARGEST_INTEGER = 2**53
 LONGEST_TEXT = 16_000_000

@@ -1,4 +1,4 @@
-"""Reading a zip that nobody has to trust: every byte of it has one meaning, or it is refused.
+"""Read a zip that nobody has to trust: every byte of it has one meaning, or it is refused.
 
 The standard library's reader takes what others read otherwise (entries that overlap, names that are there twice,
 sizes that lie, a second name in an extra field, which `unzip` then uses); here the central directory, each entry's own
@@ -8,6 +8,7 @@ header and what stands behind it have to say the same, and what comes out of an 
 
 from __future__ import annotations
 
+import re
 import stat
 import struct
 import zlib
@@ -15,7 +16,50 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from evaluations.verifier.refusing import Refused, escaped, refuse_name
+from evaluations.verifier.findings import UNSHOWABLE, Refused, escaped
+
+# --- names of files --------------------------------------------------------------------------------------------------
+
+
+LONGEST_PATH = 512  # characters of a whole path
+DEEPEST_FOLDER = 8
+DRIVE_LETTER = re.compile(r"[A-Za-z]:")
+
+
+def refuse_name(name: str) -> None:
+    """Raise Refused unless ``name`` is a plain relative path with / that means the same on every system."""
+    parts = name.split("/")
+    if "\\" in name or name.startswith("/") or DRIVE_LETTER.match(name) or any(p in ("", ".", "..") for p in parts):
+        raise _name_refused(name, "is not a plain path inside the package; write it with / and without ..")
+    if UNSHOWABLE.search(name):
+        raise _name_refused(name, "has characters in its name that cannot be shown; take them away")
+    if not name.isascii():  # in any other script it depends on the program which names are the same
+        raise _name_refused(name, "has letters in its name that ASCII does not have; rename it")
+    if len(parts) > DEEPEST_FOLDER + 1:
+        raise _name_refused(name, "lies too deep; a bundle has no such folder")
+    if len(name) > LONGEST_PATH:
+        raise _name_refused(name, f"has a name of more than {LONGEST_PATH} characters; shorten it")
+
+
+def refuse_collisions(names: Iterable[str]) -> None:
+    """Raise Refused for names (ASCII) that differ only by case, and for a file that is a folder too."""
+    files = list(names)
+    spelt: dict[str, str] = {}
+    for name in files:
+        other = spelt.setdefault(name.lower(), name)
+        if other != name:
+            raise Refused(f"{escaped(name, 200)} and {escaped(other, 200)} differ only by case; keep one of them.")
+    for name in files:
+        folder = name.rpartition("/")[0]
+        while folder:
+            if folder.lower() in spelt:
+                raise Refused(f"{escaped(folder, 200)} is a file and a folder at once; keep one of them.")
+            folder = folder.rpartition("/")[0]
+
+
+def _name_refused(name: str, says: str) -> Refused:
+    return Refused(f"{escaped(name, 200) or 'A file without a name'} {says}.")
+
 
 END = struct.Struct("<4s4H2LH")  # end of the central directory
 END64_AT = struct.Struct("<4sLQL")  # where its zip64 form is

@@ -26,12 +26,12 @@ from evaluations.evidence.report.parts import (
 )
 from evaluations.evidence.report.style import PAGE_STYLE
 from evaluations.evidence.report.trajectories import trajectories_section
-from evaluations.verifier.documents import FORMAT, Bundle
-from evaluations.verifier.findings import kinds_told
+from evaluations.verifier.companions import CHECK_COMMAND
+from evaluations.verifier.documents import Bundle
+from evaluations.verifier.findings import counted, kinds_told
 from evaluations.verifier.numbers import wilson_interval
-from evaluations.verifier.readme import CHECK_COMMAND
 from evaluations.verifier.rules import NOT_PROVED, PROVED
-from evaluations.verifier.wrongs import counted
+from evaluations.verifier.shapes import FORMAT
 
 MOST_LISTED = 200  # exceptions of a kind, and places of a claim; all of them are in the bundle
 WITHOUT_RESOURCES = "default-src 'none'; style-src 'unsafe-inline'"

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluations.evidence.report.parts import Html, as_number, at, shown, table_shown, verdict_shown
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.wrongs import counted
+from evaluations.verifier.findings import counted
 
 LONGEST_REASON = 160  # characters of a reason: all of it is in the bundle
 

@@ -15,7 +15,7 @@ from annotation.screenshots import STORE_ERRORS
 from evaluations.evidence.writing import SCREENSHOTS, Evidence, prepare, quiet, write
 from evaluations.exports import ExportRefused, ExportStopped, OutputTaken
 from evaluations.management.submissions import show
-from evaluations.verifier.wrongs import counted
+from evaluations.verifier.findings import counted
 
 MEGABYTE = 1_000_000
 NAMED = "name_in_text"

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from evaluations import anchoring
-from evaluations.verifier.wrongs import counted
+from evaluations.verifier.findings import counted
 
 
 class Command(BaseCommand):

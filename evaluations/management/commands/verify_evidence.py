@@ -10,8 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from evaluations.evidence.verification import verify_bundle
 from evaluations.signing import with_own_keys
 from evaluations.verifier import main
-from evaluations.verifier.findings import Result
-from evaluations.verifier.refusing import Refused
+from evaluations.verifier.findings import Refused, Result
 
 
 class Command(BaseCommand):

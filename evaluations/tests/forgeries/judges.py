@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluations.tests.forgeries.ground import forgery
 from evaluations.tests.forging import Forged, Line
-from evaluations.verifier.rejudging import recompared
+from evaluations.verifier.comparison import recompared
 from evaluations.verifier.resampling import Ends
 
 

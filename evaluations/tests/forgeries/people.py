@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluations.tests.forgeries.ground import DISPUTE, LATE, PLAIN, drawn, forgery, unanimous
 from evaluations.tests.forging import Forged, Line
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.draws import seed_digest
+from evaluations.verifier.verdicts import seed_digest
 
 
 @forgery("complete_record")

@@ -1,4 +1,4 @@
-"""Whether rows fit each other, and what the events come to: parts of the claim `complete_record`."""
+"""The claim `complete_record`: every row has its event with these very facts, every event its row."""
 
 from __future__ import annotations
 
@@ -7,11 +7,170 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
+from evaluations.verifier.canonical import hashed
 from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import (
+    Finding,
+    Wrong,
+    counted,
+    named,
+    number_of,
+    outcome,
+    passed_between,
+    text_in,
+    together,
+    whole_in,
+)
 from evaluations.verifier.numbers import majority_label
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first
-from evaluations.verifier.rules import TOLERANCE
-from evaluations.verifier.wrongs import Wrong, named, number_of, passed_between, together, whole_in
+from evaluations.verifier.rules import (
+    ACTORS,
+    MAINTAINER,
+    NOBODY,
+    OF_NO_TASK,
+    TOLERANCE,
+    WITHOUT_ACT,
+)
+from evaluations.verifier.transitions import impossible_events
+
+# What an event says that its row does not: the slot of a release, the seed of the next draw and who drew.
+NOT_IN_ROWS = {"released": ("slot",), "spot_checks_drawn": ("next_seed",)}
+WITHOUT_ACTOR = ("spot_checks_drawn",)
+
+
+def complete_record_claim(bundle: Bundle, history: History) -> Finding:
+    """Rows and events one to one, nothing that is unknown, and an order in which it can have happened."""
+    wrongs = [
+        *_unknown_events(bundle, history),
+        *_rows_and_events(bundle),
+        *slots_of_labels(bundle, history),
+        *decisions_as_said(bundle, history),
+        *releases_lifted(bundle, history),
+        *reports_settled(bundle),
+        *settings_followed(bundle, history),
+        *practice_reached(history),
+        *strangers_and_members(bundle, history),
+        *impossible_events(history),
+    ]
+    rows = sum(1 for _ in _rows(bundle))
+    entries, events = counted(rows, "entry", "entries"), counted(len(bundle.events), "event")
+    good = f"{entries} of rows and {events} say the same."
+    return outcome("complete_record", good, wrongs)
+
+
+def _unknown_events(bundle: Bundle, history: History) -> Iterator[Wrong]:
+    for moment in history.moments:
+        place = number_of(moment.event)
+        if moment.kind not in ACTORS:
+            yield Wrong(f"Event {place} is of no known kind: {named(moment.kind)}.", place)
+        elif moment.kind not in OF_NO_TASK and moment.before is None:
+            yield Wrong(f"Event {place} ({moment.kind}) is of no trajectory of the bundle.", place)
+        if (moment.kind == "imported") != (moment is history.moments[0]):
+            yield Wrong("The import is not the first event, or not the only one.", place)
+    yield from _unknown_tasks(bundle)
+
+
+def _unknown_tasks(bundle: Bundle) -> Iterator[Wrong]:
+    known = {line["task_id"] for line in bundle.trajectories}
+    lists: dict[str, list[Any]] = {
+        "labels.jsonl": [row["facts"]["task_id"] for row in bundle.labels],
+        "adjudications.jsonl": [row["facts"]["task_id"] for row in bundle.adjudications],
+        "informed.jsonl": [row["shown"]["task_id"] for row in bundle.informed],
+        "draws.jsonl": [task_id for row in bundle.draws for task_id in row["facts"]["population"]],
+    }
+    for name in ("flags", "reports", "releases", "reopenings"):
+        lists[f"{name}.jsonl"] = [row["task_id"] for row in getattr(bundle, name)]
+    for name, task_ids in lists.items():
+        for task_id in task_ids:
+            if task_id not in known:
+                yield Wrong(f"{name} names {named(task_id)}, of which there is no trajectory.", task_id)
+
+
+def _rows_and_events(bundle: Bundle) -> Iterator[Wrong]:
+    """Each row made into the event that recorded it, and compared with the events that there are."""
+    waiting: dict[str, list[tuple[str, str]]] = {}
+    kinds = {"label_submitted", "label_revised", "adjudication_decided", "spot_checks_drawn", "flagged", "reported"}
+    kinds |= {"judgments_shown", "informed_decided", "report_settled", "released", "reopened", "screenshot_redacted"}
+    for event in bundle.events:
+        if event["kind"] in kinds:
+            actor = "" if event["kind"] in WITHOUT_ACTOR else event["actor"]
+            kept = {n: v for n, v in event["payload"].items() if n not in NOT_IN_ROWS.get(event["kind"], ())}
+            key = hashed([event["kind"], actor, kept])
+            waiting.setdefault(key, []).append((event["at"], number_of(event)))
+    for events in waiting.values():
+        events.sort(reverse=True)
+    for kind, actor, payload, at, place in sorted(_rows(bundle), key=lambda row: (row[0], row[3] or "")):
+        found = waiting.get(hashed([kind, actor, payload]))
+        if not found:
+            yield Wrong(f"No event records this of {named(place)}: {kind} by {named(actor or 'somebody')}.", place)
+            continue
+        recorded, number = found.pop()
+        if not together(at, recorded, TOLERANCE):
+            yield Wrong(f"A row of {named(place)} has another time than its event {number} ({kind}).", place)
+    for events in waiting.values():
+        for _, number in events:
+            yield Wrong(f"Event {number} has no row that says the same.", number)
+
+
+Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the event it should have
+
+
+def _rows(bundle: Bundle) -> Iterator[Row]:
+    yield from _decision_rows(bundle)
+    yield from _informed_rows(bundle)
+    for row in bundle.draws:
+        facts, place = row["facts"], "draws.jsonl"
+        payload = {"draw": hashed(facts), "number": facts["number"], "seed": facts["seed"]}
+        yield ("spot_checks_drawn", "", payload, row["drawn_at"], place)
+    for row in bundle.flags:
+        payload = {"task_id": row["task_id"], "note": row["note"]}
+        yield ("flagged", row["annotator"], payload, row["flagged_at"], row["task_id"])
+    for row in bundle.releases:
+        payload = {"task_id": row["task_id"], "reason": row["reason"]}
+        yield ("released", row["annotator"], payload, row["released_at"], row["task_id"])
+    for row in bundle.reopenings:
+        payload = {"task_id": row["task_id"], "reason": row["reason"]}
+        yield ("reopened", row["reopened_by"], payload, row["reopened_at"], row["task_id"])
+    yield from _report_rows(bundle)
+    for row in bundle.redactions:
+        payload = {name: row[name] for name in ("original", "revision", "boxes", "reason", "redacted", "size")}
+        yield ("screenshot_redacted", row["redacted_by"], payload, row["redacted_at"], row["original"])
+
+
+def _decision_rows(bundle: Bundle) -> Iterator[Row]:
+    for row in bundle.labels:
+        facts = row["facts"]
+        kind = "label_submitted" if facts["revision"] == 1 else "label_revised"
+        payload = {"task_id": facts["task_id"], "slot": facts["slot"], "label": hashed(facts)}
+        if kind == "label_revised":
+            payload["revision"] = facts["revision"]
+        yield (kind, row["annotator"], payload, facts["at"], facts["task_id"])
+    for row in bundle.adjudications:
+        facts = row["facts"]
+        payload = {"task_id": facts["task_id"], "revision": facts["revision"], "adjudication": hashed(facts)}
+        yield ("adjudication_decided", row["adjudicator"], payload, facts["at"], facts["task_id"])
+
+
+def _informed_rows(bundle: Bundle) -> Iterator[Row]:
+    for row in bundle.informed:
+        shown, informed = row["shown"], row["informed"]
+        of_label = {"task_id": shown["task_id"], "slot": shown["slot"]}
+        yield ("judgments_shown", row["annotator"], of_label | {"shown": hashed(shown)}, shown["at"], shown["task_id"])
+        if informed is not None:
+            payload = of_label | {"informed": hashed(informed)}
+            yield ("informed_decided", row["annotator"], payload, informed["at"], shown["task_id"])
+
+
+def _report_rows(bundle: Bundle) -> Iterator[Row]:
+    for row in bundle.reports:
+        of_task = {"task_id": row["task_id"], "kind": row["kind"]}
+        yield ("reported", row["reporter"], of_task | {"note": row["note"]}, row["reported_at"], row["task_id"])
+        if row["settled_at"] is not None:
+            payload = of_task | {"answer": row["answer"]}
+            yield ("report_settled", row["settled_by"] or "", payload, row["settled_at"], row["task_id"])
+
+
+# --- rows that fit each other ----------------------------------------------------------------------------------------
 
 
 def slots_of_labels(bundle: Bundle, history: History) -> Iterator[Wrong]:
@@ -196,3 +355,50 @@ def _counted(bundle: Bundle, history: History) -> Iterator[Wrong]:
             yield Wrong("The event of the freeze counts other trajectories.", number_of(moment.event))
     if bundle.submission["trajectories"] != len(bundle.trajectories):
         yield Wrong("submission.json counts other trajectories than there are.", "submission.json")
+
+
+# --- members ---------------------------------------------------------------------------------------------------------
+
+
+def strangers_and_members(bundle: Bundle, history: History) -> Iterator[Wrong]:
+    """Whether who acts was a member at that moment, and people.json is what the events of members come to."""
+    for moment in history.moments:
+        # A maintainer may join by their own act: by bringing the submission, or running the instance.
+        member, role = moment.payload.get("member"), moment.payload.get("role")
+        own = moment.kind == "member_added" and member == moment.actor and role == MAINTAINER
+        if own or moment.kind in WITHOUT_ACT or NOBODY in ACTORS.get(moment.kind, ()):
+            continue
+        if moment.role is None:
+            says = (
+                f"Event {number_of(moment.event)} ({named(moment.kind)}) is by {named(moment.actor)}, who is no active"
+            )
+            yield Wrong(f"{says} member then.", number_of(moment.event))
+    yield from _members(bundle, history)
+
+
+def _members(bundle: Bundle, history: History) -> Iterator[Wrong]:
+    added: dict[str, str] = {}
+    left: dict[str, str] = {}
+    for moment in history.of("member_added", "member_deactivated", "member_reactivated"):
+        member, at = text_in(moment.payload, "member") or "", moment.event["at"]
+        fresh = moment.kind == "member_added"
+        if fresh == (member in added) or (moment.kind == "member_reactivated") != (member in left and not fresh):
+            says = f"Event {number_of(moment.event)} is {moment.kind} of {named(member)}, which cannot be."
+            yield Wrong(says, number_of(moment.event))
+        if fresh:
+            added.setdefault(member, at)
+        left.pop(member, None)
+        if moment.kind == "member_deactivated":
+            left[member] = at
+    for person in bundle.people:
+        name = person["pseudonym"]
+        if name not in added:
+            yield Wrong(f"No event adds {named(name)}.", name)
+        elif not together(person["joined_at"], added.pop(name), TOLERANCE):
+            yield Wrong(f"{named(name)} joined at another time than their event.", name)
+        if (person["deactivated_at"] is None) != (name not in left):
+            yield Wrong(f"{named(name)} has left by people.json or by the events, not by both.", name)
+        elif name in left and not together(person["deactivated_at"], left[name], TOLERANCE):
+            yield Wrong(f"{named(name)} left at another time than their event.", name)
+    for name in added:
+        yield Wrong(f"{named(name)} was added by an event, and is not in people.json.", name)

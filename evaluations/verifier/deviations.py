@@ -1,21 +1,29 @@
-"""What is allowed and has to be known: the claim `exceptions`. Each is told with its reason."""
+"""The claims `exceptions` and `times`: deviations from the usual course, which are noted and never fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 
-from evaluations.verifier.changes import (
-    decisions_revised,
-    flags_when_final,
-    labels_revised,
-    settings_changed,
-    work_given_up,
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import (
+    ITEM,
+    Finding,
+    Wrong,
+    counted,
+    named,
+    noted,
+    number_of,
+    passed,
+    passed_between,
+    quoted,
+    text_in,
+    told_by_kind,
+    whole_in,
 )
-from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import ITEM, Finding, noted, passed, told_by_kind
-from evaluations.verifier.replay import History
-from evaluations.verifier.rules import CLAIMS, DATED, NOT_EXECUTABLE, USUAL_RATE, undated
-from evaluations.verifier.wrongs import Wrong, counted, named, number_of, passed_between, quoted, text_in, whole_in
+from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
+from evaluations.verifier.rules import CLAIMS, DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, undated
 
 # Characters that are told of one kind, so that all kinds together are a text that claims.json takes; a few thousand
 # exceptions of each, and all are counted.
@@ -291,3 +299,177 @@ def _report_lost(bundle: Bundle, history: History) -> Iterator[Wrong]:
         place = number_of(history.moments[0].event)
         says = f"event {place} has its digest alone, so what the import refused or left out, and why, is not known"
         yield Wrong(says, place)
+
+
+# --- changes, work given up and flags --------------------------------------------------------------------------------
+
+
+@dataclass
+class Revised:
+    """Revisions of decisions: of blind ones to another verdict, of others to another verdict, and all else."""
+
+    blind_turned: list[Wrong] = field(default_factory=list)
+    turned: list[Wrong] = field(default_factory=list)
+    others: list[Wrong] = field(default_factory=list)
+
+
+def decisions_revised(bundle: Bundle) -> Revised:
+    """Each revision of an adjudication against the one before it, with its reason, or that of the reopening."""
+    found, before = Revised(), dict[str, Document]()
+    reasons = {(row["task_id"], row["revision"]): row["reason"] for row in bundle.reopenings}
+    for row in sorted(bundle.adjudications, key=lambda row: row["facts"]["revision"]):
+        facts = row["facts"]
+        task_id, last = facts["task_id"], before.get(facts["task_id"])
+        before[task_id] = facts
+        if last is None:
+            continue
+        reason = facts["revision_reason"].strip() or reasons.get((task_id, facts["revision"]), "")
+        wrong = _revision(row["adjudicator"], last, facts, reason)
+        if last["verdict"] == facts["verdict"]:
+            found.others.append(wrong)
+        else:
+            (found.blind_turned if last["blind"] else found.turned).append(wrong)
+    return found
+
+
+def labels_revised(bundle: Bundle, *, turned: bool) -> Iterator[Wrong]:
+    """Revisions of labels with their reasons: those to another verdict, or those to the same."""
+    before: dict[tuple[str, int], Document] = {}
+    for row in sorted(bundle.labels, key=lambda row: row["facts"]["revision"]):
+        facts = row["facts"]
+        last = before.get((facts["task_id"], facts["slot"]))
+        before[(facts["task_id"], facts["slot"])] = facts
+        if last is not None and (last["verdict"] != facts["verdict"]) == turned:
+            yield _revision(row["annotator"], last, facts, facts["revision_reason"])
+
+
+def _revision(who: str, last: Document, facts: Document, reason: str) -> Wrong:
+    change = f" from {named(last['verdict'])} to {named(facts['verdict'])}"
+    how = change if last["verdict"] != facts["verdict"] else ""
+    return Wrong(f"{named(facts['task_id'])} by {named(who)}{how} (“{named(reason)}”)", facts["task_id"])
+
+
+def flags_when_final(history: History) -> Iterator[Wrong]:
+    """Flags on what a draw had passed, or what was final, and what came of them."""
+    for moment in history.of("flagged"):
+        before, task_id = moment.before, moment.task_id or ""
+        if before is None or (before.drawn is None and before.state not in FINAL_STATES):
+            continue
+        was, now = before.verdict, history.tasks[task_id].verdict
+        came = f"{named(was)} became {named(now)}" if was != now else "it changed nothing"
+        note = named(text_in(moment.payload, "note") or "")
+        yield Wrong(f"{named(task_id)} by {named(moment.actor)} (“{note}”), {came}", task_id)
+
+
+def settings_changed(history: History) -> Iterator[Wrong]:
+    """Rules that were other ones when the first label was made."""
+    begun = False
+    for moment in history.of("label_submitted", "configured"):
+        begun = begun or moment.kind == "label_submitted"
+        for name in FOLLOWED_SETTINGS if begun and moment.kind == "configured" else ():
+            change = moment.payload.get(name)
+            if isinstance(change, list) and len(change) == 2:
+                yield Wrong(f"{name} from {named(change[0])} to {named(change[1])}", number_of(moment.event))
+
+
+def work_given_up(history: History) -> Iterator[tuple[str, str, Iterator[Wrong]]]:
+    """By kind: what it is called, what more of it is called, and each with who and where."""
+    yield ("lease run out", "leases run out", _who_and_where(history, "lease_expired"))
+    yield ("slot returned", "slots returned", _who_and_where(history, "slot_returned"))
+    yield ("adjudication left", "adjudications left", _who_and_where(history, "adjudication_left"))
+    yield ("adjudication run out", "adjudications run out", _who_and_where(history, "adjudication_expired"))
+    yield ("adjudication returned", "adjudications returned", _who_and_where(history, "adjudication_returned"))
+
+
+def _who_and_where(history: History, kind: str) -> Iterator[Wrong]:
+    for moment in history.of(kind):
+        who = text_in(moment.payload, "held_by") or moment.actor
+        yield Wrong(f"{named(who)} on {named(moment.task_id)}", moment.task_id or number_of(moment.event))
+
+
+# --- times: never a failure, since clocks differ ---------------------------------------------------------------------
+
+
+LEAST_SECONDS, SECONDS_A_STEP = 5.0, 1.0  # nobody looks at a step in less
+SLIP = 2.0  # seconds that a measurement, or a clock, may be off
+
+
+def times_claim(bundle: Bundle) -> Finding:
+    """Every oddity by its kind, with how often it was seen."""
+    found: dict[str, list[str]] = {}
+    oddities = [*_unmeasured(bundle), *_of_decisions(bundle), *_of_people(bundle), *_of_events(bundle)]
+    for odd in oddities:
+        found.setdefault(odd.says, []).append(odd.place)
+    measured = _describe_measured_time([row["facts"].get("active_seconds") for row in bundle.labels])
+    if not found:
+        return passed("times", CLAIMS["times"], f"{measured} Nothing was quicker than reading takes.")
+    told_of = " ".join(f"{says}: {len(places)}." for says, places in found.items())
+    return noted("times", CLAIMS["times"], f"{measured} {told_of}", [odd.place for odd in oddities])
+
+
+def _describe_measured_time(times: list[float | None]) -> str:
+    """Describe the measured working time. A label without a measured time does not count as 0 minutes."""
+    known = [max(0, seconds) for seconds in times if seconds is not None]
+    if not known:
+        return f"No time was measured for {counted(len(times), 'label')}."
+    minutes = counted(round(sum(known) / 60), "minute")
+    of_all = "" if len(known) == len(times) else f", and no time was measured for {len(times) - len(known):,} more"
+    return f"{counted(len(known), 'label')} took {named(minutes)} of measured work{of_all}."
+
+
+def _unmeasured(bundle: Bundle) -> Iterator[Wrong]:
+    for kind, rows in (("Labels", bundle.labels), ("Adjudications", bundle.adjudications)):
+        for row in rows:
+            if row["facts"].get("active_seconds") is None:
+                yield Wrong(f"{kind} whose time was not measured", row["facts"]["task_id"])
+    for row in bundle.labels:
+        if row["facts"].get("steps_seen") is None:
+            yield Wrong("Labels that do not say which steps were opened", row["facts"]["task_id"])
+
+
+def _of_decisions(bundle: Bundle) -> Iterator[Wrong]:
+    steps_of = {line["task_id"]: line["steps"] for line in bundle.trajectories}
+    for row in bundle.labels + bundle.adjudications:
+        facts = row["facts"]
+        task_id, active = facts["task_id"], facts.get("active_seconds")
+        steps = steps_of.get(task_id, 0)
+        least = max(LEAST_SECONDS, SECONDS_A_STEP * steps)
+        since = passed_between(row.get("claimed_at", row.get("opened_at")), facts["at"])
+        if active is not None and active < least:
+            yield Wrong("Decisions in less than a second a step", task_id)
+        if active is not None and since is not None and active > since + SLIP:
+            yield Wrong("Decisions with more work than time since they were begun", task_id)
+        if facts["revision"] == 1 and since is not None and since < least:
+            yield Wrong("Decisions sooner after they were begun than reading takes", task_id)
+        yield from _not_seen(facts, steps)
+
+
+def _not_seen(facts: Document, steps: int) -> Iterator[Wrong]:
+    seen = facts.get("steps_seen")
+    if seen is None:
+        return
+    if facts["failure_step"] is not None and facts["failure_step"] not in seen:
+        yield Wrong("Decisions that name a failure step which was not opened", facts["task_id"])
+    if 2 * len({step for step in seen if step < steps}) < steps:
+        yield Wrong("Decisions for which fewer than half of the steps were opened", facts["task_id"])
+
+
+def _of_people(bundle: Bundle) -> Iterator[Wrong]:
+    """One label after the other by the same person, less apart than the later one took."""
+    made: dict[str, list[Document]] = {}
+    for row in bundle.labels:
+        if row["facts"]["revision"] == 1:
+            made.setdefault(row["annotator"], []).append(row["facts"])
+    for of_one in made.values():
+        of_one.sort(key=lambda facts: facts["at"])
+        for earlier, later in pairwise(of_one):
+            apart = passed_between(earlier["at"], later["at"])
+            if apart is not None and (later.get("active_seconds") or 0) > apart + SLIP:
+                yield Wrong("Labels closer to the person's one before than they took", later["task_id"])
+
+
+def _of_events(bundle: Bundle) -> Iterator[Wrong]:
+    for earlier, later in pairwise(bundle.events):
+        apart = passed_between(earlier["at"], later["at"])
+        if apart is None or apart < -SLIP:
+            yield Wrong("Events that are older than the one before them", number_of(later))

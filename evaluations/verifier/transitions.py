@@ -1,21 +1,85 @@
-"""What was done when: the claims `blind_order`, `fixed_labels` and `frozen`."""
+"""Claims about the order of events (`chain`, `blind_order`, `fixed_labels`, `frozen`) and impossible transitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import Finding
-from evaluations.verifier.replay import History, Moment
+from evaluations.verifier.canonical import hashed
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import (
+    Finding,
+    Wrong,
+    counted,
+    is_blank,
+    named,
+    number_of,
+    outcome,
+    passed_between,
+    text_in,
+    together,
+    whole_in,
+)
+from evaluations.verifier.replay import History, Moment, Past, Slot
 from evaluations.verifier.rules import (
+    ADJUDICATED,
+    FINAL_STATES,
     IN_REVIEW,
     MINIMUM_LABELS,
     NOT_FINAL,
+    TO_ADJUDICATE,
     TOLERANCE,
     WHILE_FROZEN,
     undated,
 )
-from evaluations.verifier.wrongs import Wrong, counted, named, number_of, outcome, passed_between, together, whole_in
+
+GENESIS = "0" * 64
+
+
+def chain_claim(bundle: Bundle) -> Finding:
+    """Every event has its number, the hash of its content, and the hash of the one before; head and number agree.
+
+    And none is older than one before it: whoever puts events into another order can compute the hashes again.
+    """
+    wrongs, previous = [], GENESIS
+    for number, event in enumerate(bundle.events):
+        if event["sequence"] != number:
+            wrongs.append(Wrong(f"Event {number} has the number {named(event['sequence'])}.", f"#{number}"))
+        if event["previous"] != previous:
+            wrongs.append(Wrong(f"Event {number} does not follow the one before it.", f"#{number}"))
+        if event["hash"] != hashed({name: value for name, value in event.items() if name != "hash"}):
+            wrongs.append(Wrong(f"Event {number} is not what its hash was made over.", f"#{number}"))
+        previous = event["hash"]
+    good = f"{len(bundle.events)} events, the head is {named(previous[:16])}."
+    return outcome("chain", good, [*wrongs, *_older_ones(bundle), *_chain_ends(bundle)])
+
+
+def _older_ones(bundle: Bundle) -> Iterator[Wrong]:
+    """Each is written when the one before it is there, so its time is later but for the clocks of several servers."""
+    newest: Document | None = None
+    for number, event in enumerate(bundle.events):
+        seconds = passed_between((newest or event)["at"], event["at"])
+        if newest is not None and seconds is not None and seconds < -TOLERANCE:
+            before = f"event {named(newest['sequence'])}, which comes before it in the chain"
+            yield Wrong(f"Event {number} is {-seconds:.0f} seconds older than {before}.", f"#{number}")
+        elif seconds is not None and seconds >= 0:
+            newest = event
+
+
+def _chain_ends(bundle: Bundle) -> list[Wrong]:
+    events, stated = bundle.events, bundle.submission["chain"]
+    if not events:
+        return [Wrong("There is no event.", "events.jsonl")]
+    real = {"id": events[0]["hash"], "events": len(events), "head": events[-1]["hash"]}
+    says = {"id": "another first event", "events": "another number of events", "head": "another head"}
+    return [
+        Wrong(f"submission.json states {says[name]} than events.jsonl has.", "submission.json")
+        for name in real
+        if stated[name] != real[name]
+    ]
+
+
+# --- blind_order, fixed_labels and frozen ----------------------------------------------------------------------------
+
 
 LABELLING = ("label_submitted", "label_revised")
 
@@ -200,3 +264,151 @@ def _missing_stated(bundle: Bundle, history: History) -> Iterator[Wrong]:
 
 def _problem(code: str, where: str) -> tuple[str, str]:
     return (code, undated(where) if code == "task_not_covered" else where)
+
+
+# --- events that cannot be -------------------------------------------------------------------------------------------
+
+
+def impossible_events(history: History) -> Iterator[Wrong]:
+    """Of a slot that was not theirs, an adjudication that nobody had opened, and the like."""
+    given_back: dict[str, set[str]] = {}
+    for moment in history.moments:
+        check = _POSSIBLE.get(moment.kind)
+        says = check(moment, moment.before) if check is not None and moment.before is not None else None
+        says = says or _given_back(moment, given_back) or _without_reason(moment)
+        if says is not None:
+            place = number_of(moment.event)
+            who, task = named(moment.actor), named(moment.task_id)
+            yield Wrong(f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place)
+
+
+def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
+    """Who gave a trajectory back is given it again by a maintainer only."""
+    task_id = moment.task_id or ""
+    if moment.kind == "released":
+        given_back.setdefault(task_id, set()).add(moment.actor)
+    elif moment.kind == "offered_again":
+        lifted = len(given_back.pop(task_id, ()))
+        if lifted != whole_in(moment.payload, "releases"):
+            return f"{lifted} had given it back"
+    elif moment.kind == "claimed" and moment.actor in given_back.get(task_id, ()):
+        return "they had given it back"
+    return None
+
+
+def _without_reason(moment: Moment) -> str | None:
+    wanted = moment.kind in ("released", "offered_again", "reopened", "submission_reopened")
+    return "it has no reason" if wanted and is_blank(text_in(moment.payload, "reason") or "") else None
+
+
+def _slot(moment: Moment, past: Past) -> Slot | None:
+    number = whole_in(moment.payload, "slot")
+    return past.slots.get(number) if number is not None else None
+
+
+def _claims(moment: Moment, past: Past) -> str | None:
+    number = whole_in(moment.payload, "slot")
+    if number is None or not 1 <= number <= past.required:
+        return "there is no such slot"
+    if number in past.slots:
+        return "the slot is taken"
+    if any(slot.holder == moment.actor for slot in past.slots.values()):
+        return "they have a slot of it already"
+    return None
+
+
+def _submits(moment: Moment, past: Past) -> str | None:
+    slot = _slot(moment, past)
+    if slot is None or slot.holder != moment.actor:
+        return "they do not hold the slot"
+    return "a label is in the slot already" if slot.revision else None
+
+
+def _revises(moment: Moment, past: Past) -> str | None:
+    slot = _slot(moment, past)
+    if slot is None or slot.holder != moment.actor or not slot.revision:
+        return "they have no label there"
+    return None if whole_in(moment.payload, "revision") == slot.revision + 1 else "a revision before it is not there"
+
+
+def _gives_up(moment: Moment, past: Past) -> str | None:
+    slot = _slot(moment, past)
+    holder = text_in(moment.payload, "held_by") if moment.kind == "slot_returned" else moment.actor
+    if slot is None or slot.holder != holder:
+        return "they do not hold the slot"
+    if moment.holder_stays:
+        return f"{named(holder)} has not left"
+    return "a label is in the slot" if slot.revision else None
+
+
+def _is_shown(moment: Moment, past: Past) -> str | None:
+    slot = _slot(moment, past)
+    if slot is None or slot.holder != moment.actor or not slot.revision:
+        return "they have no label there"
+    return "they were shown it before" if slot.looked else None
+
+
+def _says_informed(moment: Moment, past: Past) -> str | None:
+    slot = _slot(moment, past)
+    if slot is None or slot.holder != moment.actor or not slot.looked:
+        return "they were shown nothing"
+    return "they had said it before" if slot.informed else None
+
+
+def _flags(moment: Moment, past: Past) -> str | None:
+    mine = [slot for slot in past.slots.values() if slot.holder == moment.actor]
+    if not mine:
+        return "they have no slot of it"
+    return "they had been shown what judges say" if mine[0].looked else None
+
+
+def _opens(moment: Moment, past: Past) -> str | None:
+    if past.open is not None:
+        return "somebody has opened it"
+    if past.state not in (*TO_ADJUDICATE, ADJUDICATED):
+        return f"it is {past.state}"
+    return None if whole_in(moment.payload, "revision") == past.decisions + 1 else "it is not the next revision"
+
+
+def _closes(moment: Moment, past: Past) -> str | None:
+    returned = moment.kind == "adjudication_returned"
+    holder = text_in(moment.payload, "held_by") if returned else moment.actor
+    if past.open != (holder, whole_in(moment.payload, "revision")):
+        return "they had not opened it for this revision"
+    return f"{named(holder)} has not left" if moment.holder_stays else None
+
+
+def _reopens(moment: Moment, past: Past) -> str | None:
+    return None if past.state in FINAL_STATES else f"it has no final verdict, it is {past.state}"
+
+
+def _is_known(moment: Moment, past: Past) -> str | None:
+    return "a label of it is in" if past.said else None
+
+
+def _sees_evidence(moment: Moment, past: Past) -> str | None:
+    """Only who no longer judges blind: a dispute of theirs, or one that they have decided."""
+    if past.decisions == 0 and not (past.open and past.open[0] == moment.actor and past.blind is False):
+        return "they judge it blind"
+    return None
+
+
+_POSSIBLE: dict[str, Callable[[Moment, Past], str | None]] = {
+    "claimed": _claims,
+    "label_submitted": _submits,
+    "label_revised": _revises,
+    "lease_expired": _gives_up,
+    "slot_returned": _gives_up,
+    "released": _gives_up,
+    "judgments_shown": _is_shown,
+    "informed_decided": _says_informed,
+    "flagged": _flags,
+    "adjudication_opened": _opens,
+    "adjudication_left": _closes,
+    "adjudication_expired": _closes,
+    "adjudication_returned": _closes,
+    "adjudication_decided": _closes,
+    "reopened": _reopens,
+    "known_answer_set": _is_known,
+    "network_evidence_seen": _sees_evidence,
+}

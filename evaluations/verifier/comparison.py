@@ -1,4 +1,4 @@
-"""Judges beside people once more, from the judgments of a bundle: what reports/comparison.json has to say."""
+"""Recompute reports/comparison.json: judges beside people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.measuring import NO_CASES, coefficient_figure, natural_order, rate_figure
-from evaluations.verifier.numbers import f1_score, gap_interval, kappa_of_cells
+from evaluations.verifier.numbers import (
+    NO_CASES,
+    coefficient_figure,
+    f1_score,
+    gap_interval,
+    kappa_of_cells,
+    natural_order,
+    rate_figure,
+)
 from evaluations.verifier.resampling import End, Ends, Resamples
 from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, imported_run
 

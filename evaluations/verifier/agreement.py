@@ -1,4 +1,4 @@
-"""The agreement of people once more, from the labels of a bundle: what reports/agreement.json has to say.
+"""Recompute reports/agreement.json: the agreement of people.
 
 Within one submission no two cases are of one task, so cases are drawn one by one, as docs/statistics.md says.
 """
@@ -13,12 +13,12 @@ from statistics import median
 from typing import Any
 
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.measuring import coefficient_figure, natural_order, rate_figure
 from evaluations.verifier.numbers import (
     LABELS,
     OUTCOMES_OF_LABELS,
     Patterns,
     alpha_of_one_label,
+    coefficient_figure,
     cohen_kappa,
     fleiss_kappa,
     gwet_ac1,
@@ -26,9 +26,11 @@ from evaluations.verifier.numbers import (
     krippendorff_alpha,
     labels_compared,
     majority_label,
+    natural_order,
     outcome_of_labels,
     pairable_items,
     patterns_of,
+    rate_figure,
     raw_agreement,
     sum_of_rates,
 )
