@@ -26,7 +26,7 @@ from annotation.workflow import Conflict
 from evaluations.models import SigningKey
 from evaluations.verifier.checking import Given, Outcome
 from evaluations.verifier.findings import Finding, Result
-from evaluations.verifier.signature import by_known_key
+from evaluations.verifier.signature import judge_known_key
 
 ALGORITHM = "Ed25519"
 SEALED_FOR = b"webverdict signing key 1"  # no other key that is derived from the secret key is the same
@@ -101,7 +101,7 @@ def _ours(finding: Finding, outcome: Outcome) -> Finding:
     if key is None:
         return finding
     says = f"Signed by key {outcome.key_id} of this instance"
-    return by_known_key(says, {"retired_at": instant(key.retired_at)}, outcome.last_event)
+    return judge_known_key(says, {"retired_at": instant(key.retired_at)}, outcome.last_event)
 
 
 def _again(change: Callable[[], Made]) -> Made:

@@ -20,7 +20,7 @@ from evaluations.verifier.anchors import (
     NoTimeStamp,
     der_elements,
     der_number,
-    stamped,
+    parse_time_stamp,
 )
 
 GRANTED = (0, 1)  # granted, and granted with modifications
@@ -34,7 +34,7 @@ def time_stamp(address: str, head: str) -> str:
     reply = post(address, query(head, nonce), "application/timestamp-query")
     try:
         token = _granted(reply)
-        found = stamped(token)
+        found = parse_time_stamp(token)
     except NoTimeStamp as error:
         raise NotPublished(f"The answer of {shown(address)} {error}.") from None
     if found.imprint != head or found.nonce != nonce:

@@ -33,12 +33,12 @@ from evaluations.auditing.trajectories import write_catalogue, write_trajectorie
 from evaluations.evidence.verification import verify_bundle
 from evaluations.models import Audit, AuditCheck
 from evaluations.signing import with_own_keys
-from evaluations.verifier.canonical import Malformed, parsed
+from evaluations.verifier.canonical import Malformed, parse_json
 from evaluations.verifier.checking import Given, Outcome
 from evaluations.verifier.contents import Progressed
 from evaluations.verifier.documents import Bundle, Document, Shapeless, read_bundle, split_lines
 from evaluations.verifier.findings import Finding, Refused, Result, failed, passed
-from evaluations.verifier.package import Package, opened
+from evaluations.verifier.package import Package, open_package
 from evaluations.verifier.signature import BadKeys
 from judges.working.call_log import make_storable
 
@@ -101,7 +101,7 @@ class _Opening:
         """The trajectories one after the other: their texts and steps are never in memory as a whole."""
         name = "trajectories.jsonl"
         for line in split_lines(self.package.stream(name), name):
-            yield parsed(line.decode())
+            yield parse_json(line.decode())
 
 
 def open_bundle(
@@ -127,7 +127,7 @@ def open_bundle(
         outcome.findings = with_own_keys(outcome, given)
         if wrong := [each for each in outcome.findings if each.name in NEEDED and each.result is Result.FAIL]:
             raise AuditRefused(f"It fails the check {wrong[0].name}: {wrong[0].says}", outcome.findings)
-        with opened(str(path)) as package:
+        with open_package(str(path)) as package:
             return _open(
                 _Opening(package, read_bundle(package), outcome, person, given, file_name or path.name, on_opened)
             )

@@ -11,11 +11,11 @@ from django.conf import settings
 from annotation.forms import check_size
 from annotation.records import Problem
 from annotation.workflow import Incomplete
-from evaluations.verifier.anchors import chain_id, kept_head, published_lines
+from evaluations.verifier.anchors import chain_id, kept_head, parse_published
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given
-from evaluations.verifier.coverage import task_list
-from evaluations.verifier.signature import BadKeys, key_list
+from evaluations.verifier.coverage import parse_tasks
+from evaluations.verifier.signature import BadKeys, parse_keys
 
 LONGEST_KEYS = 100_000  # characters
 KEYS_TOO_LONG = f"Keys have at most {LONGEST_KEYS:,} characters."
@@ -54,9 +54,9 @@ def parse_reference_data(
     """Return all of it as checks take it; Incomplete names every one that is something else."""
     problems: list[Problem] = []
     given = Given(
-        keys=_parse(problems, "keys", lambda: key_list(keys)) if keys.strip() else None,
+        keys=_parse(problems, "keys", lambda: parse_keys(keys)) if keys.strip() else None,
         anchors=_parse(problems, "anchors", lambda: _heads(_text(anchors))) if anchors else None,
-        tasks=_parse(problems, "tasks", lambda: task_list(_text(tasks))) if tasks else None,
+        tasks=_parse(problems, "tasks", lambda: parse_tasks(_text(tasks))) if tasks else None,
         chain=_parse(problems, "chain", lambda: chain_id(chain)) if chain.strip() else None,
         heads=_parse(problems, "heads", lambda: [kept_head(each) for each in heads.split()]) if heads.strip() else None,
     )
@@ -105,7 +105,7 @@ def _text(file: Any) -> str:
 
 
 def _heads(text: str) -> list[Any]:
-    values, torn = published_lines(text)
+    values, torn = parse_published(text)
     if not values:
         raise Malformed(f"has no line that could be read ({torn} could not)")
     return values

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from evaluations.evidence.report.page import render_report
 from evaluations.evidence.single_file import single_file
-from evaluations.verifier.checking import Given, Outcome, examined
+from evaluations.verifier.checking import Given, Outcome, check_bundle
 from evaluations.verifier.contents import Progressed
 
 
@@ -15,4 +15,4 @@ def verify_bundle(path: str, given: Given, progress: Progressed = lambda done, t
 
     Raises Refused for a package that cannot be read safely, BadKeys for the keys.
     """
-    return examined(path, replace(given, program=single_file().encode()), progress, render_report)
+    return check_bundle(path, replace(given, program=single_file().encode()), progress, render_report)

@@ -21,8 +21,8 @@ from evaluations.tests.finished import finish
 from evaluations.tests.forging import once_for_the_same
 from evaluations.verifier import figures
 
-# `figures.recounted_agreement`, which is most of a check, worked out once for the same bundle.
-RECOUNTED = once_for_the_same(figures.recounted_agreement, lambda bundle: bundle)
+# `figures.recompute_agreement`, which is most of a check, worked out once for the same bundle.
+RECOUNTED = once_for_the_same(figures.recompute_agreement, lambda bundle: bundle)
 BUNDLES: dict[str, Path] = {}  # those of the fixture `bundles`, which is made before any shared rows
 
 
@@ -80,14 +80,14 @@ def store(tmp_path: Path, settings: Any) -> None:
 def opened_bundle(folder: Path) -> Audit:
     """For `audit`, which sees to it that the bundle has been written."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "recounted_agreement", RECOUNTED)
+        patch.setattr(figures, "recompute_agreement", RECOUNTED)
         return open_bundle(BUNDLES["files"], auditor())
 
 
 @pytest.fixture
 def audit(bundles: dict[str, Path], store: None, opened_bundle: Audit, monkeypatch: pytest.MonkeyPatch) -> Audit:
     """One of `bundles`, the one with screenshots, opened by amy."""
-    monkeypatch.setattr(figures, "recounted_agreement", RECOUNTED)
+    monkeypatch.setattr(figures, "recompute_agreement", RECOUNTED)
     return opened_bundle
 
 

@@ -9,7 +9,7 @@ from evaluations.tests.hand_made_bundle import HandMade
 from evaluations.verifier.canonical import digest
 from evaluations.verifier.checking import claims
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import Finding, Result, kinds_told
+from evaluations.verifier.findings import Finding, Result, parse_kinds
 
 Line = dict[str, Any]
 
@@ -87,7 +87,7 @@ class Tampered:
         """What `exceptions` tells, a line for each kind; "" where there is none."""
         found = self.found()["exceptions"]
         assert found.result in (Result.NOTE, Result.PASS)
-        return "\n".join(f"{kind}: {'; '.join(told_of)}." for kind, told_of in kinds_told(found.says)[1])
+        return "\n".join(f"{kind}: {'; '.join(told_of)}." for kind, told_of in parse_kinds(found.says)[1])
 
 
 def hand_made() -> Tampered:

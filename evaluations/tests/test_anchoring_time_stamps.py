@@ -14,7 +14,7 @@ from annotation.models import Submission
 from evaluations import anchoring
 from evaluations.models import Anchor, SigningKey
 from evaluations.tests.outside import SHA256_ALGORITHM, Authority, Outside, der, granted, openssl, outside, token
-from evaluations.verifier.anchors import stamped_text
+from evaluations.verifier.anchors import decode_time_stamp
 
 pytestmark = pytest.mark.django_db
 OTHER = bytes(range(32))
@@ -38,7 +38,7 @@ def test_an_authority_stamps_the_head_and_openssl_says_so(
     assert (anchor.method, anchor.target, anchor.error) == ("rfc3161", authority.address, "")
     ((_, headers, _),) = authority.asked
     assert headers["Content-Type"] == "application/timestamp-query"
-    stamp = stamped_text(anchor.token)
+    stamp = decode_time_stamp(anchor.token)
     assert stamp.imprint == anchor.head == submission.events.latest("sequence").hash
     assert abs(stamp.at - datetime.now(UTC)) < timedelta(minutes=1)
     # The command of docs/evidence.md, over the head, and over another one.
@@ -85,4 +85,4 @@ def test_what_is_no_time_stamp_of_the_head_is_not_kept(authority: Outside, submi
     authority.answer = granted
     (again,) = anchoring.publish()
     assert (again.pk, again.error) == (anchor.pk, "")
-    assert stamped_text(Anchor.objects.get().token).imprint == again.head
+    assert decode_time_stamp(Anchor.objects.get().token).imprint == again.head

@@ -11,8 +11,8 @@ from evaluations.tests.hand_made_bundle import KEY_POINT
 from evaluations.tests.tampered import Tampered, hand_made, undrawn
 from evaluations.verifier import deviations
 from evaluations.verifier.canonical import digest, mismatches
-from evaluations.verifier.findings import Finding, Result, kinds_told
-from evaluations.verifier.replay import replayed
+from evaluations.verifier.findings import Finding, Result, parse_kinds
+from evaluations.verifier.replay import replay_events
 from evaluations.verifier.shapes import LONGEST_TEXT, SCHEMAS
 
 
@@ -159,7 +159,7 @@ def test_all_exceptions_are_told_however_many_there_are_of_one_kind() -> None:
     flooded(tampered, 2000)
 
     found = noted(tampered, "exceptions")
-    sentence, kinds = kinds_told(found.says)
+    sentence, kinds = parse_kinds(found.says)
     assert sentence == "2,001 exceptions of 2 kinds."
     assert kinds[0][0] == "2,000 missing from a partial bundle"
     assert kinds[0][1] == [f"labels_missing task_{one}" for one in range(2000)]
@@ -173,7 +173,7 @@ def test_a_kind_that_has_no_end_says_how_many_of_it_are_told() -> None:
     flooded(tampered, 30_000)
 
     found = noted(tampered, "exceptions")
-    first, second = kinds_told(found.says)[1]
+    first, second = parse_kinds(found.says)[1]
     assert (
         first[0]
         == f"30,000 missing from a partial bundle (the first {len(first[1]):,} are told here, the records have all)"
@@ -185,7 +185,7 @@ def test_a_kind_that_has_no_end_says_how_many_of_it_are_told() -> None:
 
 def test_all_kinds_at_their_longest_are_a_text_that_claims_json_takes() -> None:
     tampered = hand_made()
-    history = replayed(tampered.bundle)
+    history = replay_events(tampered.bundle)
     kinds = [
         *deviations._of_verdicts(tampered.bundle, history),
         *deviations._of_tasks(tampered.bundle, history),

@@ -8,8 +8,8 @@ import pytest
 
 from evaluations.tests.tampered import Tampered, drawn, hand_made, undrawn
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.findings import Wrong, outcome
-from evaluations.verifier.verdicts import chosen_by, seed_digest
+from evaluations.verifier.findings import Violation, conclude
+from evaluations.verifier.verdicts import draw_sample, seed_digest
 
 LATER = "2026-01-06T09:00:00.000000+00:00"
 
@@ -79,8 +79,8 @@ def test_a_draw_is_the_choice_of_its_seed() -> None:
 def test_a_seed_that_was_not_fixed_before_fails_however_well_it_chooses() -> None:
     tampered = hand_made()
     facts = tampered.bundle.draws[0]["facts"]
-    seed = next(s for s in map(str, range(99)) if chosen_by(facts["population"], 0.1, s) != facts["drawn"])
-    tampered.restate(tampered.bundle.draws[0], seed=seed, drawn=chosen_by(facts["population"], 0.1, seed))
+    seed = next(s for s in map(str, range(99)) if draw_sample(facts["population"], 0.1, s) != facts["drawn"])
+    tampered.restate(tampered.bundle.draws[0], seed=seed, drawn=draw_sample(facts["population"], 0.1, seed))
     tampered.event("spot_checks_drawn")["payload"]["seed"] = seed
 
     assert "The seed of draw 1 is not the one that was fixed before it" in tampered.failed()["draws"]
@@ -316,9 +316,9 @@ def test_a_row_is_the_draw_of_one_event_only() -> None:
 
 
 def test_of_very_many_wrongs_the_first_are_kept_and_all_are_counted() -> None:
-    made = (Wrong(f"Number {number}.", f"#{number}") for number in range(1000))
+    made = (Violation(f"Number {number}.", f"#{number}") for number in range(1000))
 
-    found = outcome("chain", "", made)
+    found = conclude("chain", "", made)
 
     assert found.says == "1000 things are wrong. The first: Number 0. Number 1. Number 2."
     assert found.places == tuple(f"#{number}" for number in range(20))

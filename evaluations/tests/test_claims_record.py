@@ -10,7 +10,7 @@ import pytest
 from evaluations.tests.forging import later
 from evaluations.tests.tampered import Tampered, drawn, hand_made
 from evaluations.verifier.checking import claims
-from evaluations.verifier.findings import Result, passed_between
+from evaluations.verifier.findings import Result, seconds_between
 
 LATE = "2026-01-05T23:00:00.000000+00:00"
 
@@ -57,7 +57,7 @@ def test_an_event_that_was_moved_before_older_ones_fails_though_every_hash_was_c
     tampered = hand_made()
     claimed = tampered.event("claimed", task_id="task_c", slot=3)
     first = tampered.event("claimed", task_id="task_a", slot=1)
-    apart = passed_between(first["at"], claimed["at"])
+    apart = seconds_between(first["at"], claimed["at"])
     assert apart is not None
     assert apart > 24 * 60
     tampered.move(claimed, before=first)

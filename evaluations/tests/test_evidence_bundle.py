@@ -34,7 +34,7 @@ from evaluations.verifier.checking import check
 from evaluations.verifier.companions import PARTS
 from evaluations.verifier.documents import OF_JUDGES, read_bundle
 from evaluations.verifier.findings import Result
-from evaluations.verifier.package import opened
+from evaluations.verifier.package import open_package
 from evaluations.verifier.signature import verify
 
 People = dict[str, Person]
@@ -101,7 +101,7 @@ def test_the_documents_read_back_are_those_of_the_rows(frozen: Submission, tmp_p
     judged(frozen.benchmark, repetitions=1)
     evidence = prepare(frozen)
     write(evidence, tmp_path / "bundle.zip")
-    with opened(str(tmp_path / "bundle.zip")) as package:
+    with open_package(str(tmp_path / "bundle.zip")) as package:
         assert read_bundle(package) == evidence.bundle
 
 

@@ -11,8 +11,8 @@ from annotation import screenshots
 from annotation.models import Attachment, Submission
 from annotation.tests.memory import peak
 from evaluations.evidence.writing import prepare, write
-from evaluations.verifier.contents import digests_of
-from evaluations.verifier.package import opened
+from evaluations.verifier.contents import compute_digests
+from evaluations.verifier.package import open_package
 
 FILES = 40  # of a megabyte each
 MEGABYTE = 1_000_000
@@ -41,8 +41,8 @@ def test_a_bundle_is_sent_written_and_read_in_flat_memory(heavy: Submission, tmp
         assert sum(map(len, evidence.chunks())) == evidence.size > FILES * MEGABYTE
 
     def read() -> None:
-        with opened(str(path)) as package:
-            assert len(digests_of(package, lambda done, total: None)) > FILES
+        with open_package(str(path)) as package:
+            assert len(compute_digests(package, lambda done, total: None)) > FILES
 
     peaks = {
         "sent": peak(sent),

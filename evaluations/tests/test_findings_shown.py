@@ -13,14 +13,14 @@ from evaluations.evidence.report.page import render_report
 from evaluations.tests.hand_made_bundle import HandMade
 from evaluations.verifier.checking import claims
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import Finding, kinds_told, noted, told_by_kind
+from evaluations.verifier.findings import Finding, format_kinds, noted, parse_kinds
 from evaluations.views.findings import finding_rows
 
 KINDS = [
     ("250 trajectories given back", [f"task_{n} (“I know it.”)" for n in range(250)]),
     ("1 draw of less than 10 %", ["draw 1 at 2 %"]),
 ]
-FLOOD = noted("exceptions", "Exceptions", told_by_kind("251 exceptions of 2 kinds.", KINDS), ["task_0", "#7"])
+FLOOD = noted("exceptions", "Exceptions", format_kinds("251 exceptions of 2 kinds.", KINDS), ["task_0", "#7"])
 
 
 def text(page: str) -> str:
@@ -33,8 +33,8 @@ def table(*findings: Finding, flat: bool) -> str:
 
 
 def test_what_is_told_by_kind_is_read_by_kind() -> None:
-    assert kinds_told(FLOOD.says) == ("251 exceptions of 2 kinds.", KINDS)
-    assert kinds_told("There is none.") == ("There is none.", [])
+    assert parse_kinds(FLOOD.says) == ("251 exceptions of 2 kinds.", KINDS)
+    assert parse_kinds("There is none.") == ("There is none.", [])
 
 
 def test_the_page_lists_each_kind_with_the_first_of_it_and_links_the_places() -> None:

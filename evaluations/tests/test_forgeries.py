@@ -18,7 +18,7 @@ from evaluations.tests.forging import Forged, compared_of, failures, once_for_th
 from evaluations.tests.judged_here import ENDPOINTS, judged_here
 from evaluations.tests.whole_review import whole_review
 from evaluations.verifier import figures
-from evaluations.verifier.agreement import counted_cases
+from evaluations.verifier.agreement import collect_cases
 from evaluations.verifier.checking import OF_DOCUMENTS
 from evaluations.verifier.rules import CLAIMS
 
@@ -44,8 +44,8 @@ def honest(
 @pytest.fixture(scope="module", autouse=True)
 def figures_are_drawn_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(figures, "recounted_agreement", once_for_the_same(figures.recounted_agreement, counted_cases))
-        patched.setattr(figures, "recompared", once_for_the_same(figures.recompared, compared_of))
+        patched.setattr(figures, "recompute_agreement", once_for_the_same(figures.recompute_agreement, collect_cases))
+        patched.setattr(figures, "recompute_comparison", once_for_the_same(figures.recompute_comparison, compared_of))
         yield
 
 

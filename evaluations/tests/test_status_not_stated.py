@@ -17,7 +17,7 @@ from evaluations.comparison import compare
 from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
 from evaluations.tests.audited import audit_of, auditor, bundle, client_of
-from evaluations.verifier.checking import Given, examined
+from evaluations.verifier.checking import Given, check_bundle
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import comparison_findings
 from evaluations.verifier.findings import Result
@@ -69,7 +69,7 @@ def test_a_bundle_marks_them_and_its_check_counts_them_again(
         assert wrong.result is Result.FAIL
         assert "status_not_stated" in wrong.says
 
-    checked = examined(str(bundle(frozen, tmp_path)), Given())
+    checked = check_bundle(str(bundle(frozen, tmp_path)), Given())
     failed = {one.name: one.says for one in checked.findings if one.result is Result.FAIL}
     assert failed == {"judgments": "Run 1 (strict) is none that the events tell of."}  # this run was made without any
 

@@ -26,8 +26,8 @@ from evaluations.verifier.anchors import (
     NoTimeStamp,
     anchor_findings,
     chain_id_finding,
-    published_lines,
-    stamped,
+    parse_published,
+    parse_time_stamp,
 )
 from evaluations.verifier.canonical import Malformed, canonical_json, digest
 from evaluations.verifier.documents import Bundle
@@ -96,7 +96,7 @@ def test_what_this_instance_published_fits_its_own_chain(submission: Submission,
     testing.label(people["alice"], submission.trajectories.first())
     (row,) = anchoring.publish()
     events = [event.canonical() | {"hash": event.hash} for event in submission.events.order_by("sequence")]
-    published, torn = published_lines(Path(settings.ANCHOR_FILE).read_text())
+    published, torn = parse_published(Path(settings.ANCHOR_FILE).read_text())
     keys = {key["key_id"]: key["public_key"] for key in signing.published()["keys"]}
     assert torn == 0
     (finding,) = anchor_findings(bundle_of(events, []), published, keys)
@@ -186,12 +186,12 @@ def test_countless_lines_are_neither_all_checked_nor_believed() -> None:
 
 def test_a_file_of_heads_is_not_endless() -> None:
     with pytest.raises(Malformed, match="holds more than"):
-        published_lines("[" + "0," * 10_000_001)
+        parse_published("[" + "0," * 10_000_001)
 
 
 def test_torn_lines_of_a_file_are_passed_over_and_counted() -> None:
     text = json.dumps(line(EVENTS, 1)) + "\n" + '{"chain": "ab' + "\n\n" + json.dumps(line(EVENTS, 2)) + "\n"
-    assert published_lines(text) == ([line(EVENTS, 1), line(EVENTS, 2)], 1)
+    assert parse_published(text) == ([line(EVENTS, 1), line(EVENTS, 2)], 1)
 
 
 @pytest.mark.parametrize(
@@ -261,4 +261,4 @@ def test_no_bytes_break_the_reading_of_a_token(noise: bytes, place: int, byte: i
     good = token(bytes(32))
     for data in (noise, good[:place], good[:place] + bytes([byte]) + good[place + 1 :], good[:place] + noise):
         with suppress(NoTimeStamp):
-            assert len(stamped(data).imprint) == 64
+            assert len(parse_time_stamp(data).imprint) == 64

@@ -18,7 +18,7 @@ from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
 from evaluations.tests.builders import judged, reviewed
 from evaluations.tests.whole_review import whole_review
-from evaluations.verifier.agreement import recounted_agreement
+from evaluations.verifier.agreement import recompute_agreement
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_findings, comparison_findings, walk
 from evaluations.verifier.findings import Finding, Result
@@ -260,7 +260,7 @@ def test_an_annotator_who_is_left_out_is_seen(bundle: Bundle):
 def test_nonsense_in_place_of_a_figure_is_a_difference_and_no_crash(bundle: Bundle):
     nonsense = [None, [], "0.9", {"a": 1}, 10**29, 1e300, True]
     keys = ("alpha", "pairs", "raw_agreement", "raw_agreement_interval", "annotators", "adjudications")
-    recomputed = recounted_agreement(bundle)
+    recomputed = recompute_agreement(bundle)
     for each in nonsense:
         walked = walk(bundle.agreement | dict.fromkeys(keys, each), recomputed, "the labels give")
         assert {place.partition(".")[0].partition("[")[0] for place, _ in walked.differing} == set(keys)

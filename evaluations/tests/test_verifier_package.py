@@ -15,13 +15,13 @@ import pytest
 from evaluations.tests.raw_zip import Entry, raw_zip
 from evaluations.verifier import package as packages
 from evaluations.verifier.findings import Refused
-from evaluations.verifier.package import opened
+from evaluations.verifier.package import open_package
 
 MIB = 1 << 20
 
 
 def read_all(path: Path) -> dict[str, bytes]:
-    with opened(str(path)) as package:
+    with open_package(str(path)) as package:
         return {name: package.read(name) for name in package.names()}
 
 
@@ -78,7 +78,7 @@ def test_what_was_packed_into_a_pipe_is_read(tmp_path: Path) -> None:
 def test_two_files_can_be_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "b.zip"
     path.write_bytes(raw_zip(Entry(b"a", b"a" * 200_000), Entry(b"b", b"b" * 200_000, method=8)))
-    with opened(str(path)) as package:
+    with open_package(str(path)) as package:
         pairs = list(zip(package.stream("a"), package.stream("b"), strict=False))
     assert {(left[:1], right[:1]) for left, right in pairs} == {(b"a", b"b")}
 
@@ -354,7 +354,7 @@ def test_a_name_of_a_folder_that_cannot_be_shown_is_refused(tmp_path: Path) -> N
 
 def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
-    with opened(str(tmp_path)) as package:
+    with open_package(str(tmp_path)) as package:
         (tmp_path / "a.json").write_text("{  }")
         with pytest.raises(Refused, match="changed while it was read"):
             package.read("a.json")
@@ -372,7 +372,7 @@ def test_hashing_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("attachments/a", b"x" * (32 * MIB))
     tracemalloc.start()
-    with opened(str(path)) as package:
+    with open_package(str(path)) as package:
         package.sha256("attachments/a")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -17,7 +17,7 @@ import pytest
 
 from evaluations.tests.raw_zip import Entry, extra_field, raw_zip
 from evaluations.verifier.findings import Refused
-from evaluations.verifier.package import opened
+from evaluations.verifier.package import open_package
 
 DATA = b"hello hello hello"
 CRC = zlib.crc32(DATA)
@@ -39,7 +39,7 @@ def read(tmp_path: Path) -> Read:
     def files(*entries: Entry) -> dict[str, bytes]:
         path = tmp_path / "bundle.zip"
         path.write_bytes(raw_zip(*entries))
-        with opened(str(path)) as package:
+        with open_package(str(path)) as package:
             return {name: package.read(name) for name in package.names()}
 
     return files
@@ -194,7 +194,7 @@ def test_bytes_before_the_first_entry_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(stub := io.BytesIO(b"#!/bin/sh\n"), "a") as archive:
         archive.writestr("a", DATA)
     path.write_bytes(stub.getvalue())
-    with pytest.raises(Refused, match="begins with bytes that belong to nothing"), opened(str(path)):
+    with pytest.raises(Refused, match="begins with bytes that belong to nothing"), open_package(str(path)):
         pass
 
 
@@ -209,7 +209,7 @@ def test_an_end_in_the_form_of_zip64_may_stand_where_none_is_needed(tmp_path: Pa
     path = tmp_path / "bundle.zip"
     sizes = {"length": 46 + 1, "at": 30 + 1 + len(DATA)}
     path.write_bytes(raw_zip(Entry(b"a", DATA), end={"records": records(sum(sizes.values()), 1, **sizes)}))
-    with opened(str(path)) as package:
+    with open_package(str(path)) as package:
         assert package.read("a") == DATA
 
 

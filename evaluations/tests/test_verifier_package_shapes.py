@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from evaluations.tests.hand_made_bundle import KEY, HandMade, signature, signed
-from evaluations.verifier.canonical import mismatches, parsed
+from evaluations.verifier.canonical import mismatches, parse_json
 from evaluations.verifier.documents import LINES, VALUES
 from evaluations.verifier.shapes import LARGEST_INTEGER, LONGEST_TEXT, SCHEMAS
 
@@ -117,7 +117,7 @@ def samples() -> dict[str, Any]:
     made = HandMade().complete()
     found = {name: value[0] if name in LINES else value for name, value in made.documents.items() if value}
     entries = signed({"a": b""}, explain=False)
-    found |= {name: parsed(entries[name].decode()) for name in ("MANIFEST.json", "SIGNATURE.json")}
+    found |= {name: parse_json(entries[name].decode()) for name in ("MANIFEST.json", "SIGNATURE.json")}
     return found | JUDGED | OTHERS
 
 
@@ -231,7 +231,7 @@ def test_text_of_a_bundle_is_escaped_in_what_is_said_of_it() -> None:
 
 
 def test_a_signature_has_its_shape_and_nothing_else() -> None:
-    document = parsed(signature(b"x", KEY).decode())
+    document = parse_json(signature(b"x", KEY).decode())
     assert mismatches(document, SCHEMAS["SIGNATURE.json"]) == []
     assert mismatches(document | {"algorithm": "none"}, SCHEMAS["SIGNATURE.json"]) == [
         'algorithm is "none", not "Ed25519"'

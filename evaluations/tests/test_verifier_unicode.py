@@ -13,7 +13,7 @@ import pytest
 
 from annotation import protocol
 from evaluations import verifier
-from evaluations.verifier.findings import UNSHOWABLE, counted, is_blank, named
+from evaluations.verifier.findings import UNSHOWABLE, is_blank, plural, show
 
 EVERY = [chr(code) for code in range(0x110000)]
 # What differs from one Python to another, and is asked of text.
@@ -25,8 +25,8 @@ OF_UNICODE = re.compile(r"\\[dwsbDWSB]")
 # Where it makes no difference: names of judges are slugs, levels are compared by one Python and with nothing stated,
 # figures that differ are told and never stated, and the bytes of a name are no text.
 HARMLESS = {
-    *(("measuring", "casefold"), ("measuring", r"(\d+)"), ("rejudging", "isdecimal"), ("tasks", "casefold")),
-    *(("walking", "repr"), ("zip_reader", "repr"), ("wrongs", "category")),
+    *(("numbers", "casefold"), ("numbers", r"(\d+)"), ("comparison", "isdecimal"), ("coverage", "casefold")),
+    *(("figures", "repr"), ("zip_reader", "repr"), ("findings", "category")),
 }
 
 
@@ -36,7 +36,7 @@ HARMLESS = {
     ids=ascii,
 )
 def test_a_reason_is_quoted_with_characters_that_only_a_newer_python_knows(text: str) -> None:
-    assert named(text) == text
+    assert show(text) == text
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_a_reason_is_quoted_with_characters_that_only_a_newer_python_knows(text:
     ids=ascii,
 )
 def test_what_could_hide_or_move_text_is_not_quoted(hidden: str) -> None:
-    assert named(f"a{hidden}b") == "a?b"
+    assert show(f"a{hidden}b") == "a?b"
     assert UNSHOWABLE.search(hidden)
 
 
 def test_other_values_than_text_are_quoted_in_ascii() -> None:
-    said = named(["\U0001fae8", "\u00e9", None, 0.1])
+    said = show(["\U0001fae8", "\u00e9", None, 0.1])
     assert said == r"['\U0001fae8', '\xe9', None, 0.1]"
 
 
@@ -89,4 +89,4 @@ def asked_in(tree: ast.Module) -> Iterator[str]:
 
 
 def test_a_large_number_is_told_in_thousands() -> None:
-    assert counted(1_234_567, "figure differs", "figures differ") == "1,234,567 figures differ"
+    assert plural(1_234_567, "figure differs", "figures differ") == "1,234,567 figures differ"

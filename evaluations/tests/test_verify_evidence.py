@@ -310,7 +310,7 @@ def test_another_wording_fails_only_where_the_bundle_is_of_this_version(
     made.files["verify.py"] = b"this" if same else b"another"
     (tmp_path / "bundle.zip").write_bytes(zipped(signed(made.entries())))
     given = checking.Given(program=b"this")
-    outcome = checking.examined(str(tmp_path / "bundle.zip"), given, render_report=render_report)
+    outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), given, render_report=render_report)
     assert {each.name: each.result for each in outcome.findings}[name] is result
     assert outcome.good is not same
 
@@ -320,7 +320,7 @@ def test_what_explains_a_bundle_is_there_whichever_version_made_it(gone: str, tm
     entries = explained(HandMade().complete().entries() | {"verify.py": b"another"})
     left = {name: data for name, data in entries.items() if not name.startswith(gone)}
     (tmp_path / "bundle.zip").write_bytes(zipped(signed(left, explain=False)))
-    outcome = checking.examined(str(tmp_path / "bundle.zip"), checking.Given(program=b"this"))
+    outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), checking.Given(program=b"this"))
     failing = {each.name: each.places for each in outcome.findings if each.result is Result.FAIL}
     assert failing == {"companions": (gone,)}
 
@@ -339,7 +339,7 @@ def test_schemas_have_their_names_whichever_version_made_the_bundle(
     entries = explained(HandMade().complete().entries() | {"verify.py": b"another"})
     left = {path: data for path, data in entries.items() if path != name} | other
     (tmp_path / "bundle.zip").write_bytes(zipped(signed(left, explain=False)))
-    outcome = checking.examined(str(tmp_path / "bundle.zip"), checking.Given(program=b"this"))
+    outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), checking.Given(program=b"this"))
     failing = {each.name: each.places for each in outcome.findings if each.result is Result.FAIL}
     assert failing == {"companions": tuple(sorted({name, *other}))}
 
@@ -350,7 +350,7 @@ def test_other_shapes_of_another_version_are_said_to_be_perhaps_of_it(tmp_path: 
     made.documents["submission.json"]["mood"] = "good"
     (tmp_path / "bundle.zip").write_bytes(zipped(signed(made.entries())))
     for program, told_of in ((b"this", True), (b"another", False)):
-        outcome = checking.examined(str(tmp_path / "bundle.zip"), checking.Given(program=program))
+        outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), checking.Given(program=program))
         [shapes] = [each for each in outcome.findings if each.name == "shapes"]
         assert shapes.result is Result.FAIL
         assert ("take that version of this program" in shapes.says) is told_of
@@ -361,7 +361,7 @@ def test_another_result_fails_whoever_made_the_bundle(tmp_path: Path) -> None:
     made.documents["claims.json"]["claims"][0]["result"] = "note"
     made.files["verify.py"] = b"another"
     (tmp_path / "bundle.zip").write_bytes(zipped(signed(made.entries())))
-    outcome = checking.examined(str(tmp_path / "bundle.zip"), checking.Given(program=b"this"))
+    outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), checking.Given(program=b"this"))
     assert [each.name for each in outcome.findings if each.result is Result.FAIL] == ["stated_claims"]
 
 

@@ -24,7 +24,7 @@ from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Shapeless, 
 from evaluations.verifier.figures import agreement_findings
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.main import main
-from evaluations.verifier.package import opened
+from evaluations.verifier.package import open_package
 from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.shapes import ATTACHMENT_KINDS, SCHEMAS
 
@@ -262,7 +262,7 @@ def test_only_summaries_of_trajectories_are_kept(entries: dict[str, bytes], tmp_
     files = signed(entries | {"trajectories.jsonl": written([line] * 20)})
     path.write_bytes(raw_zip(*(Entry(name.encode(), data) for name, data in files.items())))
     tracemalloc.start()
-    with opened(str(path)) as package:
+    with open_package(str(path)) as package:
         bundle = read_bundle(package)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -273,7 +273,7 @@ def test_only_summaries_of_trajectories_are_kept(entries: dict[str, bytes], tmp_
 def test_reading_a_bundle_that_is_malformed_names_the_places(entries: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "bundle.zip"
     path.write_bytes(zipped(entries | {"people.json": b"[]"}))
-    with opened(str(path)) as package, pytest.raises(Shapeless) as error:
+    with open_package(str(path)) as package, pytest.raises(Shapeless) as error:
         read_bundle(package)
     assert error.value.places == ["people.json: it is a list, not of type object"]
 

@@ -88,12 +88,12 @@ def figures_version(report: Any) -> Any:
     return report.get("figures_version", FIRST_FIGURES) if isinstance(report, dict) else NEWEST_FIGURES
 
 
-def recounted_agreement(bundle: Bundle) -> Document:
+def recompute_agreement(bundle: Bundle) -> Document:
     """The document; where an interval was drawn at random, an `End` says where each end can be.
 
     Uses the formulas of the version that the bundle's report states, or the newest ones if that is unknown.
     """
-    cases = counted_cases(bundle)
+    cases = collect_cases(bundle)
     first = figures_version(bundle.agreement) == FIRST_FIGURES
     adjudications = _what_review_changed(cases, sum_of_rates if first else hits_left) if cases else None
     pairs, left_out = _pairs_of_annotators(cases)
@@ -110,7 +110,7 @@ def recounted_agreement(bundle: Bundle) -> Document:
     }
 
 
-def counted_cases(bundle: Bundle) -> list[Counted]:
+def collect_cases(bundle: Bundle) -> list[Counted]:
     """The trajectories with labels, by task id."""
     slots: dict[str, dict[int, Document]] = defaultdict(dict)
     for line in sorted(bundle.labels, key=lambda line: int(line["facts"]["revision"])):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from evaluations.verifier.canonical import Malformed, canonical_json, parsed, values_in
+from evaluations.verifier.canonical import Malformed, canonical_json, parse_json, values_in
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, all_of, counted, failed, noted, passed
+from evaluations.verifier.findings import Finding, all_of, failed, noted, passed, plural
 from evaluations.verifier.signature import verify
 
 ANCHORS = ("anchors", "Published heads of the chain")
@@ -30,7 +30,7 @@ HOW_TO_CHECK = (
 def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str, str] | None = None) -> list[Finding]:
     """What heads that were published say of the chain.
 
-    ``published`` are values of `published_lines` that the auditor got from where they were published, of any chains and
+    ``published`` are values of `parse_published` that the auditor got from where they were published, of any chains and
     as hostile as anything; None when there are none. ``keys`` are public keys in hex by their id, for the signatures of
     these lines. All findings have the name ``anchors``.
     """
@@ -90,7 +90,7 @@ def _found_heads(bundle: Bundle, numbers: list[int]) -> Finding:
     )
 
 
-def published_lines(text: str) -> tuple[list[Any], int]:
+def parse_published(text: str) -> tuple[list[Any], int]:
     """The values of a file of published heads, and how many lines could not be read: a full disk tears a line.
 
     Malformed where the file as a whole is too long.
@@ -100,7 +100,7 @@ def published_lines(text: str) -> tuple[list[Any], int]:
     values, torn = [], 0
     for line in text.split("\n"):
         try:
-            values += [parsed(line)] if line.strip() else []
+            values += [parse_json(line)] if line.strip() else []
         except Malformed:
             torn += 1
     return values, torn
@@ -164,11 +164,11 @@ def _by_kind(bundle: Bundle, lines: list[Document]) -> tuple[list[Document], ...
 def _other_chains(heads: list[Document], given: int, keys: dict[str, str]) -> Finding:
     one_of_each = {line["chain"]: line for line in heads if _names_known_key(line, keys)}
     chains = len(_checked_heads(list(one_of_each.values()), keys))
-    others = counted(chains, "other chain that was", "other chains that were")
+    others = plural(chains, "other chain that was", "other chains that were")
     by_key = f" They have {others} published by a key that is known here." if chains else ""
     return noted(
         *ANCHORS,
-        f"None of {counted(given, 'given head')} is of this chain: it was never published there, or it was made anew "
+        f"None of {plural(given, 'given head')} is of this chain: it was never published there, or it was made anew "
         f"from its first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain).",
     )
 
@@ -212,7 +212,7 @@ def _compared_heads(bundle: Bundle, signed: list[Document]) -> Finding | None:
     were, fit = ("was", "fits") if len(fitting) == 1 else ("were", "fit")
     return passed(
         *ANCHORS,
-        f"{counted(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was "
+        f"{plural(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was "
         f"checked, {fit}: events 0 to {last} are as they were then.",
     )
 
@@ -224,8 +224,8 @@ def _unsigned_heads(bundle: Bundle, lines: list[Document], signed: list[Document
     if not left:
         return None
     differing = len(_by_kind(bundle, left)[0])
-    others = f", of which {counted(differing, 'head says', 'heads say')} otherwise than this chain" if differing else ""
-    says = f"{counted(len(left), 'given head is', 'given heads are')} left out{others}"
+    others = f", of which {plural(differing, 'head says', 'heads say')} otherwise than this chain" if differing else ""
+    says = f"{plural(len(left), 'given head is', 'given heads are')} left out{others}"
     return noted(
         *ANCHORS,
         f"{says}: no signature by a key that is known here was found "
@@ -257,7 +257,7 @@ def _time_stamps_of(bundle: Bundle) -> list[Finding]:
         if line["method"] != "rfc3161":
             continue
         try:
-            stamp = stamped_text(line["token"] or "")
+            stamp = decode_time_stamp(line["token"] or "")
         except NoTimeStamp:
             wrong.append(line["sequence"])
             continue
@@ -268,7 +268,7 @@ def _time_stamps_of(bundle: Bundle) -> list[Finding]:
     found = [_no_time_stamps(wrong)] if wrong else []
     if times and not wrong:
         at, sequence = max(times)
-        stamps = counted(len(times), "time stamp is", "time stamps are")
+        stamps = plural(len(times), "time stamp is", "time stamps are")
         said = f"{stamps} for heads of this chain, the last for event {sequence} at {at.isoformat()}."
         found.append(noted(*ANCHORS, f"{said} {HOW_TO_CHECK}"))
     return found + ([_dated_before(late)] if late else [])
@@ -277,7 +277,7 @@ def _time_stamps_of(bundle: Bundle) -> list[Finding]:
 def _no_time_stamps(wrong: list[int]) -> Finding:
     return failed(
         *ANCHORS,
-        f"{counted(len(wrong), 'token')} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it.",
+        f"{plural(len(wrong), 'token')} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it.",
         [f"#{sequence}" for sequence in sorted(set(wrong))],
     )
 
@@ -285,7 +285,7 @@ def _no_time_stamps(wrong: list[int]) -> Finding:
 def _dated_before(late: list[int]) -> Finding:
     return noted(
         *ANCHORS,
-        f"{counted(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
+        f"{plural(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
         "clock was wrong, or the event was made later than it says.",
         [f"#{sequence}" for sequence in late],
     )
@@ -335,7 +335,7 @@ class Stamped:
     nonce: int | None
 
 
-def stamped(token: bytes) -> Stamped:
+def parse_time_stamp(token: bytes) -> Stamped:
     """What a token in DER says; NoTimeStamp for everything else, however broken it is."""
     kind, content = _der_parts(_der_only(token, DER_SEQUENCE), DER_OID, DER_CONTEXT)[:2]
     if kind != OID_SIGNED_DATA:
@@ -348,10 +348,10 @@ def stamped(token: bytes) -> Stamped:
     return _stamped_information(_der_only(_der_only(content, DER_OCTETS), DER_SEQUENCE))
 
 
-def stamped_text(token: str) -> Stamped:
-    """`stamped` of a token in base64."""
+def decode_time_stamp(token: str) -> Stamped:
+    """`parse_time_stamp` of a token in base64."""
     try:
-        return stamped(base64.b64decode(token.encode(), validate=True))
+        return parse_time_stamp(base64.b64decode(token.encode(), validate=True))
     except (binascii.Error, UnicodeEncodeError):
         raise NoTimeStamp("is not in base64") from None
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from evaluations.verifier.findings import counted, escaped
+from evaluations.verifier.findings import escape, plural
 
 MOST_DIGITS = 30  # of a number: more is no count, time or rate, and Python takes for ever over a million digits
 DEEPEST = 60
@@ -50,7 +50,7 @@ def _text_of_value(value: Any) -> Iterator[str]:
     yield "\n"
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value of a JSON text; Malformed for doubled keys, NaN, infinities, endless numbers, depths and lengths."""
     if values_in(text) > MOST_VALUES_AT_ONCE:
         raise Malformed(f"holds more than {MOST_VALUES_AT_ONCE:,} values")
@@ -113,7 +113,7 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def hashed(value: Any) -> str:
+def try_digest(value: Any) -> str:
     """`digest`, and "" for what no hash can be made over, such as half of a character."""
     try:
         return digest(value)
@@ -181,7 +181,7 @@ def _of_object(value: dict[str, Any], schema: Schema, where: str) -> Iterator[st
 def _of_array(value: list[Any], schema: Schema, where: str) -> Iterator[str]:
     least, most = schema.get("minItems", 0), schema.get("maxItems", len(value))
     if not least <= len(value) <= most:
-        yield f"{where or 'it'} has {counted(len(value), 'item')}, not {least} to {most}"
+        yield f"{where or 'it'} has {plural(len(value), 'item')}, not {least} to {most}"
         return
     first = schema.get("prefixItems", [])
     for number, inner in enumerate(value):
@@ -194,7 +194,7 @@ def _of_string(value: str, schema: Schema, where: str) -> Iterator[str]:
     if len(value) < schema.get("minLength", 0):
         yield f"{where or 'it'} is too short"
     elif len(value) > schema.get("maxLength", len(value)):
-        yield f"{where or 'it'} has {counted(len(value), 'character')}, more than {schema['maxLength']:,}"
+        yield f"{where or 'it'} has {plural(len(value), 'character')}, more than {schema['maxLength']:,}"
     # Whole, since Python's $ matches before a last line feed too, and JSON Schema's does not.
     elif "pattern" in schema and not re.fullmatch(schema["pattern"], value):
         yield f"{where or 'it'} is {_value_shown(value)}, which does not look as it should: {schema['pattern']}"
@@ -224,7 +224,7 @@ def _same_value(left: Any, right: Any) -> bool:
 
 
 def _inside(where: str, name: str) -> str:
-    shown = escaped(name, 60)
+    shown = escape(name, 60)
     return f"{where}.{shown}" if where else shown
 
 
@@ -233,4 +233,4 @@ def _value_shown(value: Any) -> str:
         return "an object" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return f'"{escaped(value, 60)}"' if isinstance(value, str) else str(value)
+    return f'"{escape(value, 60)}"' if isinstance(value, str) else str(value)

@@ -18,7 +18,13 @@ from evaluations.verifier.companions import (
     is_of_this_version,
     program_finding,
 )
-from evaluations.verifier.contents import PICTURES_TITLE, Progressed, digests_of, manifest_finding, picture_findings
+from evaluations.verifier.contents import (
+    PICTURES_TITLE,
+    Progressed,
+    compute_digests,
+    manifest_finding,
+    picture_findings,
+)
 from evaluations.verifier.coverage import TASKS_TITLE, coverage_claim, imported_claim, tasks_finding
 from evaluations.verifier.deviations import exceptions_claim, times_claim
 from evaluations.verifier.documents import Bundle, Reading, Shapeless, read_documents, value_of
@@ -26,11 +32,11 @@ from evaluations.verifier.figures import agreement_findings, comparison_findings
 from evaluations.verifier.findings import Finding, Refused, Result, failed, noted, passed
 from evaluations.verifier.judgments import OF_JUDGMENTS, judgments_findings
 from evaluations.verifier.labels import annotators_claim, reasons_claim, roles_claim
-from evaluations.verifier.package import Package, opened
+from evaluations.verifier.package import Package, open_package
 from evaluations.verifier.record import complete_record_claim
-from evaluations.verifier.replay import replayed
+from evaluations.verifier.replay import replay_events
 from evaluations.verifier.rules import CLAIMS, NOT_PROVED, PROTOCOL_DIGESTS, PROVED
-from evaluations.verifier.signature import SIGNATURE_TITLE, key_list, signature_finding
+from evaluations.verifier.signature import SIGNATURE_TITLE, parse_keys, signature_finding
 from evaluations.verifier.transitions import blind_order_claim, chain_claim, fixed_labels_claim, frozen_claim
 from evaluations.verifier.verdicts import (
     disputes_claim,
@@ -74,8 +80,8 @@ LIMITS = f"No check can tell {'; '.join(NOT_PROVED)}. Proved is that {PROVED}."
 class Given:
     """What the person who checks knows from elsewhere; None for what they do not give.
 
-    ``keys`` as `signature.key_list` takes them, ``anchors`` the values of `anchors.published_lines`, ``tasks`` the
-    values of `tasks.task_list`, or ids, ``chain`` the hash of the first event, ``heads`` hashes that somebody kept when
+    ``keys`` as `signature.parse_keys` takes them, ``anchors`` the values of `anchors.parse_published`, ``tasks`` the
+    values of `coverage.parse_tasks`, or ids, ``chain`` the hash of the first event, ``heads`` hashes kept from when
     they were the last event's (`anchors.kept_head`), ``program`` the verify.py that runs.
     """
 
@@ -115,10 +121,10 @@ def check(
     render_report: RenderReport | None = None,
 ) -> list[Finding]:
     """All findings about the package at ``path``; Refused where it cannot be read safely, BadKeys for the keys."""
-    return examined(path, Given(keys, anchors, tasks, chain, heads), progress, render_report).findings
+    return check_bundle(path, Given(keys, anchors, tasks, chain, heads), progress, render_report).findings
 
 
-def examined(
+def check_bundle(
     path: str,
     given: Given,
     progress: Progressed = lambda done, total: None,
@@ -128,10 +134,10 @@ def examined(
 
     ``render_report`` makes the HTML page from the documents. Without it, as in verify.py, the page is not compared.
     """
-    keys = None if given.keys is None else key_list(given.keys)
+    keys = None if given.keys is None else parse_keys(given.keys)
     outcome, reading = Outcome(), Reading()
-    with opened(path) as package:
-        digests = digests_of(package, progress)
+    with open_package(path) as package:
+        digests = compute_digests(package, progress)
         shapes = _tried("shapes", lambda: [_shapes(package, reading, given.program)])
         if reading.bundle is not None:
             outcome.last_event = max((event["at"] for event in reading.bundle.events), default="")
@@ -268,7 +274,7 @@ def claims(bundle: Bundle) -> list[Finding]:
     The rows are held against the rules by themselves, and against the events as they followed each other: who changes
     rows and hashes alike has to invent a course of events in which every rule was kept.
     """
-    history = replayed(bundle)
+    history = replay_events(bundle)
     return [
         coverage_claim(bundle, history),
         annotators_claim(bundle, history),

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluations.verifier.canonical import as_text, text_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, counted, failed, noted, passed
+from evaluations.verifier.findings import Finding, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 from evaluations.verifier.shapes import SCHEMAS
@@ -200,7 +200,7 @@ def readme(submission: Document, paths: Collection[str]) -> bytes:
 def _standing_in_words(submission: Document) -> str:
     frozen, labels = submission["frozen_at"], submission["required_labels"]
     lines = [
-        f"- {counted(submission['trajectories'], 'trajectory', 'trajectories')}, {counted(labels, 'label')} each",
+        f"- {plural(submission['trajectories'], 'trajectory', 'trajectories')}, {plural(labels, 'label')} each",
         f"- version {submission['protocol_version']} of the protocol",
         f"- {'frozen at ' + frozen if frozen else 'not frozen: labels could still change'}",
         f"- head of the chain of events: `{submission['chain']['head'] or 'none'}`",
@@ -208,7 +208,7 @@ def _standing_in_words(submission: Document) -> str:
     if submission["contents"]["screenshots"] == "digests":
         lines.append("- without pictures and attachments: only their SHA-256 are here")
     if submission["partial"]:
-        missing = counted(len(submission["missing"]), "thing is", "things are")
+        missing = plural(len(submission["missing"]), "thing is", "things are")
         lines.append(f"- **partial**: {missing} missing; `submission.json` lists what")
     return "\n".join(lines) + "\n"
 

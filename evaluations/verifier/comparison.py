@@ -27,7 +27,7 @@ JudgeKey = tuple[str, str]  # name with version, and fingerprint
 Crossed = Counter[tuple[int, str]]  # how many decided cases people, and the judge, say this of
 
 
-def recompared(bundle: Bundle) -> Document:
+def recompute_comparison(bundle: Bundle) -> Document:
     """The document; intervals that were drawn at random are `Ends`."""
     final = {line["task_id"]: line["verdict"] for line in bundle.final_verdicts if line["verdict"] is not None}
     lines: dict[JudgeKey, list[Document]] = defaultdict(list)

@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from evaluations.verifier.canonical import Malformed, canonical_json, mismatches, parsed
+from evaluations.verifier.canonical import Malformed, canonical_json, mismatches, parse_json
 from evaluations.verifier.companions import MANIFEST, PICTURES, SIGNATURE
 from evaluations.verifier.documents import LINES, VALUES, Bundle, Document, Reading
-from evaluations.verifier.findings import Finding, all_of, counted, escaped, failed, noted, passed
+from evaluations.verifier.findings import Finding, all_of, escape, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
 
@@ -37,7 +37,7 @@ def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
         return _of_manifest(["MANIFEST.json is missing"], [MANIFEST])
     data = package.read(MANIFEST)
     try:
-        manifest = parsed(data.decode())
+        manifest = parse_json(data.decode())
         wrong = mismatches(manifest, SCHEMAS[MANIFEST])
         if not wrong and canonical_json(manifest).encode() + b"\n" != data:
             wrong = ["it is not canonical JSON with a line feed behind it"]
@@ -76,7 +76,7 @@ def _of_manifest(wrong: list[str], places: list[str], mend: str = "") -> Finding
     return failed("manifest", MANIFEST_TITLE, f"{'; '.join(wrong[:3])}.{more} {mend}".strip(), places)
 
 
-def digests_of(package: Package, progress: Progressed) -> dict[str, str]:
+def compute_digests(package: Package, progress: Progressed) -> dict[str, str]:
     """SHA-256 of every file by name; ``progress`` hears how many are done, of how many."""
     names = package.names()
     found = {}
@@ -118,7 +118,7 @@ def _check_without_files(reading: Reading, package: Package, number: int) -> Fin
 
     ``number`` is how many files the documents name.
     """
-    says = f"Only the digests of {counted(len(reading.pictures), 'picture')} are here, so nobody can look at them."
+    says = f"Only the digests of {plural(len(reading.pictures), 'picture')} are here, so nobody can look at them."
     stated = _stored_files(package)
     if stated is None:
         says += " The bundle does not state whether the stored files were verified."
@@ -130,7 +130,7 @@ def _check_without_files(reading: Reading, package: Package, number: int) -> Fin
     if bad:
         says += (
             f" When the bundle was made ({stated['verified_at']}), damaged: {len(stated['damaged']):,} of "
-            f"{counted(stated['files'], 'stored file')}, missing: {len(stated['missing']):,}. They are "
+            f"{plural(stated['files'], 'stored file')}, missing: {len(stated['missing']):,}. They are "
             f"{', '.join(each[:12] for each in bad[:MOST_NAMED])}."
         )
         return failed("pictures", PICTURES_TITLE, says, bad)
@@ -144,7 +144,7 @@ def _check_without_files(reading: Reading, package: Package, number: int) -> Fin
 def _stored_files(package: Package) -> Document | None:
     """Return None if the manifest has no statement (before version 0.2) or is broken, which is a separate finding."""
     try:
-        manifest = parsed(package.read(MANIFEST).decode())
+        manifest = parse_json(package.read(MANIFEST).decode())
     except (KeyError, Malformed, UnicodeError):
         return None
     if mismatches(manifest, SCHEMAS[MANIFEST]):
@@ -159,11 +159,11 @@ def _no_pictures(reading: Reading, covered: dict[str, Document], names: set[str]
     for name in sorted(name for name in names if name.startswith("screenshots/")):
         sha256 = name.removeprefix("screenshots/").partition(".")[0]
         _, media_type, width, height = min(reading.pictures[sha256])
-        head = head_of(package, name)
+        head = read_head(package, name)
         if sha256 in covered and not is_png_of(head, width, height):
             wrong.append((name, f"{name} is no PNG of {width} x {height} pixels, as its original is"))
         elif sha256 not in covered and not is_picture_of(head, media_type):
-            wrong.append((name, f"{name} is no picture of the type {escaped(media_type, 60)}"))
+            wrong.append((name, f"{name} is no picture of the type {escape(media_type, 60)}"))
     return wrong
 
 
@@ -224,7 +224,7 @@ def _faults(redaction: Document, reading: Reading) -> Iterator[str]:
             return
 
 
-def head_of(package: Package, name: str) -> bytes:
+def read_head(package: Package, name: str) -> bytes:
     """The first bytes of a file, as many as tell a picture."""
     return next(package.stream(name), b"")[:LONGEST_MAGIC]
 
@@ -249,7 +249,7 @@ def redacted_note(covered: dict[str, Document], reading: Reading, bundle: Bundle
     frozen = bundle.submission["frozen_at"]
     late = sum(frozen is not None and each["redacted_at"] > frozen for each in covered.values())
     most = f"at most {max(shares):.0%}" if max(shares) >= 0.01 else "less than 1%"
-    pictures = counted(len(covered), "picture")
+    pictures = plural(len(covered), "picture")
     says = (
         f"Parts of {pictures} are covered: {most} of one. Covered after the freeze: {late:,}. Their originals are "
         "known by their digests only, so nobody can tell whether what is not covered is as it was in the original."

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from evaluations.verifier.canonical import Malformed, hashed, parsed
+from evaluations.verifier.canonical import Malformed, parse_json, try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import (
     Finding,
-    Wrong,
+    Violation,
     all_of,
-    counted,
+    conclude,
+    event_place,
     failed,
-    named,
+    format_kinds,
+    get_text,
     noted,
-    number_of,
-    outcome,
     passed,
-    passed_between,
-    text_in,
-    told_by_kind,
+    plural,
+    seconds_between,
+    show,
 )
 from evaluations.verifier.replay import History
 from evaluations.verifier.rules import undated
@@ -31,101 +31,103 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
     present = {undated(line["task_id"]) for line in bundle.trajectories}
     wanted = {undated(task["task_id"]): task["task_id"] for task in bundle.catalogue}
     lost = [task_id for base, task_id in wanted.items() if base not in present]
-    wrongs = [Wrong(f"{named(task_id)} has no trajectory.", task_id) for task_id in lost]
+    violations = [Violation(f"{show(task_id)} has no trajectory.", task_id) for task_id in lost]
     versions = {(task["task_id"], task["version"]) for task in bundle.catalogue}
     if len(versions) != len(bundle.catalogue):
-        wrongs.append(Wrong("The catalogue has a version of a task twice.", "catalogue.jsonl"))
-    wrongs += [
-        Wrong(f"{named(line['task_id'])} was judged by a version that there is not.", line["task_id"])
+        violations.append(Violation("The catalogue has a version of a task twice.", "catalogue.jsonl"))
+    violations += [
+        Violation(f"{show(line['task_id'])} was judged by a version that there is not.", line["task_id"])
         for line in bundle.trajectories
         if (line["task_id"], line["task_version"]) not in versions
     ]
-    wrongs += _fixed_catalogue(bundle, history)
+    violations += _fixed_catalogue(bundle, history)
     covered, total = len(wanted) - len(lost), len(wanted)
-    trajectories = counted(len(bundle.trajectories), "trajectory", "trajectories")
-    of_all = counted(total, "task has", "tasks have")
-    good = f"{covered} of {of_all} a trajectory: {trajectories} for {counted(len(present), 'task')}."
-    return outcome("coverage", good, wrongs, f"{len(lost)} of {of_all} no trajectory." if lost else "")
+    trajectories = plural(len(bundle.trajectories), "trajectory", "trajectories")
+    of_all = plural(total, "task has", "tasks have")
+    good = f"{covered} of {of_all} a trajectory: {trajectories} for {plural(len(present), 'task')}."
+    return conclude("coverage", good, violations, f"{len(lost)} of {of_all} no trajectory." if lost else "")
 
 
-def _fixed_catalogue(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _fixed_catalogue(bundle: Bundle, history: History) -> Iterator[Violation]:
     if not bundle.catalogue:
-        yield Wrong("The catalogue has no task.", "catalogue.jsonl")
+        yield Violation("The catalogue has no task.", "catalogue.jsonl")
     if not history.catalogue_is_fixed:
         return
     freezes = history.of("frozen")
     tasks = sorted(bundle.catalogue, key=lambda task: (task["task_id"], task["version"]))
-    if text_in(freezes[-1].payload, "catalogue") != hashed(tasks):
-        yield Wrong("The catalogue is not the one that the submission was frozen under.", number_of(freezes[-1].event))
+    if get_text(freezes[-1].payload, "catalogue") != try_digest(tasks):
+        yield Violation(
+            "The catalogue is not the one that the submission was frozen under.", event_place(freezes[-1].event)
+        )
 
 
 def imported_claim(bundle: Bundle, history: History) -> Finding:
     """The first event names the digest of every trajectory, which is that of the trajectory as it is here."""
     moment = history.moments[0] if history.moments else None
     if moment is None or moment.kind != "imported":
-        return outcome("imported", "", [Wrong("The first event is not the import.", "#0")])
+        return conclude("imported", "", [Violation("The first event is not the import.", "#0")])
     payload, submission = moment.payload, bundle.submission
     taken = payload.get("trajectories")
-    wrongs = [*_trajectories_taken(bundle, taken if isinstance(taken, dict) else {})]
-    wrongs += [
-        Wrong(f"submission.json names another {name} than the import.", "submission.json")
+    violations = [*_trajectories_taken(bundle, taken if isinstance(taken, dict) else {})]
+    violations += [
+        Violation(f"submission.json names another {name} than the import.", "submission.json")
         for name in ("agent", "benchmark", "attempt")
         if payload.get(name) != submission[name]
     ]
-    if submission["digest"] != hashed(sorted([line["task_id"], line["digest"]] for line in bundle.trajectories)):
-        wrongs.append(Wrong("The digest of the submission is not that of its trajectories.", "submission.json"))
-    wrongs += _reported(bundle, history)
-    if (passed_between(submission["created_at"], moment.event["at"]) or 0) < 0:
-        wrongs.append(Wrong("The submission is younger than its import.", "submission.json"))
-    good = f"{counted(len(bundle.trajectories), 'trajectory', 'trajectories')} as imported."
+    if submission["digest"] != try_digest(sorted([line["task_id"], line["digest"]] for line in bundle.trajectories)):
+        violations.append(Violation("The digest of the submission is not that of its trajectories.", "submission.json"))
+    violations += _reported(bundle, history)
+    if (seconds_between(submission["created_at"], moment.event["at"]) or 0) < 0:
+        violations.append(Violation("The submission is younger than its import.", "submission.json"))
+    good = f"{plural(len(bundle.trajectories), 'trajectory', 'trajectories')} as imported."
     if bundle.import_report is None:
         good += " The import report itself is not there, only its digest."
-    return outcome("imported", good, wrongs)
+    return conclude("imported", good, violations)
 
 
-def _reported(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _reported(bundle: Bundle, history: History) -> Iterator[Violation]:
     """The report is the one that the import recorded, and says of these trajectories that they were taken."""
-    report, recorded = bundle.import_report, text_in(history.moments[0].payload, "report")
+    report, recorded = bundle.import_report, get_text(history.moments[0].payload, "report")
     place = "import-report.json"
     if recorded is None:
-        yield Wrong("The import does not say what its report was.", number_of(history.moments[0].event))
+        yield Violation("The import does not say what its report was.", event_place(history.moments[0].event))
     elif report is None and history.report_is_kept:
-        yield Wrong("The import report is not there, though the import says that it was kept.", place)
-    elif report is not None and hashed(report) != recorded:
-        yield Wrong("The import report is not the one of the import.", place)
+        yield Violation("The import report is not there, though the import says that it was kept.", place)
+    elif report is not None and try_digest(report) != recorded:
+        yield Violation("The import report is not the one of the import.", place)
     if report is None:
         return
     here, accepted = [line["task_id"] for line in bundle.trajectories], report["accepted"]
     for task_id in sorted(set(here) - set(accepted)):
-        yield Wrong(f"The import report does not say that {named(task_id)} was accepted.", task_id)
+        yield Violation(f"The import report does not say that {show(task_id)} was accepted.", task_id)
     # One import can become several submissions, and what one of them lacks another may have.
     if any(warning["code"] == "several_submissions" for warning in report["warnings"]):
         return
     for task_id in sorted(set(accepted) - set(here)):
-        yield Wrong(f"The import report accepted {named(task_id)}, which is not here.", place)
+        yield Violation(f"The import report accepted {show(task_id)}, which is not here.", place)
     for task_id in sorted(set(here).intersection(each["task_id"] for each in report["rejected"])):
-        yield Wrong(f"The import report rejected {named(task_id)}, which is here.", task_id)
+        yield Violation(f"The import report rejected {show(task_id)}, which is here.", task_id)
 
 
-def _trajectories_taken(bundle: Bundle, taken: dict[str, object]) -> Iterator[Wrong]:
+def _trajectories_taken(bundle: Bundle, taken: dict[str, object]) -> Iterator[Violation]:
     seen: set[str] = set()
     positions = [line["position"] for line in bundle.trajectories]
     if positions != sorted(set(positions)):
-        yield Wrong("The trajectories are not in the order of the submission.", "trajectories.jsonl")
+        yield Violation("The trajectories are not in the order of the submission.", "trajectories.jsonl")
     for line in bundle.trajectories:
         task_id = line["task_id"]
         if task_id in seen:
-            yield Wrong(f"{named(task_id)} is there twice.", task_id)
+            yield Violation(f"{show(task_id)} is there twice.", task_id)
         seen.add(task_id)
         if line["computed"] != line["digest"]:
-            yield Wrong(f"{named(task_id)} is not what its digest was made over.", task_id)
+            yield Violation(f"{show(task_id)} is not what its digest was made over.", task_id)
         if task_id not in taken:
-            yield Wrong(f"{named(task_id)} was not imported.", task_id)
+            yield Violation(f"{show(task_id)} was not imported.", task_id)
         elif taken[task_id] != line["digest"]:
-            yield Wrong(f"{named(task_id)} is not as it was imported.", task_id)
+            yield Violation(f"{show(task_id)} is not as it was imported.", task_id)
     for task_id in taken:
         if task_id not in seen:
-            yield Wrong(f"{named(task_id)} was imported, and is not here.", task_id)
+            yield Violation(f"{show(task_id)} was imported, and is not here.", task_id)
 
 
 # --- the benchmark's own task list -----------------------------------------------------------------------------------
@@ -137,9 +139,9 @@ NO_LIST = "Coverage is held against the catalogue that the submitter gives; --ta
 TEXT_FIELDS = ("confirmed_task", "text")
 
 
-def task_list(text: str) -> list[dict[str, Any]]:
+def parse_tasks(text: str) -> list[dict[str, Any]]:
     """The tasks of a benchmark's own list (JSON), each with its ``task_id`` as a text; Malformed where it is none."""
-    tasks = parsed(text)
+    tasks = parse_json(text)
     found = [each for each in tasks if isinstance(each, dict)] if isinstance(tasks, list) else []
     ids = [each.get("task_id") for each in found]
     if not ids or len(ids) != len(tasks) or any(type(one) not in (str, int) for one in ids):
@@ -148,7 +150,7 @@ def task_list(text: str) -> list[dict[str, Any]]:
 
 
 def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
-    """Whether the bundle has these tasks (values of `task_list`, or ids), with the same texts; a note without them."""
+    """Whether the bundle has these tasks (`parse_tasks`, or ids), with the same texts; a note without them."""
     if tasks is None:
         return noted("tasks", TASKS_TITLE, NO_LIST)
     given = [each if isinstance(each, dict) else {"task_id": each} for each in tasks]
@@ -184,10 +186,10 @@ def _compared_tasks(
         "beside another one of the same task": doubled,
         "of no given task": beyond,
     }
-    number = {kind: counted(len(ids), "trajectory is", "trajectories are") for kind, ids in kinds.items()}
-    told = [(f"{number[kind]} {kind}", [*map(named, ids)]) for kind, ids in kinds.items() if ids]
+    number = {kind: plural(len(ids), "trajectory is", "trajectories are") for kind, ids in kinds.items()}
+    told = [(f"{number[kind]} {kind}", [*map(show, ids)]) for kind, ids in kinds.items() if ids]
     if told:
-        return noted("tasks", TASKS_TITLE, told_by_kind(f"{says}.", told), replaced + doubled + beyond)
+        return noted("tasks", TASKS_TITLE, format_kinds(f"{says}.", told), replaced + doubled + beyond)
     return passed("tasks", TASKS_TITLE, f"{says}.")
 
 
@@ -196,17 +198,17 @@ def _failed_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
     says = []
     if missing:
         verb = "has" if len(missing) == 1 else "have"
-        says.append(f"{len(missing)} of {counted(number, 'given task')} {verb} no trajectory.")
+        says.append(f"{len(missing)} of {plural(number, 'given task')} {verb} no trajectory.")
     if other:
-        has = counted(len(other), "task has", "tasks have")
+        has = plural(len(other), "task has", "tasks have")
         says.append(f"{has} another text, reference length or level than in the list.")
     sentence = " ".join(says)
     if missing and other:
         kinds = [
-            (f"{counted(len(missing), 'task')} without a trajectory", [*map(named, missing)]),
-            (f"{counted(len(other), 'task')} unlike the list", [*map(named, other)]),
+            (f"{plural(len(missing), 'task')} without a trajectory", [*map(show, missing)]),
+            (f"{plural(len(other), 'task')} unlike the list", [*map(show, other)]),
         ]
-        sentence = told_by_kind(sentence, kinds)
+        sentence = format_kinds(sentence, kinds)
     return failed("tasks", TASKS_TITLE, sentence, missing + other)
 
 

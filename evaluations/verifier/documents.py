@@ -15,7 +15,7 @@ from evaluations.verifier.canonical import (
     canonical_json,
     digest,
     mismatches,
-    parsed,
+    parse_json,
     values_in,
 )
 from evaluations.verifier.package import Package
@@ -260,7 +260,7 @@ def _text_of(data: bytes, where: str) -> str:
 
 def _shaped(text: str, where: str, name: str) -> Any:
     try:
-        value = parsed(text)
+        value = parse_json(text)
         canonical_json(value).encode()
     except Malformed as error:
         raise Shapeless([f"{where} {error}"]) from None

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from math import isclose
 from typing import Any
 
-from evaluations.verifier.agreement import FIRST_FIGURES, figures_version, recounted_agreement
-from evaluations.verifier.comparison import judged_in_no_run, miscounted, recompared
+from evaluations.verifier.agreement import FIRST_FIGURES, figures_version, recompute_agreement
+from evaluations.verifier.comparison import judged_in_no_run, miscounted, recompute_comparison
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import Finding, counted, failed, noted, passed
+from evaluations.verifier.findings import Finding, failed, noted, passed, plural
 from evaluations.verifier.resampling import End, Ends
 
 OF_AGREEMENT = "reports/agreement.json has the figures of these labels"
@@ -31,7 +31,7 @@ def agreement_findings(bundle: Bundle) -> list[Finding]:
         return [failed("agreement", OF_AGREEMENT, "reports/agreement.json is missing.", ["reports/agreement.json"])]
     if strange := [*_strange_verdicts(bundle), *_crowded(bundle)]:
         return [_not_computed("agreement", OF_AGREEMENT, strange)]
-    walked = walk(bundle.agreement, recounted_agreement(bundle), "the labels give")
+    walked = walk(bundle.agreement, recompute_agreement(bundle), "the labels give")
     older = OLDER_FIGURES if figures_version(bundle.agreement) == FIRST_FIGURES else ""
     return [_figures_finding("agreement", OF_AGREEMENT, walked, older)]
 
@@ -46,7 +46,7 @@ def comparison_findings(bundle: Bundle) -> list[Finding]:
         others = f" So it is with {len(wrong) - 1} more." if len(wrong) > 1 else ""
         says = f"Not the judgments count that should: {wrong[0][1]}.{others}"
         return [failed("comparison", OF_COMPARISON, says, [place for place, _ in wrong])]
-    recomputed = recompared(bundle)
+    recomputed = recompute_comparison(bundle)
     if not recomputed["judges"] and bundle.comparison in (None, recomputed):
         return [noted("comparison", OF_COMPARISON, "No judge has judged this submission, so nothing is compared.")]
     walked = walk(bundle.comparison, recomputed, "the judgments give")
@@ -57,10 +57,10 @@ def _figures_finding(name: str, title: str, walked: Walked, more_to_say: str = "
     if walked.wrong:
         first = "; ".join(says for _, says in walked.differing[:TOLD_IN_FULL])
         more = f"; and {walked.wrong - TOLD_IN_FULL} more" if walked.wrong > TOLD_IN_FULL else ""
-        stated = f"{counted(walked.wrong, 'figure differs', 'figures differ')}: {first}{more}."
+        stated = f"{plural(walked.wrong, 'figure differs', 'figures differ')}: {first}{more}."
         return failed(name, title, stated, [place for place, _ in walked.differing])
-    checked = counted(walked.intervals, "interval was checked", "intervals were checked")
-    recomputed = counted(walked.numbers, "number was", "numbers were")
+    checked = plural(walked.intervals, "interval was checked", "intervals were checked")
+    recomputed = plural(walked.numbers, "number was", "numbers were")
     return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.{more_to_say}")
 
 
@@ -165,7 +165,7 @@ def _walk_keys(walked: Walked, place: str, stated: dict[str, Any], recomputed: d
 
 def _walk_entries(walked: Walked, place: str, stated: list[Any], recomputed: list[Any]) -> None:
     if len(stated) != len(recomputed):
-        walked.differs(place, f"has {counted(len(stated), 'entry', 'entries')}, and {walked.gives} {len(recomputed)}")
+        walked.differs(place, f"has {plural(len(stated), 'entry', 'entries')}, and {walked.gives} {len(recomputed)}")
     for number, (one, other) in enumerate(zip(stated, recomputed)):  # noqa: B905 - the lengths were compared
         _walk_value(walked, f"{place}[{_entry_name(other, number)}]", one, other)
 

@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from evaluations.verifier.canonical import hashed
+from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import (
     MOST_PLACES,
     TOLD,
     Finding,
-    Wrong,
+    Violation,
     all_of,
-    counted,
+    event_place,
     failed,
-    named,
+    get_integer,
+    get_text,
     noted,
-    number_of,
     passed,
-    passed_between,
-    text_in,
-    together,
-    whole_in,
+    plural,
+    same_time,
+    seconds_between,
+    show,
 )
 from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, imported_run
 
@@ -60,11 +60,11 @@ class RecordedRun:
 
     @property
     def judge(self) -> str | None:
-        return text_in(self.start["payload"], "judge")
+        return get_text(self.start["payload"], "judge")
 
     @property
     def fingerprint(self) -> str | None:
-        return text_in(self.start["payload"], "fingerprint")
+        return get_text(self.start["payload"], "fingerprint")
 
     @property
     def test(self) -> bool:
@@ -72,40 +72,44 @@ class RecordedRun:
 
     @property
     def repetitions(self) -> int | None:
-        return whole_in(self.start["payload"], "repetitions")
+        return get_integer(self.start["payload"], "repetitions")
 
     @property
     def items(self) -> int:
         """How many judgments were asked for."""
-        return (whole_in(self.start["payload"], "trajectories") or 0) * (self.repetitions or 0)
+        return (get_integer(self.start["payload"], "trajectories") or 0) * (self.repetitions or 0)
 
 
-def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[Wrong]]:
+def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[Violation]]:
     """The runs in the order in which they started, by the number that events have for them, and what is wrong."""
     found: dict[int, RecordedRun] = {}
-    wrongs: list[Wrong] = []
+    violations: list[Violation] = []
     with_digests: set[str] = set()  # kinds of events of which one had a digest
     for event in events:
-        kind, payload, place = event["kind"], event["payload"], number_of(event)
+        kind, payload, place = event["kind"], event["payload"], event_place(event)
         if kind not in JUDGE_RUNS:
             continue
-        number = whole_in(payload, "run")
+        number = get_integer(payload, "run")
         if number is None or (number in found) == (kind == RUN_STARTED):
-            wrongs.append(Wrong(f"Event {place} ({kind}) is of no run, or of one that was started twice.", place))
+            violations.append(
+                Violation(f"Event {place} ({kind}) is of no run, or of one that was started twice.", place)
+            )
             continue
         if "judgments" in payload:
             with_digests.add(kind)
-        if kind in RUN_ENDS and kind in with_digests and text_in(payload, "judgments") is None:
-            wrongs.append(Wrong(f"Event {place} has no digest of judgments, and earlier ones have.", place))
+        if kind in RUN_ENDS and kind in with_digests and get_text(payload, "judgments") is None:
+            violations.append(Violation(f"Event {place} has no digest of judgments, and earlier ones have.", place))
         if kind == RUN_STARTED:
             found[number] = RecordedRun(event)
             if not found[number].items:
-                wrongs.append(Wrong(f"Event {place} starts a run of no trajectories, or of no repetitions.", place))
+                violations.append(
+                    Violation(f"Event {place} starts a run of no trajectories, or of no repetitions.", place)
+                )
         else:
-            wrongs += (Wrong(f"Event {place} {says}.", place) for says in _unlike_start(found[number], event))
-            wrongs += (Wrong(f"Event {place} {says}.", place) for says in _not_possible(found[number], event))
+            violations += (Violation(f"Event {place} {says}.", place) for says in _unlike_start(found[number], event))
+            violations += (Violation(f"Event {place} {says}.", place) for says in _not_possible(found[number], event))
             _follow(found[number], event)
-    return found, wrongs
+    return found, violations
 
 
 def _unlike_start(run: RecordedRun, event: Document) -> Iterator[str]:
@@ -113,7 +117,7 @@ def _unlike_start(run: RecordedRun, event: Document) -> Iterator[str]:
     payload, start = event["payload"], run.start["payload"]
     names = [name for name in ("judge", "fingerprint", "test") if name in payload or event["kind"] != RUN_STOPPED]
     if any(payload.get(name) != start.get(name) for name in names):
-        yield f"is of another judge than event {number_of(run.start)}, or only one of the two is of a test"
+        yield f"is of another judge than event {event_place(run.start)}, or only one of the two is of a test"
 
 
 def _not_possible(run: RecordedRun, event: Document) -> Iterator[str]:
@@ -127,10 +131,10 @@ def _not_possible(run: RecordedRun, event: Document) -> Iterator[str]:
         elif kind == RUN_FINISHED and counts[WAITING_ITEMS]:
             yield "finishes a run in which something waits"
     if kind == RUN_RETRIED:
-        again = whole_in(payload, "items") or 0
+        again = get_integer(payload, "items") or 0
         before = None if run.end is None else counted_at_end(run.end)
         if again < 1 or (before is not None and again != before[FAILED_ITEMS]):
-            yield f"tries {named(again)} items again, which is not how many had failed"
+            yield f"tries {show(again)} items again, which is not how many had failed"
 
 
 def _follow(run: RecordedRun, event: Document) -> None:
@@ -141,7 +145,7 @@ def _follow(run: RecordedRun, event: Document) -> None:
     else:
         run.state = RUN_STEPS[kind][1]
     if kind in RUN_ENDS:
-        run.end, run.digest = event, text_in(event["payload"], "judgments")
+        run.end, run.digest = event, get_text(event["payload"], "judgments")
 
 
 def counted_at_end(event: Document) -> Came | None:
@@ -151,7 +155,9 @@ def counted_at_end(event: Document) -> Came | None:
     if not isinstance(verdicts, dict) or not {"0", "1", "2"} >= verdicts.keys():
         return None
     others = (NO_VERDICT, FAILED_ITEMS, WAITING_ITEMS)
-    found = {name: whole_in(verdicts, name) for name in verdicts} | {name: whole_in(payload, name) for name in others}
+    found = {name: get_integer(verdicts, name) for name in verdicts} | {
+        name: get_integer(payload, name) for name in others
+    }
     numbers = {name: number for name, number in found.items() if number is not None and number >= 0}
     return Counter(numbers) if len(numbers) == len(found) else None
 
@@ -172,20 +178,20 @@ def judgments_findings(bundle: Bundle) -> list[Finding]:
     """The check; nothing for a bundle without judges of which the chain tells nothing either."""
     if bundle.judgments is not None or bundle.comparison is not None:
         return [judgments_finding(bundle)]
-    recorded, wrongs = recorded_runs(bundle.events)
-    if wrongs:
-        return [_of_wrongs(wrongs)]
+    recorded, violations = recorded_runs(bundle.events)
+    if violations:
+        return [_of_wrongs(violations)]
     if not (number := sum(not run.test for run in recorded.values())):
         return []
-    of_how_many = f"{counted(number, 'run')} of judges, tests left out"
+    of_how_many = f"{plural(number, 'run')} of judges, tests left out"
     says = f"The bundle was made without judges, and the chain tells of {of_how_many}."
     return [noted("judgments", OF_JUDGMENTS, says)]
 
 
 def judgments_finding(bundle: Bundle) -> Finding:
     """Every run of the chain is there as its events say, with the judgments that it had when it ended last."""
-    recorded, wrongs = recorded_runs(bundle.events)
-    wrongs += [
+    recorded, violations = recorded_runs(bundle.events)
+    violations += [
         *_runs_unlike_events(bundle, recorded),
         *_runs_out_of_order(bundle, recorded),
         *_judgments_without_run(bundle),
@@ -193,13 +199,13 @@ def judgments_finding(bundle: Bundle) -> Finding:
         *_other_judges_than_stated(bundle),
         *_impossible_lines(bundle, recorded),
     ]
-    return _of_wrongs(wrongs) if wrongs else _how_many(bundle, recorded)
+    return _of_wrongs(violations) if violations else _how_many(bundle, recorded)
 
 
-def _of_wrongs(wrongs: list[Wrong]) -> Finding:
-    first = " ".join(wrong.says for wrong in wrongs[:TOLD])
-    says = first if len(wrongs) <= TOLD else f"{len(wrongs)} things are wrong. The first: {first}"
-    return failed("judgments", OF_JUDGMENTS, says, [wrong.place for wrong in wrongs[:MOST_PLACES]])
+def _of_wrongs(violations: list[Violation]) -> Finding:
+    first = " ".join(wrong.says for wrong in violations[:TOLD])
+    says = first if len(violations) <= TOLD else f"{len(violations)} things are wrong. The first: {first}"
+    return failed("judgments", OF_JUDGMENTS, says, [wrong.place for wrong in violations[:MOST_PLACES]])
 
 
 def _how_many(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
@@ -213,7 +219,7 @@ def _how_many(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
         )
         return passed("judgments", OF_JUDGMENTS, good)
     says = (
-        f"{inside} of {counted(total, 'judgment is', 'judgments are')} covered by the chain of events, and "
+        f"{inside} of {plural(total, 'judgment is', 'judgments are')} covered by the chain of events, and "
         f"{total - inside} {'is' if total - inside == 1 else 'are'} not: imported ones, and those of runs that did not "
         "end, or ended before the chain recorded what came of them."
     )
@@ -240,7 +246,7 @@ def _withheld(bundle: Bundle) -> Iterator[str]:
 
 
 def _runs_named(numbers: list[Any]) -> str:
-    told_of = ", ".join(named(number) for number in numbers[:RUNS_NAMED])
+    told_of = ", ".join(show(number) for number in numbers[:RUNS_NAMED])
     more = ", ..." if len(numbers) > RUNS_NAMED else ""
     return f"{'Run' if len(numbers) == 1 else 'Runs'} {told_of}{more}"
 
@@ -252,84 +258,84 @@ def _is_open(line: Document) -> bool:
 # --- what the documents say ------------------------------------------------------------------------------------------
 
 
-def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
     """Runs of the documents and of the events, one to one."""
     lines = bundle.runs or []
     for name, what in (("run", "twice in runs.jsonl"), ("event_run", "two runs in runs.jsonl")):
         for number, times in Counter(line[name] for line in lines if line[name] is not None).items():
             if times > 1:
-                yield Wrong(f"Run {named(number)} is {what}.", _place_of(number))
+                yield Violation(f"Run {show(number)} is {what}.", _place_of(number))
     for line in lines:
         number = line["event_run"]
         if imported_run(line) and any(line[name] is not None for name in OF_RUNS_HERE):
-            says = f"Run {named(line['run'])} is said to be imported, and has times, repetitions or events."
-            yield Wrong(says, _place_of(line["run"]))
+            says = f"Run {show(line['run'])} is said to be imported, and has times, repetitions or events."
+            yield Violation(says, _place_of(line["run"]))
         elif not imported_run(line) and number is None:
-            says = f"Run {named(line['run'])} is {named(line['state'])}, and there is no event of it."
-            yield Wrong(says, _place_of(line["run"]))
+            says = f"Run {show(line['run'])} is {show(line['state'])}, and there is no event of it."
+            yield Violation(says, _place_of(line["run"]))
         elif number is not None:
             yield from _as_the_events_say(line, recorded.get(number))
     there = {line["event_run"] for line in lines}
     for number, run in recorded.items():
         if not run.test and number not in there:
-            place = number_of(run.start)
-            yield Wrong(f"The run of event {place} is not in runs.jsonl.", place)
+            place = event_place(run.start)
+            yield Violation(f"The run of event {place} is not in runs.jsonl.", place)
 
 
-def _as_the_events_say(line: Document, run: RecordedRun | None) -> Iterator[Wrong]:
+def _as_the_events_say(line: Document, run: RecordedRun | None) -> Iterator[Violation]:
     place = _place_of(line["run"])
-    whose = f"Run {named(line['run'])} ({named(line['judge'])})"
+    whose = f"Run {show(line['run'])} ({show(line['judge'])})"
     if run is None or run.test:
-        yield Wrong(f"{whose} is none that the events tell of.", place)
+        yield Violation(f"{whose} is none that the events tell of.", place)
         return
     judge = line["judge"] if line["version"] == 1 else f"{line['judge']}@{line['version']}"
     if (run.judge, run.fingerprint) != (judge, line["fingerprint"]):
-        yield Wrong(f"{whose} is of another judge than its events.", place)
+        yield Violation(f"{whose} is of another judge than its events.", place)
     if run.state != ("open" if line["state"] in ("waiting", "running") else line["state"]):
-        yield Wrong(f"{whose} is {named(line['state'])}, and by its events it is {run.state}.", place)
-    elif run.state == "finished" and run.end and not together(line["finished_at"], run.end["at"], TOLERANCE):
-        yield Wrong(f"{whose} finished at another time than its event.", place)
+        yield Violation(f"{whose} is {show(line['state'])}, and by its events it is {run.state}.", place)
+    elif run.state == "finished" and run.end and not same_time(line["finished_at"], run.end["at"], TOLERANCE):
+        yield Violation(f"{whose} finished at another time than its event.", place)
     elif run.state != "finished" and line["finished_at"] is not None:
-        yield Wrong(f"{whose} is {named(line['state'])}, and has a time at which it finished.", place)
+        yield Violation(f"{whose} is {show(line['state'])}, and has a time at which it finished.", place)
     if line["repeat"] != run.repetitions:
-        says = f"{whose} has {named(line['repeat'])} repetitions, and event {number_of(run.start)} says otherwise."
-        yield Wrong(says, place)
+        says = f"{whose} has {show(line['repeat'])} repetitions, and event {event_place(run.start)} says otherwise."
+        yield Violation(says, place)
     if not _during(run, line["started_at"]):
-        yield Wrong(f"{whose} began before its first event, or after its last.", place)
+        yield Violation(f"{whose} began before its first event, or after its last.", place)
 
 
 def _during(run: RecordedRun, at: str | None) -> bool:
     """Whether a worker can have written this time; one that nobody knows is none that contradicts anything."""
-    before = passed_between(at, run.start["at"])
-    after = passed_between(run.end["at"], at) if run.end else None
+    before = seconds_between(at, run.start["at"])
+    after = seconds_between(run.end["at"], at) if run.end else None
     return (before or 0) <= CLOCKS_APART and (after or 0) <= CLOCKS_APART
 
 
-def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
     """Of two runs the one with the higher number counts: they are numbered as they started, imported ones last."""
     place = {number: position for position, number in enumerate(recorded)}
     last, before = -1, ""
     for line in sorted(bundle.runs or [], key=lambda line: line["run"]):
         own = len(place) if imported_run(line) else place.get(line["event_run"])
         if own is not None and own < last:
-            says = f"Run {named(line['run'])} started before run {before}, or is none that was imported as that one."
-            yield Wrong(says, _place_of(line["run"]))
+            says = f"Run {show(line['run'])} started before run {before}, or is none that was imported as that one."
+            yield Violation(says, _place_of(line["run"]))
         elif own is not None:
-            last, before = own, named(line["run"])
+            last, before = own, show(line["run"])
     imported = Counter((line["judge"], line["version"]) for line in bundle.runs or [] if imported_run(line))
     for (judge, version), times in imported.items():
         if times > 1:
-            yield Wrong(f"{named(judge)}@{named(version)} has {times} imported runs.", named(judge))
+            yield Violation(f"{show(judge)}@{show(version)} has {times} imported runs.", show(judge))
 
 
-def _judgments_without_run(bundle: Bundle) -> Iterator[Wrong]:
+def _judgments_without_run(bundle: Bundle) -> Iterator[Violation]:
     known = {line["run"] for line in bundle.runs or []}
     unknown = Counter(line["run"] for line in bundle.judgments or [] if line["run"] not in known)
     for number, times in unknown.items():
-        yield Wrong(f"{counted(times, 'judgment')} of run {named(number)}, which there is not.", _place_of(number))
+        yield Violation(f"{plural(times, 'judgment')} of run {show(number)}, which there is not.", _place_of(number))
 
 
-def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
     """Runs of which other judgments are here than when they ended last, by the digest or by how many there are."""
     said: dict[Any, list[Document]] = defaultdict(list)
     for line in bundle.judgments or []:
@@ -339,12 +345,12 @@ def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -
         if run is None or run.end is None:
             continue
         facts.sort(key=lambda fact: (fact["task_id"], fact["repetition"]))
-        whose = f"The judgments of run {named(line['run'])} ({named(line['judge'])})"
-        if run.digest is not None and hashed(facts) != run.digest:
-            says = f"{whose} are not those that event {number_of(run.end)} has the digest of."
-            yield Wrong(says, _place_of(line["run"]))
+        whose = f"The judgments of run {show(line['run'])} ({show(line['judge'])})"
+        if run.digest is not None and try_digest(facts) != run.digest:
+            says = f"{whose} are not those that event {event_place(run.end)} has the digest of."
+            yield Violation(says, _place_of(line["run"]))
         elif not _as_counted(facts, run, run.end):
-            yield Wrong(f"{whose} are not as many as event {number_of(run.end)} counts.", _place_of(line["run"]))
+            yield Violation(f"{whose} are not as many as event {event_place(run.end)} counts.", _place_of(line["run"]))
 
 
 def _as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bool:
@@ -358,7 +364,7 @@ def _as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bool:
         return True  # which is told already
     if run.state != "cancelled" or run.digest is not None:
         return +stated == all_of_it
-    early = [fact for fact in facts if (passed_between(fact["judged_at"], end["at"]) or 0) > CLOCKS_APART]
+    early = [fact for fact in facts if (seconds_between(fact["judged_at"], end["at"]) or 0) > CLOCKS_APART]
     least = _came(early, 0)
     verdicts = (stated | all_of_it).keys() - {WAITING_ITEMS, FAILED_ITEMS}
     failures = all_of_it[FAILED_ITEMS] - stated[FAILED_ITEMS]
@@ -377,19 +383,19 @@ def _came(facts: list[Document], items: int) -> Came:
     return Counter({name: number for name, number in found.items() if number})
 
 
-def _other_judges_than_stated(bundle: Bundle) -> Iterator[Wrong]:
+def _other_judges_than_stated(bundle: Bundle) -> Iterator[Violation]:
     """Runs whose judge has another fingerprint than everything that decides what it says."""
     for line in bundle.runs or []:
         facts = {name: line[name] for name in JUDGE_FACTS} | {"prompts": line["prompts_digest"]}
-        if not line["withheld"] and hashed(facts) != line["fingerprint"]:
-            says = f"Run {named(line['run'])} says of its judge {named(line['judge'])} what its fingerprint does not."
-            yield Wrong(says, _place_of(line["run"]))
+        if not line["withheld"] and try_digest(facts) != line["fingerprint"]:
+            says = f"Run {show(line['run'])} says of its judge {show(line['judge'])} what its fingerprint does not."
+            yield Violation(says, _place_of(line["run"]))
 
 
 # --- one line --------------------------------------------------------------------------------------------------------
 
 
-def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Wrong]:
+def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
     """Judgments that no product writes, whatever their run is."""
     runs = {line["run"]: line for line in bundle.runs or []}
     tasks = {line["task_id"] for line in bundle.trajectories}
@@ -408,8 +414,8 @@ def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Itera
             problem = "it was made before its run started, or after it ended"
         seen.add(key)
         if problem is not None:
-            whose = f"The judgment of {named(line['task_id'])} in run {named(line['run'])}"
-            yield Wrong(f"{whose}, repetition {named(line['repetition'])}: {problem}.", line["task_id"])
+            whose = f"The judgment of {show(line['task_id'])} in run {show(line['run'])}"
+            yield Violation(f"{whose}, repetition {show(line['repetition'])}: {problem}.", line["task_id"])
 
 
 def judgment_problem(line: Document, run: Document) -> str | None:
@@ -433,4 +439,4 @@ def judgment_problem(line: Document, run: Document) -> str | None:
 
 
 def _place_of(run: object) -> str:
-    return f"run {named(run)}"
+    return f"run {show(run)}"

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import (
     Finding,
-    Wrong,
-    counted,
+    Violation,
+    conclude,
+    event_place,
+    get_text,
     is_blank,
-    named,
-    number_of,
-    outcome,
-    passed_between,
-    text_in,
+    plural,
+    seconds_between,
+    show,
 )
 from evaluations.verifier.replay import History
 from evaluations.verifier.rules import (
@@ -44,10 +44,10 @@ from evaluations.verifier.rules import (
 def annotators_claim(bundle: Bundle, history: History) -> Finding:
     """Three different annotators a trajectory, by the rows and by the events, and nobody beyond the slots."""
     required = bundle.submission["required_labels"]
-    wrongs = []
+    violations = []
     if required < MINIMUM_LABELS:
-        says = f"The submission asks for {named(required)} labels; the protocol for {MINIMUM_LABELS}."
-        wrongs.append(Wrong(says, "submission.json"))
+        says = f"The submission asks for {show(required)} labels; the protocol for {MINIMUM_LABELS}."
+        violations.append(Violation(says, "submission.json"))
     labelled = _annotators_of(bundle)
     few, least = 0, None
     for line in bundle.trajectories:
@@ -57,14 +57,16 @@ def annotators_claim(bundle: Bundle, history: History) -> Finding:
         least = number if least is None else min(least, number)
         if number < max(required, MINIMUM_LABELS):
             few += 1
-            wrongs.append(Wrong(f"{named(task_id)} was labelled by {number}.", task_id))
+            violations.append(Violation(f"{show(task_id)} was labelled by {number}.", task_id))
         elif len(rows) > required:
-            wrongs.append(Wrong(f"{named(task_id)} was labelled by {len(rows)}, and has {required} slots.", task_id))
+            violations.append(
+                Violation(f"{show(task_id)} was labelled by {len(rows)}, and has {required} slots.", task_id)
+            )
     total = len(bundle.trajectories)
-    of_all = counted(total, "trajectory has", "trajectories have")
+    of_all = plural(total, "trajectory has", "trajectories have")
     good = f"{total} of {of_all} labels of {least or 0} or more different annotators."
     bad = f"{few} of {of_all} labels of fewer annotators than needed." if few else ""
-    return outcome("annotators", good, wrongs, bad)
+    return conclude("annotators", good, violations, bad)
 
 
 def _annotators_of(bundle: Bundle) -> dict[str, set[str]]:
@@ -78,34 +80,34 @@ def _annotators_of(bundle: Bundle) -> dict[str, set[str]]:
 
 def roles_claim(bundle: Bundle, history: History) -> Finding:
     """One role a person, in people.json, in the events, and in what they did."""
-    wrongs = [*_two_roles(bundle, history), *_acting_rows(bundle), *_acting_events(bundle, history)]
+    violations = [*_two_roles(bundle, history), *_acting_rows(bundle), *_acting_events(bundle, history)]
     number = Counter(person["role"] for person in bundle.people)
     good = (
-        f"{', '.join(counted(number[role], role) for role in (ANNOTATOR, ADJUDICATOR, MAINTAINER))}; "
+        f"{', '.join(plural(number[role], role) for role in (ANNOTATOR, ADJUDICATOR, MAINTAINER))}; "
         f"each has one role, and did only what it allows."
     )
-    return outcome("roles", good, wrongs)
+    return conclude("roles", good, violations)
 
 
-def _two_roles(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _two_roles(bundle: Bundle, history: History) -> Iterator[Violation]:
     roles: dict[str, str] = {}
     for person in bundle.people:
         name, role = person["pseudonym"], person["role"]
         if name in roles:
-            yield Wrong(f"people.json has {named(name)} twice.", name)
+            yield Violation(f"people.json has {show(name)} twice.", name)
         roles[name] = role
         if not name.startswith(LETTERS.get(role, "?")):
-            yield Wrong(f"{named(name)} is {named(role)}, and no {named(role)} is called so.", name)
+            yield Violation(f"{show(name)} is {show(role)}, and no {show(role)} is called so.", name)
     given: dict[str, str] = {}
     for moment in history.of("member_added"):
-        member, role = text_in(moment.payload, "member") or "", text_in(moment.payload, "role") or ""
+        member, role = get_text(moment.payload, "member") or "", get_text(moment.payload, "role") or ""
         if given.setdefault(member, role) != role:
-            yield Wrong(f"{named(member)} was added as {named(given[member])} and as {named(role)}.", member)
+            yield Violation(f"{show(member)} was added as {show(given[member])} and as {show(role)}.", member)
         if roles.get(member, role) != role:
-            yield Wrong(f"{named(member)} is {named(roles[member])}, and was added as {named(role)}.", member)
+            yield Violation(f"{show(member)} is {show(roles[member])}, and was added as {show(role)}.", member)
 
 
-def _acting_rows(bundle: Bundle) -> Iterator[Wrong]:
+def _acting_rows(bundle: Bundle) -> Iterator[Violation]:
     """Who is named by the rows, with the role that this takes."""
     roles = {person["pseudonym"]: person["role"] for person in bundle.people}
     named_by = [
@@ -123,10 +125,10 @@ def _acting_rows(bundle: Bundle) -> Iterator[Wrong]:
         for name, task_id in pairs:
             if roles.get(name) not in allowed:
                 who = roles.get(name, "nobody of people.json")
-                yield Wrong(f"{named(name)}, who is {named(who)}, {verb} {named(task_id)}.", task_id)
+                yield Violation(f"{show(name)}, who is {show(who)}, {verb} {show(task_id)}.", task_id)
 
 
-def _acting_events(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _acting_events(bundle: Bundle, history: History) -> Iterator[Violation]:
     roles = {person["pseudonym"]: person["role"] for person in bundle.people}
     for moment in history.moments:
         allowed = ACTORS.get(moment.kind, ())
@@ -134,8 +136,8 @@ def _acting_events(bundle: Bundle, history: History) -> Iterator[Wrong]:
             continue  # everybody may leave
         if allowed and roles.get(moment.actor, NOBODY if not moment.actor else None) not in allowed:
             who = roles.get(moment.actor, "nobody of people.json")
-            says = f"Event {number_of(moment.event)} is {moment.kind} by {named(moment.actor)}, who is {named(who)}."
-            yield Wrong(says, number_of(moment.event))
+            says = f"Event {event_place(moment.event)} is {moment.kind} by {show(moment.actor)}, who is {show(who)}."
+            yield Violation(says, event_place(moment.event))
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
@@ -150,16 +152,16 @@ def reasons_claim(bundle: Bundle) -> Finding:
     lines = {line["task_id"]: line for line in bundle.trajectories}
     if _too_many(bundle, tasks, lines):
         says = "There are more labels and key points than can be held against each other."
-        return outcome("reasons", "", [Wrong(says, "catalogue.jsonl")])
+        return conclude("reasons", "", [Violation(says, "catalogue.jsonl")])
     reopened = {(row["task_id"], row["revision"]) for row in bundle.reopenings}
     version = bundle.submission["protocol_version"]
-    wrongs: list[Wrong] = [*_protocol_stated(bundle, version)]
+    violations: list[Violation] = [*_protocol_stated(bundle, version)]
     for row in bundle.labels + bundle.adjudications:
         facts, of_label = row["facts"], "annotator" in row
         task_id = facts["task_id"]
         line = lines.get(task_id)
         if line is None:
-            wrongs.append(Wrong(f"There is no trajectory of {named(task_id)}, which was judged.", task_id))
+            violations.append(Violation(f"There is no trajectory of {show(task_id)}, which was judged.", task_id))
             continue
         lacks = [
             *_lacks(facts, line["steps"]),
@@ -174,11 +176,11 @@ def reasons_claim(bundle: Bundle) -> Finding:
         if facts["revision"] > 1 and not asked and is_blank(facts["revision_reason"]):
             lacks.append("why it was revised")
         who = row["annotator"] if of_label else row["adjudicator"]
-        wrongs += [Wrong(f"{named(who)} on {named(task_id)}: it lacks {lack}.", task_id) for lack in lacks]
+        violations += [Violation(f"{show(who)} on {show(task_id)}: it lacks {lack}.", task_id) for lack in lacks]
     good = (
-        f"{counted(len(bundle.labels), 'label')} and {counted(len(bundle.adjudications), 'adjudication')} are complete."
+        f"{plural(len(bundle.labels), 'label')} and {plural(len(bundle.adjudications), 'adjudication')} are complete."
     )
-    return outcome("reasons", good, wrongs)
+    return conclude("reasons", good, violations)
 
 
 def _too_many(bundle: Bundle, tasks: dict[tuple[str, int], Document], lines: dict[str, Document]) -> bool:
@@ -191,11 +193,11 @@ def _too_many(bundle: Bundle, tasks: dict[tuple[str, int], Document], lines: dic
     return sum(points.get(task_id, 0) for task_id in judged) > MOST_COMPARED
 
 
-def _protocol_stated(bundle: Bundle, version: int) -> Iterator[Wrong]:
+def _protocol_stated(bundle: Bundle, version: int) -> Iterator[Violation]:
     """protocol.json is the protocol of this submission, and not a softer one."""
     stated = bundle.protocol
     if stated["version"] != version or stated["minimum_labels"] != MINIMUM_LABELS:
-        yield Wrong("protocol.json is of another version, or asks for other labels.", "protocol.json")
+        yield Violation("protocol.json is of another version, or asks for other labels.", "protocol.json")
     known = {
         "criteria": CRITERIA,
         "failure_types": FAILURE_TYPES,
@@ -205,9 +207,9 @@ def _protocol_stated(bundle: Bundle, version: int) -> Iterator[Wrong]:
     }
     for name, codes in known.items():
         if {term["code"] for term in stated[name]} != codes:
-            yield Wrong(f"protocol.json has other {name.replace('_', ' ')} than the protocol.", "protocol.json")
+            yield Violation(f"protocol.json has other {name.replace('_', ' ')} than the protocol.", "protocol.json")
     if [verdict["verdict"] for verdict in stated["verdicts"]] != [FAILURE, SUCCESS, NOT_EXECUTABLE]:
-        yield Wrong("protocol.json has other verdicts than the protocol.", "protocol.json")
+        yield Violation("protocol.json has other verdicts than the protocol.", "protocol.json")
 
 
 def _lacks(facts: Document, steps: int) -> Iterator[str]:
@@ -252,7 +254,7 @@ def _points(tasks: dict[tuple[str, int], Document], line: Document, at: str) -> 
     task = tasks.get((line["task_id"], line["task_version"]))
     found: dict[str, bool] = {}
     for point in task["key_points"] if task else ():
-        accepted, retired = passed_between(point["accepted_at"], at), passed_between(point["retired_at"], at)
+        accepted, retired = seconds_between(point["accepted_at"], at), seconds_between(point["retired_at"], at)
         if accepted is None or accepted < -TOLERANCE or (retired is not None and retired > TOLERANCE):
             continue
         surely = accepted > TOLERANCE and (retired is None or retired < -TOLERANCE)
@@ -263,16 +265,16 @@ def _points(tasks: dict[tuple[str, int], Document], line: Document, at: str) -> 
 def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Iterator[str]:
     given = {text for text, _, _ in facts["findings"]}
     for text in [text for text, surely in points.items() if surely and text not in given]:
-        yield f"a finding on the key point “{named(text)}”"
+        yield f"a finding on the key point “{show(text)}”"
     if len(given) != len(facts["findings"]):
         yield "one finding for each key point: it has two"
     for text, finding, step in facts["findings"]:
         if text not in points:
-            yield f"a key point “{named(text)}” that the task had then"
+            yield f"a key point “{show(text)}” that the task had then"
         if finding not in FINDINGS:
             yield "met, unmet or unclear as a finding"
         if (step is None and finding != "unclear" and steps) or (step is not None and not 0 <= step < steps):
-            yield f"a step that proves “{named(text)}”"
+            yield f"a step that proves “{show(text)}”"
 
 
 def _lacks_attempt(facts: Document, version: int) -> Iterator[str]:

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from evaluations.verifier.anchors import chain_id, kept_head, published_lines
+from evaluations.verifier.anchors import chain_id, kept_head, parse_published
 from evaluations.verifier.canonical import Malformed
-from evaluations.verifier.checking import Given, Outcome, examined
-from evaluations.verifier.coverage import task_list
-from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Refused, Result, counted, escaped, kinds_told
+from evaluations.verifier.checking import Given, Outcome, check_bundle
+from evaluations.verifier.coverage import parse_tasks
+from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Refused, Result, escape, parse_kinds, plural
 from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.shapes import FORMAT
-from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, key_list
+from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, parse_keys
 
 LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
 LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal
@@ -42,7 +42,7 @@ def main(argv: list[str], program: str = "") -> int:
     """
     try:
         options = _parser().parse_args(argv)
-        given = given_by(
+        given = read_given(
             keys=options.keys,
             anchors=options.anchors,
             tasks=options.tasks,
@@ -53,18 +53,18 @@ def main(argv: list[str], program: str = "") -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except WrongUsage as error:
-        print(f"verify.py: {escaped(str(error))}", file=sys.stderr)  # noqa: T201
+        print(f"verify.py: {escape(str(error))}", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        outcome = examined(options.bundle, given, Progressing(sys.stderr))
+        outcome = check_bundle(options.bundle, given, Progressing(sys.stderr))
     except Refused as error:
-        print(refusal(error, as_json=options.json))  # noqa: T201
+        print(format_refusal(error, as_json=options.json))  # noqa: T201
         return 1
     print(as_json(outcome) if options.json else table(outcome))  # noqa: T201
     return 0 if outcome.good else 1
 
 
-def given_by(
+def read_given(
     *,
     keys: str | None,
     anchors: str | None,
@@ -76,9 +76,9 @@ def given_by(
     """What the arguments name; WrongUsage for a file that cannot be read, or is something else."""
     try:
         return Given(
-            keys=None if keys is None else key_list(keys if _is_written_out(keys) else _text("--keys", keys)),
+            keys=None if keys is None else parse_keys(keys if _is_written_out(keys) else _text("--keys", keys)),
             anchors=None if anchors is None else _published(anchors),
-            tasks=None if tasks is None else task_list(_text("--tasks", tasks)),
+            tasks=None if tasks is None else parse_tasks(_text("--tasks", tasks)),
             chain=None if chain is None else _hash_of("--chain", chain, chain_id),
             heads=None if heads is None else [_hash_of("--head", head, kept_head) for head in heads],
             program=program,
@@ -91,22 +91,22 @@ def given_by(
 
 def table(outcome: Outcome) -> str:
     """The findings as lines, each with PASS, FAIL or NOTE in front, below manifest and key."""
-    return told_as_lines(outcome.manifest or "none", outcome.key_id or "none", outcome.findings)
+    return format_findings(outcome.manifest or "none", outcome.key_id or "none", outcome.findings)
 
 
-def told_as_lines(manifest: str, key: str, findings: list[Finding]) -> str:
+def format_findings(manifest: str, key: str, findings: list[Finding]) -> str:
     lines = [f"manifest  {manifest} (SHA-256)", f"key       {key}", ""]
     width = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
-        says, kinds = kinds_told(finding.says)
-        shown = escaped(says.translate(PLAIN_QUOTES), LONGEST_SENTENCE)
-        lines.append(f"{finding.result.value.upper()}  {escaped(finding.name):<{width}}  {shown}")
+        says, kinds = parse_kinds(finding.says)
+        shown = escape(says.translate(PLAIN_QUOTES), LONGEST_SENTENCE)
+        lines.append(f"{finding.result.value.upper()}  {escape(finding.name):<{width}}  {shown}")
         lines += [f"        {line}" for line in (_of_kinds(kinds) or _places_of(finding))]
     counts = Counter(finding.result for finding in findings)
     claims = sum(finding.name in CLAIMS for finding in findings)
-    of_these = f" ({counted(claims, 'claim')} of the report among them)" if claims else ""
+    of_these = f" ({plural(claims, 'claim')} of the report among them)" if claims else ""
     results = ", ".join(f"{counts[result]} {word}" for result, word in _WORDS.items())
-    lines += ["", f"{counted(len(findings), 'check')}{of_these}: {results}."]
+    lines += ["", f"{plural(len(findings), 'check')}{of_these}: {results}."]
     return "\n".join(lines)
 
 
@@ -129,9 +129,9 @@ def as_json(outcome: Outcome) -> str:
     return json.dumps(document, indent=2).replace("\x7f", "\\u007f")
 
 
-def refusal(error: Refused, as_json: bool = False) -> str:
+def format_refusal(error: Refused, as_json: bool = False) -> str:
     """The one line, or document, of a package that cannot be read."""
-    says = escaped(str(error), LONGEST_SENTENCE)
+    says = escape(str(error), LONGEST_SENTENCE)
     return json.dumps({"format": FORMAT, "good": False, "refused": says}, indent=2) if as_json else f"REFUSED  {says}"
 
 
@@ -139,7 +139,7 @@ def _of_kinds(kinds: Kinds) -> list[str]:
     """Every kind, however many there are of another one, with the first of its things; those name their places."""
     lines = []
     for kind, told_of in kinds:
-        lines += [escaped(f"{kind}:", LONGEST_LINE_BELOW), *(f"  {each}" for each in _first(told_of, TOLD_OF_A_KIND))]
+        lines += [escape(f"{kind}:", LONGEST_LINE_BELOW), *(f"  {each}" for each in _first(told_of, TOLD_OF_A_KIND))]
     return lines
 
 
@@ -150,7 +150,7 @@ def _places_of(finding: Finding) -> list[str]:
 def _first(told_of: Sequence[str], most: int) -> list[str]:
     """The first lines, and how many more there are."""
     rest = [f"and {len(told_of) - most} more: {ALL_OF_THEM}"] if len(told_of) > most else []
-    return [escaped(each.translate(PLAIN_QUOTES), LONGEST_LINE_BELOW) for each in told_of[:most]] + rest
+    return [escape(each.translate(PLAIN_QUOTES), LONGEST_LINE_BELOW) for each in told_of[:most]] + rest
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -195,7 +195,7 @@ def _program(path: str) -> bytes | None:
 
 def _published(path: str) -> list[object]:
     try:
-        values, torn = published_lines(_text("--anchors", path))
+        values, torn = parse_published(_text("--anchors", path))
     except Malformed as error:
         raise WrongUsage(f"--anchors {path} {error}.") from None
     if not values:

@@ -11,14 +11,14 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from evaluations.verifier.findings import Refused, escaped
+from evaluations.verifier.findings import Refused, escape
 from evaluations.verifier.zip_reader import (
     AT_ONCE,
     DEEPEST_FOLDER,
     MOST_ENTRIES,
     refuse_collisions,
     refuse_name,
-    unpacked,
+    unpack,
     zip_entries,
 )
 
@@ -66,7 +66,7 @@ class Package:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Package]:
+def open_package(path: str) -> Iterator[Package]:
     """The package at ``path``; Refused for everything that is none, or that is not safe to read."""
     try:
         if os.path.isdir(path):  # noqa: PTH112 - plain functions, as everywhere in the single file
@@ -75,11 +75,11 @@ def opened(path: str) -> Iterator[Package]:
             with open(path, "rb") as file:  # noqa: PTH123
                 entries = zip_entries(file, os.fstat(file.fileno()).st_size)
                 sizes = {name: entry.size for name, entry in entries.items()}
-                yield _checked(Package(sizes, lambda name: unpacked(file, entries[name])))
+                yield _checked(Package(sizes, lambda name: unpack(file, entries[name])))
         else:
-            raise Refused(f"{escaped(path, 200)} is no file and no folder; name the bundle.")
+            raise Refused(f"{escape(path, 200)} is no file and no folder; name the bundle.")
     except OSError as error:
-        raise Refused(f"{escaped(path, 200)} cannot be read: {escaped(error.strerror or str(error))}.") from error
+        raise Refused(f"{escape(path, 200)} cannot be read: {escape(error.strerror or str(error))}.") from error
 
 
 def _checked(package: Package) -> Package:
@@ -89,7 +89,7 @@ def _checked(package: Package) -> Package:
     for name in names:
         size, most = package.size(name), _largest(name)
         if size > most:
-            raise Refused(f"{escaped(name, 200)} has {size:,} bytes; at most {most:,} are read.")
+            raise Refused(f"{escape(name, 200)} has {size:,} bytes; at most {most:,} are read.")
         documents += 0 if name.startswith(("screenshots/", "attachments/")) else size
     if documents > LARGEST_DOCUMENTS:
         raise Refused(f"The documents have {documents:,} bytes together; at most {LARGEST_DOCUMENTS:,} are read.")
@@ -124,7 +124,7 @@ def _folder(path: str) -> Package:
 
 def _walked(root: str, inside: str, depth: int = 0) -> Iterator[tuple[str, int]]:
     if depth > DEEPEST_FOLDER:
-        raise Refused(f"{escaped(inside, 200)} lies too deep; a bundle has no such folder.")
+        raise Refused(f"{escape(inside, 200)} lies too deep; a bundle has no such folder.")
     with os.scandir(os.path.join(root, inside)) as entries:  # noqa: PTH118
         for entry in entries:
             name = f"{inside}/{entry.name}" if inside else entry.name
@@ -133,7 +133,7 @@ def _walked(root: str, inside: str, depth: int = 0) -> Iterator[tuple[str, int]]
             elif entry.is_file(follow_symlinks=False):
                 yield name, entry.stat(follow_symlinks=False).st_size
             else:
-                raise Refused(f"{escaped(name, 200)} is a symbolic link or a special file; put the file itself there.")
+                raise Refused(f"{escape(name, 200)} is a symbolic link or a special file; put the file itself there.")
 
 
 def _file_pieces(root: str, name: str, size: int) -> Iterator[bytes]:
@@ -142,13 +142,11 @@ def _file_pieces(root: str, name: str, size: int) -> Iterator[bytes]:
     with os.fdopen(handle, "rb") as file:
         told = 0
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise Refused(
-                f"{escaped(name, 200)} is no ordinary file any more; leave the folder alone while it is read."
-            )
+            raise Refused(f"{escape(name, 200)} is no ordinary file any more; leave the folder alone while it is read.")
         while piece := file.read(AT_ONCE):
             told += len(piece)
             if told > size:
                 break
             yield piece
     if told != size:
-        raise Refused(f"{escaped(name, 200)} changed while it was read; leave the folder alone meanwhile.")
+        raise Refused(f"{escape(name, 200)} changed while it was read; leave the folder alone meanwhile.")

@@ -7,19 +7,19 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
-from evaluations.verifier.canonical import hashed
+from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import (
     Finding,
-    Wrong,
-    counted,
-    named,
-    number_of,
-    outcome,
-    passed_between,
-    text_in,
-    together,
-    whole_in,
+    Violation,
+    conclude,
+    event_place,
+    get_integer,
+    get_text,
+    plural,
+    same_time,
+    seconds_between,
+    show,
 )
 from evaluations.verifier.numbers import majority_label
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first
@@ -40,7 +40,7 @@ WITHOUT_ACTOR = ("spot_checks_drawn",)
 
 def complete_record_claim(bundle: Bundle, history: History) -> Finding:
     """Rows and events one to one, nothing that is unknown, and an order in which it can have happened."""
-    wrongs = [
+    violations = [
         *_unknown_events(bundle, history),
         *_rows_and_events(bundle),
         *slots_of_labels(bundle, history),
@@ -53,24 +53,24 @@ def complete_record_claim(bundle: Bundle, history: History) -> Finding:
         *impossible_events(history),
     ]
     rows = sum(1 for _ in _rows(bundle))
-    entries, events = counted(rows, "entry", "entries"), counted(len(bundle.events), "event")
+    entries, events = plural(rows, "entry", "entries"), plural(len(bundle.events), "event")
     good = f"{entries} of rows and {events} say the same."
-    return outcome("complete_record", good, wrongs)
+    return conclude("complete_record", good, violations)
 
 
-def _unknown_events(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _unknown_events(bundle: Bundle, history: History) -> Iterator[Violation]:
     for moment in history.moments:
-        place = number_of(moment.event)
+        place = event_place(moment.event)
         if moment.kind not in ACTORS:
-            yield Wrong(f"Event {place} is of no known kind: {named(moment.kind)}.", place)
+            yield Violation(f"Event {place} is of no known kind: {show(moment.kind)}.", place)
         elif moment.kind not in OF_NO_TASK and moment.before is None:
-            yield Wrong(f"Event {place} ({moment.kind}) is of no trajectory of the bundle.", place)
+            yield Violation(f"Event {place} ({moment.kind}) is of no trajectory of the bundle.", place)
         if (moment.kind == "imported") != (moment is history.moments[0]):
-            yield Wrong("The import is not the first event, or not the only one.", place)
+            yield Violation("The import is not the first event, or not the only one.", place)
     yield from _unknown_tasks(bundle)
 
 
-def _unknown_tasks(bundle: Bundle) -> Iterator[Wrong]:
+def _unknown_tasks(bundle: Bundle) -> Iterator[Violation]:
     known = {line["task_id"] for line in bundle.trajectories}
     lists: dict[str, list[Any]] = {
         "labels.jsonl": [row["facts"]["task_id"] for row in bundle.labels],
@@ -83,10 +83,10 @@ def _unknown_tasks(bundle: Bundle) -> Iterator[Wrong]:
     for name, task_ids in lists.items():
         for task_id in task_ids:
             if task_id not in known:
-                yield Wrong(f"{name} names {named(task_id)}, of which there is no trajectory.", task_id)
+                yield Violation(f"{name} names {show(task_id)}, of which there is no trajectory.", task_id)
 
 
-def _rows_and_events(bundle: Bundle) -> Iterator[Wrong]:
+def _rows_and_events(bundle: Bundle) -> Iterator[Violation]:
     """Each row made into the event that recorded it, and compared with the events that there are."""
     waiting: dict[str, list[tuple[str, str]]] = {}
     kinds = {"label_submitted", "label_revised", "adjudication_decided", "spot_checks_drawn", "flagged", "reported"}
@@ -95,21 +95,21 @@ def _rows_and_events(bundle: Bundle) -> Iterator[Wrong]:
         if event["kind"] in kinds:
             actor = "" if event["kind"] in WITHOUT_ACTOR else event["actor"]
             kept = {n: v for n, v in event["payload"].items() if n not in NOT_IN_ROWS.get(event["kind"], ())}
-            key = hashed([event["kind"], actor, kept])
-            waiting.setdefault(key, []).append((event["at"], number_of(event)))
+            key = try_digest([event["kind"], actor, kept])
+            waiting.setdefault(key, []).append((event["at"], event_place(event)))
     for events in waiting.values():
         events.sort(reverse=True)
     for kind, actor, payload, at, place in sorted(_rows(bundle), key=lambda row: (row[0], row[3] or "")):
-        found = waiting.get(hashed([kind, actor, payload]))
+        found = waiting.get(try_digest([kind, actor, payload]))
         if not found:
-            yield Wrong(f"No event records this of {named(place)}: {kind} by {named(actor or 'somebody')}.", place)
+            yield Violation(f"No event records this of {show(place)}: {kind} by {show(actor or 'somebody')}.", place)
             continue
         recorded, number = found.pop()
-        if not together(at, recorded, TOLERANCE):
-            yield Wrong(f"A row of {named(place)} has another time than its event {number} ({kind}).", place)
+        if not same_time(at, recorded, TOLERANCE):
+            yield Violation(f"A row of {show(place)} has another time than its event {number} ({kind}).", place)
     for events in waiting.values():
         for _, number in events:
-            yield Wrong(f"Event {number} has no row that says the same.", number)
+            yield Violation(f"Event {number} has no row that says the same.", number)
 
 
 Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the event it should have
@@ -120,7 +120,7 @@ def _rows(bundle: Bundle) -> Iterator[Row]:
     yield from _informed_rows(bundle)
     for row in bundle.draws:
         facts, place = row["facts"], "draws.jsonl"
-        payload = {"draw": hashed(facts), "number": facts["number"], "seed": facts["seed"]}
+        payload = {"draw": try_digest(facts), "number": facts["number"], "seed": facts["seed"]}
         yield ("spot_checks_drawn", "", payload, row["drawn_at"], place)
     for row in bundle.flags:
         payload = {"task_id": row["task_id"], "note": row["note"]}
@@ -141,13 +141,13 @@ def _decision_rows(bundle: Bundle) -> Iterator[Row]:
     for row in bundle.labels:
         facts = row["facts"]
         kind = "label_submitted" if facts["revision"] == 1 else "label_revised"
-        payload = {"task_id": facts["task_id"], "slot": facts["slot"], "label": hashed(facts)}
+        payload = {"task_id": facts["task_id"], "slot": facts["slot"], "label": try_digest(facts)}
         if kind == "label_revised":
             payload["revision"] = facts["revision"]
         yield (kind, row["annotator"], payload, facts["at"], facts["task_id"])
     for row in bundle.adjudications:
         facts = row["facts"]
-        payload = {"task_id": facts["task_id"], "revision": facts["revision"], "adjudication": hashed(facts)}
+        payload = {"task_id": facts["task_id"], "revision": facts["revision"], "adjudication": try_digest(facts)}
         yield ("adjudication_decided", row["adjudicator"], payload, facts["at"], facts["task_id"])
 
 
@@ -155,9 +155,15 @@ def _informed_rows(bundle: Bundle) -> Iterator[Row]:
     for row in bundle.informed:
         shown, informed = row["shown"], row["informed"]
         of_label = {"task_id": shown["task_id"], "slot": shown["slot"]}
-        yield ("judgments_shown", row["annotator"], of_label | {"shown": hashed(shown)}, shown["at"], shown["task_id"])
+        yield (
+            "judgments_shown",
+            row["annotator"],
+            of_label | {"shown": try_digest(shown)},
+            shown["at"],
+            shown["task_id"],
+        )
         if informed is not None:
-            payload = of_label | {"informed": hashed(informed)}
+            payload = of_label | {"informed": try_digest(informed)}
             yield ("informed_decided", row["annotator"], payload, informed["at"], shown["task_id"])
 
 
@@ -173,7 +179,7 @@ def _report_rows(bundle: Bundle) -> Iterator[Row]:
 # --- rows that fit each other ----------------------------------------------------------------------------------------
 
 
-def slots_of_labels(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def slots_of_labels(bundle: Bundle, history: History) -> Iterator[Violation]:
     """One annotator a slot and one slot an annotator, revisions without holes, claimed before they were labelled."""
     required = bundle.submission["required_labels"]
     holder: dict[tuple[str, int], str] = {}
@@ -183,31 +189,31 @@ def slots_of_labels(bundle: Bundle, history: History) -> Iterator[Wrong]:
         facts = row["facts"]
         task_id, slot, who = facts["task_id"], facts["slot"], row["annotator"]
         if not 1 <= slot <= required:
-            yield Wrong(f"{named(task_id)} has a label in slot {named(slot)}, which there is not.", task_id)
+            yield Violation(f"{show(task_id)} has a label in slot {show(slot)}, which there is not.", task_id)
         if holder.setdefault((task_id, slot), who) != who:
-            yield Wrong(f"Slot {named(slot)} of {named(task_id)} has labels of two annotators.", task_id)
+            yield Violation(f"Slot {show(slot)} of {show(task_id)} has labels of two annotators.", task_id)
         if slot_of.setdefault((task_id, who), slot) != slot:
-            yield Wrong(f"{named(who)} has labels in two slots of {named(task_id)}.", task_id)
+            yield Violation(f"{show(who)} has labels in two slots of {show(task_id)}.", task_id)
         revisions.setdefault((task_id, slot), []).append(facts["revision"])
         yield from _claimed_before(row, history)
     for (task_id, slot), numbers in revisions.items():
         if sorted(numbers) != list(range(1, len(numbers) + 1)):
-            yield Wrong(f"A revision is missing or doubled in slot {named(slot)} of {named(task_id)}.", task_id)
+            yield Violation(f"A revision is missing or doubled in slot {show(slot)} of {show(task_id)}.", task_id)
     yield from _informed_after(bundle)
 
 
-def _claimed_before(row: Document, history: History) -> Iterator[Wrong]:
+def _claimed_before(row: Document, history: History) -> Iterator[Violation]:
     facts, who = row["facts"], row["annotator"]
     past = history.tasks.get(facts["task_id"])
     slot = past.slots.get(facts["slot"]) if past else None
-    place, whose = facts["task_id"], f"The label of {named(who)} on {named(facts['task_id'])}"
-    if slot is not None and not together(row["claimed_at"], slot.claimed_at, TOLERANCE):
-        yield Wrong(f"{whose} states another time of the claim than its event.", place)
-    if (passed_between(row["claimed_at"], facts["at"]) or 0) < 0:
-        yield Wrong(f"{whose} is older than its claim.", place)
+    place, whose = facts["task_id"], f"The label of {show(who)} on {show(facts['task_id'])}"
+    if slot is not None and not same_time(row["claimed_at"], slot.claimed_at, TOLERANCE):
+        yield Violation(f"{whose} states another time of the claim than its event.", place)
+    if (seconds_between(row["claimed_at"], facts["at"]) or 0) < 0:
+        yield Violation(f"{whose} is older than its claim.", place)
 
 
-def _informed_after(bundle: Bundle) -> Iterator[Wrong]:
+def _informed_after(bundle: Bundle) -> Iterator[Violation]:
     """What was shown follows the newest revision of a label, once, and is what was answered."""
     newest: dict[tuple[str, int], tuple[str, int]] = {}
     for row in bundle.labels:
@@ -219,16 +225,16 @@ def _informed_after(bundle: Bundle) -> Iterator[Wrong]:
         shown, who = row["shown"], row["annotator"]
         key = (shown["task_id"], shown["slot"])
         if newest.get(key) != (who, shown["revision"]):
-            says = f"What {named(who)} was shown of {named(key[0])} does not follow their newest label."
-            yield Wrong(says, key[0])
+            says = f"What {show(who)} was shown of {show(key[0])} does not follow their newest label."
+            yield Violation(says, key[0])
         if key in seen:
-            yield Wrong(f"{named(who)} has two second stages on {named(key[0])}.", key[0])
+            yield Violation(f"{show(who)} has two second stages on {show(key[0])}.", key[0])
         seen.add(key)
         if row["informed"] is not None and row["informed"]["shown"] != shown:
-            yield Wrong(f"What {named(who)} answered on {named(key[0])} is not about what was shown.", key[0])
+            yield Violation(f"What {show(who)} answered on {show(key[0])} is not about what was shown.", key[0])
 
 
-def decisions_as_said(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def decisions_as_said(bundle: Bundle, history: History) -> Iterator[Violation]:
     """Adjudications by their numbers, opened when they say, and with the labels that there were."""
     opened: dict[tuple[str, int], Moment] = {}
     decided: dict[tuple[str, int], Moment] = {}
@@ -246,36 +252,36 @@ def decisions_as_said(bundle: Bundle, history: History) -> Iterator[Wrong]:
         yield from _as_it_was(row, opened.get((task_id, revision)), decided.get((task_id, revision)))
     for task_id, found in numbers.items():
         if sorted(found) != list(range(1, len(found) + 1)):
-            yield Wrong(f"An adjudication of {named(task_id)} is missing or doubled.", task_id)
+            yield Violation(f"An adjudication of {show(task_id)} is missing or doubled.", task_id)
     yield from _asked_for(bundle, history)
 
 
-def _as_it_was(row: Document, opened: Moment | None, decided: Moment | None) -> Iterator[Wrong]:
+def _as_it_was(row: Document, opened: Moment | None, decided: Moment | None) -> Iterator[Violation]:
     facts = row["facts"]
-    task_id, whose = facts["task_id"], f"Adjudication {named(facts['revision'])} of {named(facts['task_id'])}"
+    task_id, whose = facts["task_id"], f"Adjudication {show(facts['revision'])} of {show(facts['task_id'])}"
     if opened is None or opened.actor != row["adjudicator"]:
-        yield Wrong(f"{whose} was opened by nobody, or by somebody else.", task_id)
-    elif not together(row["opened_at"], opened.event["at"], TOLERANCE):
-        yield Wrong(f"{whose} states another time of its opening than its event.", task_id)
-    if (passed_between(row["opened_at"], facts["at"]) or 0) < 0:
-        yield Wrong(f"{whose} was decided before it was opened.", task_id)
+        yield Violation(f"{whose} was opened by nobody, or by somebody else.", task_id)
+    elif not same_time(row["opened_at"], opened.event["at"], TOLERANCE):
+        yield Violation(f"{whose} states another time of its opening than its event.", task_id)
+    if (seconds_between(row["opened_at"], facts["at"]) or 0) < 0:
+        yield Violation(f"{whose} was decided before it was opened.", task_id)
     said = decided.before.said if decided is not None and decided.before is not None else {}
     if row["labels"] != said:
-        yield Wrong(f"{whose} states other labels than there were.", task_id)
+        yield Violation(f"{whose} states other labels than there were.", task_id)
     most = majority_label(list(row["labels"].values()))
     changed = None if most is None else facts["verdict"] != most
     if row["majority"] != most or row["changed"] is not changed:
-        yield Wrong(f"{whose} does not state what it changed.", task_id)
+        yield Violation(f"{whose} does not state what it changed.", task_id)
 
 
-def reports_settled(bundle: Bundle) -> Iterator[Wrong]:
+def reports_settled(bundle: Bundle) -> Iterator[Violation]:
     """A report is settled with time, person and answer, or with none of them."""
     for row in bundle.reports:
         if len({row[name] is None for name in ("settled_at", "settled_by", "answer")}) > 1:
-            yield Wrong(f"A report on {named(row['task_id'])} is settled by halves.", row["task_id"])
+            yield Violation(f"A report on {show(row['task_id'])} is settled by halves.", row["task_id"])
 
 
-def _asked_for(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _asked_for(bundle: Bundle, history: History) -> Iterator[Violation]:
     """Which decision each reopening asked for."""
     stated = Counter((row["task_id"], row["revision"]) for row in bundle.reopenings)
     real: Counter[tuple[str, int]] = Counter()
@@ -283,10 +289,10 @@ def _asked_for(bundle: Bundle, history: History) -> Iterator[Wrong]:
         if moment.before is not None and moment.task_id is not None:
             real[(moment.task_id, moment.before.decisions + 1)] += 1
     for task_id, _ in (stated - real) + (real - stated):
-        yield Wrong(f"A reopening of {named(task_id)} asks for another decision than the next one.", task_id)
+        yield Violation(f"A reopening of {show(task_id)} asks for another decision than the next one.", task_id)
 
 
-def releases_lifted(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def releases_lifted(bundle: Bundle, history: History) -> Iterator[Violation]:
     """A release was lifted when the trajectory was offered again after it, and only then; redactions by number."""
     expected: dict[tuple[str, str], deque[str | None]] = {}
     open_ones: dict[str, list[tuple[str, str]]] = {}
@@ -300,67 +306,69 @@ def releases_lifted(bundle: Bundle, history: History) -> Iterator[Wrong]:
     for row in sorted(bundle.releases, key=lambda row: row["released_at"]):
         events = expected.get((row["task_id"], row["annotator"]))
         lifted = events.popleft() if events else None
-        fits = row["lifted_at"] is None if lifted is None else together(row["lifted_at"], lifted, TOLERANCE)
+        fits = row["lifted_at"] is None if lifted is None else same_time(row["lifted_at"], lifted, TOLERANCE)
         if not fits:
-            says = f"Whether and when {named(row['task_id'])} was offered to {named(row['annotator'])} again is not"
-            yield Wrong(f"{says} what the events say.", row["task_id"])
+            says = f"Whether and when {show(row['task_id'])} was offered to {show(row['annotator'])} again is not"
+            yield Violation(f"{says} what the events say.", row["task_id"])
     redacted: dict[str, list[int]] = {}
     for row in bundle.redactions:
         redacted.setdefault(row["original"], []).append(row["revision"])
     for original, numbers in redacted.items():
         if sorted(numbers) != list(range(1, len(numbers) + 1)):
-            yield Wrong(f"A redaction of {named(original)} is missing or doubled.", original)
+            yield Violation(f"A redaction of {show(original)} is missing or doubled.", original)
 
 
-def practice_reached(history: History) -> Iterator[Wrong]:
+def practice_reached(history: History) -> Iterator[Violation]:
     """Who passed the practice had answered something, and enough of it rightly for the mark that was set then."""
     for moment in history.of("practice_passed"):
-        right, of = whole_in(moment.payload, "right"), whole_in(moment.payload, "of")
-        mark, place = moment.settings["pass_mark"], number_of(moment.event)
+        right, of = get_integer(moment.payload, "right"), get_integer(moment.payload, "of")
+        mark, place = moment.settings["pass_mark"], event_place(moment.event)
         if right is None or of is None or not 0 <= right <= of or of == 0:
-            yield Wrong(f"By event {place} {named(moment.actor)} passed a practice of nothing.", place)
+            yield Violation(f"By event {place} {show(moment.actor)} passed a practice of nothing.", place)
         elif mark is None or moment.payload.get("pass_mark") != mark:
-            yield Wrong(f"Event {place} goes by another pass mark than was set then.", place)
+            yield Violation(f"Event {place} goes by another pass mark than was set then.", place)
         elif right < math.ceil(mark * of - 1e-9):  # 3 of 5 is 60 percent, whatever the floats say
-            yield Wrong(f"By event {place} {named(moment.actor)} passed with {right} of {of}, which is too few.", place)
+            yield Violation(
+                f"By event {place} {show(moment.actor)} passed with {right} of {of}, which is too few.", place
+            )
 
 
 FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
 
 
-def settings_followed(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def settings_followed(bundle: Bundle, history: History) -> Iterator[Violation]:
     """Each change goes on from the one before and ends at submission.json; what labels rest on never changed."""
     current: dict[str, Any] = dict(settings_at_first(bundle))
     begun = drawn = False
     for moment in history.of("configured", "claimed", "spot_checks_drawn"):
         begun, drawn = begun or moment.kind == "claimed", drawn or moment.kind == "spot_checks_drawn"
         for name, change in moment.payload.items() if moment.kind == "configured" else ():
-            place = number_of(moment.event)
+            place = event_place(moment.event)
             if not isinstance(change, list) or len(change) != 2 or current.get(name, change[0]) != change[0]:
-                yield Wrong(f"Event {place} does not go on from what {named(name)} was.", place)
+                yield Violation(f"Event {place} does not go on from what {show(name)} was.", place)
                 continue
             current[name] = change[1]
             if (begun and name in FIXED_BY_WORK) or (drawn and name == "spot_check_rate"):
-                yield Wrong(f"Event {place} changes {named(name)}, on which work rests already.", place)
+                yield Violation(f"Event {place} changes {show(name)}, on which work rests already.", place)
     for name in FOLLOWED_SETTINGS:
         if current[name] != bundle.submission[name]:
-            yield Wrong(f"submission.json states another {name} than the events come to.", "submission.json")
+            yield Violation(f"submission.json states another {name} than the events come to.", "submission.json")
     yield from _counted(bundle, history)
 
 
-def _counted(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _counted(bundle: Bundle, history: History) -> Iterator[Violation]:
     """What events say of numbers that the documents have."""
     for moment in history.of("frozen"):
-        if whole_in(moment.payload, "trajectories") != len(bundle.trajectories):
-            yield Wrong("The event of the freeze counts other trajectories.", number_of(moment.event))
+        if get_integer(moment.payload, "trajectories") != len(bundle.trajectories):
+            yield Violation("The event of the freeze counts other trajectories.", event_place(moment.event))
     if bundle.submission["trajectories"] != len(bundle.trajectories):
-        yield Wrong("submission.json counts other trajectories than there are.", "submission.json")
+        yield Violation("submission.json counts other trajectories than there are.", "submission.json")
 
 
 # --- members ---------------------------------------------------------------------------------------------------------
 
 
-def strangers_and_members(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def strangers_and_members(bundle: Bundle, history: History) -> Iterator[Violation]:
     """Whether who acts was a member at that moment, and people.json is what the events of members come to."""
     for moment in history.moments:
         # A maintainer may join by their own act: by bringing the submission, or running the instance.
@@ -370,21 +378,21 @@ def strangers_and_members(bundle: Bundle, history: History) -> Iterator[Wrong]:
             continue
         if moment.role is None:
             says = (
-                f"Event {number_of(moment.event)} ({named(moment.kind)}) is by {named(moment.actor)}, who is no active"
+                f"Event {event_place(moment.event)} ({show(moment.kind)}) is by {show(moment.actor)}, who is no active"
             )
-            yield Wrong(f"{says} member then.", number_of(moment.event))
+            yield Violation(f"{says} member then.", event_place(moment.event))
     yield from _members(bundle, history)
 
 
-def _members(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _members(bundle: Bundle, history: History) -> Iterator[Violation]:
     added: dict[str, str] = {}
     left: dict[str, str] = {}
     for moment in history.of("member_added", "member_deactivated", "member_reactivated"):
-        member, at = text_in(moment.payload, "member") or "", moment.event["at"]
+        member, at = get_text(moment.payload, "member") or "", moment.event["at"]
         fresh = moment.kind == "member_added"
         if fresh == (member in added) or (moment.kind == "member_reactivated") != (member in left and not fresh):
-            says = f"Event {number_of(moment.event)} is {moment.kind} of {named(member)}, which cannot be."
-            yield Wrong(says, number_of(moment.event))
+            says = f"Event {event_place(moment.event)} is {moment.kind} of {show(member)}, which cannot be."
+            yield Violation(says, event_place(moment.event))
         if fresh:
             added.setdefault(member, at)
         left.pop(member, None)
@@ -393,12 +401,12 @@ def _members(bundle: Bundle, history: History) -> Iterator[Wrong]:
     for person in bundle.people:
         name = person["pseudonym"]
         if name not in added:
-            yield Wrong(f"No event adds {named(name)}.", name)
-        elif not together(person["joined_at"], added.pop(name), TOLERANCE):
-            yield Wrong(f"{named(name)} joined at another time than their event.", name)
+            yield Violation(f"No event adds {show(name)}.", name)
+        elif not same_time(person["joined_at"], added.pop(name), TOLERANCE):
+            yield Violation(f"{show(name)} joined at another time than their event.", name)
         if (person["deactivated_at"] is None) != (name not in left):
-            yield Wrong(f"{named(name)} has left by people.json or by the events, not by both.", name)
-        elif name in left and not together(person["deactivated_at"], left[name], TOLERANCE):
-            yield Wrong(f"{named(name)} left at another time than their event.", name)
+            yield Violation(f"{show(name)} has left by people.json or by the events, not by both.", name)
+        elif name in left and not same_time(person["deactivated_at"], left[name], TOLERANCE):
+            yield Violation(f"{show(name)} left at another time than their event.", name)
     for name in added:
-        yield Wrong(f"{named(name)} was added by an event, and is not in people.json.", name)
+        yield Violation(f"{show(name)} was added by an event, and is not in people.json.", name)

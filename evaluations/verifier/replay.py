@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evaluations.verifier.canonical import hashed
+from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import text_in, whole_in
+from evaluations.verifier.findings import get_integer, get_text
 from evaluations.verifier.rules import (
     ADJUDICATED,
     AGREED,
@@ -62,7 +62,7 @@ class Past:
     @property
     def state(self) -> str:
         verdicts = [slot.verdict for slot in self.slots.values() if slot.verdict is not None]
-        return stands(
+        return compute_state(
             labels=verdicts,
             required=self.required,
             asked_for=self.asked_for,
@@ -81,7 +81,7 @@ class Past:
         return next(iter(self.said.values())) if state == UNANIMOUS else None
 
 
-def stands(
+def compute_state(
     *,
     labels: list[int],
     required: int,
@@ -164,7 +164,7 @@ class History:
         return task_id in self.tasks and self.tasks[task_id].decisions > 0
 
 
-def replayed(bundle: Bundle) -> History:
+def replay_events(bundle: Bundle) -> History:
     """Never fails: an event that makes no sense changes nothing, and the claims say what is wrong with it."""
     return _Walk(bundle).walked()
 
@@ -175,9 +175,9 @@ class _Walk:
         self.slots = min(required, MOST_SLOTS)
         self.tasks = {line["task_id"]: Past(required) for line in bundle.trajectories}
         self.events = bundle.events
-        self.labels = {hashed(row["facts"]): row["facts"]["verdict"] for row in bundle.labels}
-        self.decisions = {hashed(row["facts"]): row["facts"]["verdict"] for row in bundle.adjudications}
-        self.draws = {hashed(row["facts"]): row["facts"] for row in bundle.draws}
+        self.labels = {try_digest(row["facts"]): row["facts"]["verdict"] for row in bundle.labels}
+        self.decisions = {try_digest(row["facts"]): row["facts"]["verdict"] for row in bundle.adjudications}
+        self.draws = {try_digest(row["facts"]): row["facts"] for row in bundle.draws}
         self.roles: dict[str, str] = {}
         self.active: dict[str, str] = {}
         self.agreed: set[str] = set()
@@ -198,7 +198,7 @@ class _Walk:
         return History(moments, self.tasks, self.active, self.frozen, self.verdicts)
 
     def _moment(self, event: Document) -> Moment:
-        task_id = text_in(event["payload"], "task_id")
+        task_id = get_text(event["payload"], "task_id")
         return Moment(
             event,
             task_id,
@@ -210,12 +210,12 @@ class _Walk:
             len(self.agreed),
             len(self.unfinished),
             self._population(event),
-            text_in(event["payload"], "held_by") in self.active,
+            get_text(event["payload"], "held_by") in self.active,
         )
 
     def _population(self, event: Document) -> tuple[str, ...] | None:
         """Only where a row has as many: a chain of very many draws must not fill the memory."""
-        draw = self.draws.get(text_in(event["payload"], "draw") or "")
+        draw = self.draws.get(get_text(event["payload"], "draw") or "")
         if event["kind"] != "spot_checks_drawn" or draw is None or len(draw["population"]) != len(self.agreed):
             return None
         return tuple(sorted(self.agreed))
@@ -244,11 +244,11 @@ class _Walk:
         (self.unfinished.discard if finished else self.unfinished.add)(task_id)
 
     def _member(self, moment: Moment) -> None:
-        member = text_in(moment.payload, "member")
+        member = get_text(moment.payload, "member")
         if member is None:
             return
         if moment.kind == "member_added":
-            self.roles.setdefault(member, text_in(moment.payload, "role") or "")
+            self.roles.setdefault(member, get_text(moment.payload, "role") or "")
         if moment.kind == "member_deactivated":
             self.active.pop(member, None)
         elif member in self.roles:
@@ -256,7 +256,7 @@ class _Walk:
 
     def _drawn(self, moment: Moment) -> None:
         # A row is the draw of one event: a chain that names it again and again must not take hours.
-        draw = self.draws.pop(text_in(moment.payload, "draw") or "", None)
+        draw = self.draws.pop(get_text(moment.payload, "draw") or "", None)
         chosen = frozenset(draw["drawn"] if draw else ())
         for task_id in draw["population"] if draw else ():
             if task_id in self.tasks and self.tasks[task_id].drawn is None:
@@ -268,27 +268,27 @@ class _Walk:
     # --- what each event makes of its trajectory -------------------------------------------------------------------
 
     def claimed(self, moment: Moment, past: Past) -> Past:
-        slot = whole_in(moment.payload, "slot")
+        slot = get_integer(moment.payload, "slot")
         if slot is None or not 1 <= slot <= self.slots or slot in past.slots:
             return past
         return _with_slot(past, slot, Slot(moment.actor, moment.event["at"]))
 
     def given_up(self, moment: Moment, past: Past) -> Past:
-        slot = whole_in(moment.payload, "slot")
+        slot = get_integer(moment.payload, "slot")
         held = past.slots.get(slot) if slot is not None else None
         if held is None or held.revision:
             return past
         return replace(past, slots={number: each for number, each in past.slots.items() if number != slot})
 
     def labelled(self, moment: Moment, past: Past) -> Past:
-        slot, verdict = whole_in(moment.payload, "slot"), self.labels.get(text_in(moment.payload, "label") or "")
+        slot, verdict = get_integer(moment.payload, "slot"), self.labels.get(get_text(moment.payload, "label") or "")
         held = past.slots.get(slot) if slot is not None else None
         if slot is None or held is None or verdict is None:
             return past
         return _with_slot(past, slot, replace(held, verdict=verdict, revision=held.revision + 1))
 
     def looked(self, moment: Moment, past: Past) -> Past:
-        slot = whole_in(moment.payload, "slot")
+        slot = get_integer(moment.payload, "slot")
         held = past.slots.get(slot) if slot is not None else None
         if slot is None or held is None:
             return past
@@ -306,7 +306,7 @@ class _Walk:
         return replace(past, open=None, blind=None)
 
     def decided(self, moment: Moment, past: Past) -> Past:
-        verdict = self.decisions.get(text_in(moment.payload, "adjudication") or "")
+        verdict = self.decisions.get(get_text(moment.payload, "adjudication") or "")
         if verdict is None:
             return past
         return replace(past, open=None, blind=None, decisions=past.decisions + 1, decided=verdict)

@@ -7,8 +7,8 @@ import re
 from datetime import datetime
 from typing import Any
 
-from evaluations.verifier.canonical import Malformed, parsed
-from evaluations.verifier.findings import Finding, escaped, failed, noted, passed
+from evaluations.verifier.canonical import Malformed, parse_json
+from evaluations.verifier.findings import Finding, escape, failed, noted, passed
 
 SIGNATURE_TITLE = "The manifest was signed by a key of the submitter"
 PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
@@ -18,7 +18,7 @@ class BadKeys(Exception):
     """The keys that were given cannot be read; the message says why."""
 
 
-def key_list(given: Any) -> list[dict[str, Any]]:
+def parse_keys(given: Any) -> list[dict[str, Any]]:
     """Published keys, from a public key in hex, the text of the well-known document, or what that says.
 
     Each has at least ``public_key`` (64 hex digits); BadKeys for anything else.
@@ -40,7 +40,7 @@ def key_list(given: Any) -> list[dict[str, Any]]:
 
 def _parsed_keys(text: str) -> Any:
     try:
-        return parsed(text)
+        return parse_json(text)
     except Malformed as error:
         raise BadKeys(f"The keys are neither 64 hex digits nor a document of keys: it {error}.") from None
 
@@ -63,14 +63,14 @@ def signature_finding(
     known = next((key for key in keys if key["public_key"] == document["public_key"]), None)
     if known is None:
         return _unsigned(f"Signed by key {key_id}, which is none of the {len(keys)} given keys: somebody else signed.")
-    return by_known_key(f"Signed by key {key_id}, which is among the given keys", known, last_event)
+    return judge_known_key(f"Signed by key {key_id}, which is among the given keys", known, last_event)
 
 
-def by_known_key(says: str, key: dict[str, Any], last_event: str) -> Finding:
+def judge_known_key(says: str, key: dict[str, Any], last_event: str) -> Finding:
     """What a sound signature by a published key is worth: a retired one signs nothing that happened later."""
     if not (retired := key.get("retired_at")):
         return passed("signature", SIGNATURE_TITLE, f"{says}.")
-    when = f"{says}; it was retired at {escaped(str(retired), 60)}"
+    when = f"{says}; it was retired at {escape(str(retired), 60)}"
     try:
         later = _moment_of_key(last_event) > _moment_of_key(str(retired))
     except (ValueError, TypeError, OverflowError):  # TypeError of a time without a zone

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from evaluations.verifier.canonical import hashed
+from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import (
     Finding,
-    Wrong,
-    counted,
+    Violation,
+    conclude,
+    event_place,
+    get_integer,
+    get_text,
     is_blank,
-    named,
-    number_of,
-    outcome,
-    passed_between,
-    text_in,
-    together,
-    whole_in,
+    plural,
+    same_time,
+    seconds_between,
+    show,
 )
 from evaluations.verifier.replay import History, Moment, Past, Slot
 from evaluations.verifier.rules import (
@@ -40,39 +40,39 @@ def chain_claim(bundle: Bundle) -> Finding:
 
     And none is older than one before it: whoever puts events into another order can compute the hashes again.
     """
-    wrongs, previous = [], GENESIS
+    violations, previous = [], GENESIS
     for number, event in enumerate(bundle.events):
         if event["sequence"] != number:
-            wrongs.append(Wrong(f"Event {number} has the number {named(event['sequence'])}.", f"#{number}"))
+            violations.append(Violation(f"Event {number} has the number {show(event['sequence'])}.", f"#{number}"))
         if event["previous"] != previous:
-            wrongs.append(Wrong(f"Event {number} does not follow the one before it.", f"#{number}"))
-        if event["hash"] != hashed({name: value for name, value in event.items() if name != "hash"}):
-            wrongs.append(Wrong(f"Event {number} is not what its hash was made over.", f"#{number}"))
+            violations.append(Violation(f"Event {number} does not follow the one before it.", f"#{number}"))
+        if event["hash"] != try_digest({name: value for name, value in event.items() if name != "hash"}):
+            violations.append(Violation(f"Event {number} is not what its hash was made over.", f"#{number}"))
         previous = event["hash"]
-    good = f"{len(bundle.events)} events, the head is {named(previous[:16])}."
-    return outcome("chain", good, [*wrongs, *_older_ones(bundle), *_chain_ends(bundle)])
+    good = f"{len(bundle.events)} events, the head is {show(previous[:16])}."
+    return conclude("chain", good, [*violations, *_older_ones(bundle), *_chain_ends(bundle)])
 
 
-def _older_ones(bundle: Bundle) -> Iterator[Wrong]:
+def _older_ones(bundle: Bundle) -> Iterator[Violation]:
     """Each is written when the one before it is there, so its time is later but for the clocks of several servers."""
     newest: Document | None = None
     for number, event in enumerate(bundle.events):
-        seconds = passed_between((newest or event)["at"], event["at"])
+        seconds = seconds_between((newest or event)["at"], event["at"])
         if newest is not None and seconds is not None and seconds < -TOLERANCE:
-            before = f"event {named(newest['sequence'])}, which comes before it in the chain"
-            yield Wrong(f"Event {number} is {-seconds:.0f} seconds older than {before}.", f"#{number}")
+            before = f"event {show(newest['sequence'])}, which comes before it in the chain"
+            yield Violation(f"Event {number} is {-seconds:.0f} seconds older than {before}.", f"#{number}")
         elif seconds is not None and seconds >= 0:
             newest = event
 
 
-def _chain_ends(bundle: Bundle) -> list[Wrong]:
+def _chain_ends(bundle: Bundle) -> list[Violation]:
     events, stated = bundle.events, bundle.submission["chain"]
     if not events:
-        return [Wrong("There is no event.", "events.jsonl")]
+        return [Violation("There is no event.", "events.jsonl")]
     real = {"id": events[0]["hash"], "events": len(events), "head": events[-1]["hash"]}
     says = {"id": "another first event", "events": "another number of events", "head": "another head"}
     return [
-        Wrong(f"submission.json states {says[name]} than events.jsonl has.", "submission.json")
+        Violation(f"submission.json states {says[name]} than events.jsonl has.", "submission.json")
         for name in real
         if stated[name] != real[name]
     ]
@@ -87,48 +87,48 @@ LABELLING = ("label_submitted", "label_revised")
 def blind_order_claim(bundle: Bundle, history: History) -> Finding:
     """Labels come before everything that could show their authors what others, or judges, say of the trajectory."""
     labels, shown = len(history.of(*LABELLING)), len(history.of("judgments_shown"))
-    good = f"{counted(labels, 'label or revision', 'labels and revisions')}, each before its author could see another"
-    return outcome("blind_order", f"{good} one; {counted(shown, 'second stage')}.", _not_blind(bundle, history))
+    good = f"{plural(labels, 'label or revision', 'labels and revisions')}, each before its author could see another"
+    return conclude("blind_order", f"{good} one; {plural(shown, 'second stage')}.", _not_blind(bundle, history))
 
 
-def _not_blind(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _not_blind(bundle: Bundle, history: History) -> Iterator[Violation]:
     for moment in history.of(*LABELLING):
         yield from _seen_before(moment)
     yield from _shown_in_time(history)
     yield from _looked_in_rows(bundle)
 
 
-def _shown_in_time(history: History) -> Iterator[Wrong]:
+def _shown_in_time(history: History) -> Iterator[Violation]:
     for moment in history.of("judgments_shown"):
         if not _own_label_is_in(moment):
-            says = f"{named(moment.actor)} was shown what judges say of {named(moment.task_id)} before labelling it."
-            yield Wrong(says, moment.task_id or number_of(moment.event))
+            says = f"{show(moment.actor)} was shown what judges say of {show(moment.task_id)} before labelling it."
+            yield Violation(says, moment.task_id or event_place(moment.event))
         if moment.settings["second_stage"] is not True:
-            says = f"Event {number_of(moment.event)} shows judgments, and there is no second stage then."
-            yield Wrong(says, number_of(moment.event))
+            says = f"Event {event_place(moment.event)} shows judgments, and there is no second stage then."
+            yield Violation(says, event_place(moment.event))
 
 
-def _seen_before(moment: Moment) -> Iterator[Wrong]:
-    place = moment.task_id or number_of(moment.event)
-    what = f"The label of {named(moment.actor)} on {named(moment.task_id)} (event {number_of(moment.event)})"
+def _seen_before(moment: Moment) -> Iterator[Violation]:
+    place = moment.task_id or event_place(moment.event)
+    what = f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {event_place(moment.event)})"
     if moment.results_open:
-        yield Wrong(f"{what} was made after the results were opened.", place)
+        yield Violation(f"{what} was made after the results were opened.", place)
     slots = moment.before.slots.items() if moment.before else ()
     own = {number: slot for number, slot in slots if slot.holder == moment.actor}
     if any(slot.looked for slot in own.values()):
-        yield Wrong(f"{what} was made after they were shown what judges say.", place)
-    this = whole_in(moment.payload, "slot")
+        yield Violation(f"{what} was made after they were shown what judges say.", place)
+    this = get_integer(moment.payload, "slot")
     other = next((number for number, slot in own.items() if slot.verdict is not None and number != this), None)
     if other is not None:
-        yield Wrong(f"{what} is their second one: they have slot {other} already.", place)
+        yield Violation(f"{what} is their second one: they have slot {other} already.", place)
 
 
 def _own_label_is_in(moment: Moment) -> bool:
-    slot = moment.before.slots.get(whole_in(moment.payload, "slot") or 0) if moment.before else None
+    slot = moment.before.slots.get(get_integer(moment.payload, "slot") or 0) if moment.before else None
     return slot is not None and slot.holder == moment.actor and slot.verdict is not None
 
 
-def _looked_in_rows(bundle: Bundle) -> Iterator[Wrong]:
+def _looked_in_rows(bundle: Bundle) -> Iterator[Violation]:
     """The same by the times of the rows: what was shown comes after every revision of that label."""
     last: dict[tuple[str, str], str] = {}
     opened = bundle.submission["opened_at"]
@@ -136,40 +136,40 @@ def _looked_in_rows(bundle: Bundle) -> Iterator[Wrong]:
         facts = row["facts"]
         key = (facts["task_id"], row["annotator"])
         last[key] = max(last.get(key, ""), facts["at"])
-        if (passed_between(opened, facts["at"]) or 0) > 0:
-            yield Wrong(f"{named(key[1])} labelled {named(key[0])} after the results were opened.", key[0])
+        if (seconds_between(opened, facts["at"]) or 0) > 0:
+            yield Violation(f"{show(key[1])} labelled {show(key[0])} after the results were opened.", key[0])
     for row in bundle.informed:
         key = (row["shown"]["task_id"], row["annotator"])
-        seconds = passed_between(last.get(key), row["shown"]["at"])
+        seconds = seconds_between(last.get(key), row["shown"]["at"])
         if seconds is None or seconds < 0:
-            yield Wrong(f"{named(key[1])} was shown judgments of {named(key[0])} before the label.", key[0])
+            yield Violation(f"{show(key[1])} was shown judgments of {show(key[0])} before the label.", key[0])
 
 
 def fixed_labels_claim(bundle: Bundle, history: History) -> Finding:
     """Once an adjudicator has opened a trajectory, or a draw was made over its labels, they stay as they are."""
-    wrongs = []
+    violations = []
     for moment in history.of(*LABELLING):
-        place = moment.task_id or number_of(moment.event)
-        what = f"The label of {named(moment.actor)} on {named(moment.task_id)} (event {number_of(moment.event)})"
+        place = moment.task_id or event_place(moment.event)
+        what = f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {event_place(moment.event)})"
         if moment.before is not None and moment.before.was_opened:
-            wrongs.append(Wrong(f"{what} was made after an adjudicator had opened it.", place))
+            violations.append(Violation(f"{what} was made after an adjudicator had opened it.", place))
         if moment.before is not None and moment.before.was_drawn_over:
-            wrongs.append(Wrong(f"{what} was made after a draw over its labels.", place))
+            violations.append(Violation(f"{what} was made after a draw over its labels.", place))
         if moment.frozen:
-            wrongs.append(Wrong(f"{what} was made while the submission was frozen.", place))
+            violations.append(Violation(f"{what} was made while the submission was frozen.", place))
     for moment in history.of("adjudication_opened"):
         if moment.before is not None and moment.before.state == IN_REVIEW:
-            says = f"{named(moment.task_id)} was opened for adjudication before all its labels were in."
-            wrongs.append(Wrong(says, moment.task_id or ""))
+            says = f"{show(moment.task_id)} was opened for adjudication before all its labels were in."
+            violations.append(Violation(says, moment.task_id or ""))
     opened = _first_opened(bundle)
     for row in bundle.labels:
         task_id = row["facts"]["task_id"]
-        if (passed_between(opened.get(task_id), row["facts"]["at"]) or 0) > 0:
-            says = f"{named(row['annotator'])} labelled {named(task_id)} later than its adjudication was opened."
-            wrongs.append(Wrong(says, task_id))
-    labels, openings = counted(len(bundle.labels), "label"), counted(len(opened), "trajectory", "trajectories")
+        if (seconds_between(opened.get(task_id), row["facts"]["at"]) or 0) > 0:
+            says = f"{show(row['annotator'])} labelled {show(task_id)} later than its adjudication was opened."
+            violations.append(Violation(says, task_id))
+    labels, openings = plural(len(bundle.labels), "label"), plural(len(opened), "trajectory", "trajectories")
     good = f"{labels}, which stayed once a draw was made over them; {openings} opened, each with labels that stayed."
-    return outcome("fixed_labels", good, wrongs)
+    return conclude("fixed_labels", good, violations)
 
 
 def _first_opened(bundle: Bundle) -> dict[str, str]:
@@ -182,63 +182,65 @@ def _first_opened(bundle: Bundle) -> dict[str, str]:
 
 def frozen_claim(bundle: Bundle, history: History) -> Finding:
     """The last freeze stands, everything was final then, and since then nothing happened that counts."""
-    submission, wrongs = bundle.submission, []
+    submission, violations = bundle.submission, []
     for moment in history.moments:
         if moment.frozen and moment.kind not in WHILE_FROZEN:
-            says = f"Event {number_of(moment.event)} is {named(moment.kind)}, in a frozen submission."
-            wrongs.append(Wrong(says, number_of(moment.event)))
+            says = f"Event {event_place(moment.event)} is {show(moment.kind)}, in a frozen submission."
+            violations.append(Violation(says, event_place(moment.event)))
         if moment.kind == "frozen" and moment.unfinished:
-            says = f"{counted(moment.unfinished, 'trajectory', 'trajectories')} had no final verdict when it was frozen"
-            wrongs.append(Wrong(f"{says} ({number_of(moment.event)}).", number_of(moment.event)))
+            says = f"{plural(moment.unfinished, 'trajectory', 'trajectories')} had no final verdict when it was frozen"
+            violations.append(Violation(f"{says} ({event_place(moment.event)}).", event_place(moment.event)))
         if moment.kind == "submission_reopened" and (moment.results_open or not moment.frozen):
             why = "after its results were opened" if moment.results_open else "and was not frozen"
-            says = f"Event {number_of(moment.event)} reopens the submission, {why}."
-            wrongs.append(Wrong(says, number_of(moment.event)))
-    wrongs += [*_freeze_times(bundle, history), *_opened_times(bundle, history), *_missing_stated(bundle, history)]
-    good = f"Frozen at {named(submission['frozen_at'])}, with {counted(len(bundle.trajectories), 'final verdict')}."
-    return outcome("frozen", good, wrongs)
+            says = f"Event {event_place(moment.event)} reopens the submission, {why}."
+            violations.append(Violation(says, event_place(moment.event)))
+    violations += [*_freeze_times(bundle, history), *_opened_times(bundle, history), *_missing_stated(bundle, history)]
+    good = f"Frozen at {show(submission['frozen_at'])}, with {plural(len(bundle.trajectories), 'final verdict')}."
+    return conclude("frozen", good, violations)
 
 
-def _freeze_times(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _freeze_times(bundle: Bundle, history: History) -> Iterator[Violation]:
     freezes, stated = history.of("frozen"), bundle.submission["frozen_at"]
     if not history.frozen:
         says = "The submission is not frozen" if stated is None else "submission.json says frozen, and no event does"
-        yield Wrong(f"{says}: its labels could still change.", "submission.json")
+        yield Violation(f"{says}: its labels could still change.", "submission.json")
     elif stated is None:
-        yield Wrong("The events say frozen, and submission.json does not.", "submission.json")
-    elif not together(stated, freezes[-1].event["at"], TOLERANCE):
-        yield Wrong("submission.json states another time of the freeze than its event.", "submission.json")
+        yield Violation("The events say frozen, and submission.json does not.", "submission.json")
+    elif not same_time(stated, freezes[-1].event["at"], TOLERANCE):
+        yield Violation("submission.json states another time of the freeze than its event.", "submission.json")
     if history.frozen:
         yield from _after_the_freeze(bundle, freezes[-1].event["at"])
 
 
-def _after_the_freeze(bundle: Bundle, frozen_at: str) -> Iterator[Wrong]:
+def _after_the_freeze(bundle: Bundle, frozen_at: str) -> Iterator[Violation]:
     """By the times: a freeze that was dated back is older than what it froze."""
     for row in bundle.labels + bundle.adjudications:
         facts = row["facts"]
-        if (passed_between(frozen_at, facts["at"]) or 0) > TOLERANCE:
-            yield Wrong(f"{named(facts['task_id'])} was judged later than the freeze.", facts["task_id"])
-    if (passed_between(bundle.submission["created_at"], frozen_at) or 0) < -TOLERANCE:
-        yield Wrong("The submission is younger than its freeze.", "submission.json")
+        if (seconds_between(frozen_at, facts["at"]) or 0) > TOLERANCE:
+            yield Violation(f"{show(facts['task_id'])} was judged later than the freeze.", facts["task_id"])
+    if (seconds_between(bundle.submission["created_at"], frozen_at) or 0) < -TOLERANCE:
+        yield Violation("The submission is younger than its freeze.", "submission.json")
 
 
-def _opened_times(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _opened_times(bundle: Bundle, history: History) -> Iterator[Violation]:
     openings, stated = history.of("results_opened"), bundle.submission["opened_at"]
     if any(not moment.frozen for moment in openings):
-        yield Wrong("The results were opened while the submission was not frozen.", number_of(openings[0].event))
+        yield Violation("The results were opened while the submission was not frozen.", event_place(openings[0].event))
     if (stated is None) != (not openings):
-        yield Wrong("submission.json and events do not agree on whether the results were opened.", "submission.json")
-    elif openings and (passed_between(bundle.submission["frozen_at"], stated) or 0) < -TOLERANCE:
-        yield Wrong("The results were opened before the freeze.", "submission.json")
-    elif openings and not together(stated, openings[0].event["at"], TOLERANCE):
-        yield Wrong("submission.json states another time of the opening than its event.", "submission.json")
+        yield Violation(
+            "submission.json and events do not agree on whether the results were opened.", "submission.json"
+        )
+    elif openings and (seconds_between(bundle.submission["frozen_at"], stated) or 0) < -TOLERANCE:
+        yield Violation("The results were opened before the freeze.", "submission.json")
+    elif openings and not same_time(stated, openings[0].event["at"], TOLERANCE):
+        yield Violation("submission.json states another time of the opening than its event.", "submission.json")
 
 
-def _missing_stated(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _missing_stated(bundle: Bundle, history: History) -> Iterator[Violation]:
     """``partial`` and ``missing`` of submission.json are what these documents lack."""
     submission = bundle.submission
     if submission["partial"] != bool(submission["missing"]):
-        yield Wrong(
+        yield Violation(
             "submission.json lists what is missing and is not partial, or the other way round.", "submission.json"
         )
     stated = {_problem(each["code"], each["where"]) for each in submission["missing"]}
@@ -254,10 +256,10 @@ def _missing_stated(bundle: Bundle, history: History) -> Iterator[Wrong]:
     tasks = {undated(task["task_id"]) for task in bundle.catalogue}
     real |= {_problem("task_not_covered", task_id) for task_id in tasks - present}
     for code, where in sorted(real - stated):
-        yield Wrong(f"submission.json does not say that something is missing ({code}).", where or "submission.json")
+        yield Violation(f"submission.json does not say that something is missing ({code}).", where or "submission.json")
     for code, where in sorted(stated - real):
-        yield Wrong(
-            f"submission.json says that something is missing which is there ({named(code)}).",
+        yield Violation(
+            f"submission.json says that something is missing which is there ({show(code)}).",
             where or "submission.json",
         )
 
@@ -269,7 +271,7 @@ def _problem(code: str, where: str) -> tuple[str, str]:
 # --- events that cannot be -------------------------------------------------------------------------------------------
 
 
-def impossible_events(history: History) -> Iterator[Wrong]:
+def impossible_events(history: History) -> Iterator[Violation]:
     """Of a slot that was not theirs, an adjudication that nobody had opened, and the like."""
     given_back: dict[str, set[str]] = {}
     for moment in history.moments:
@@ -277,9 +279,9 @@ def impossible_events(history: History) -> Iterator[Wrong]:
         says = check(moment, moment.before) if check is not None and moment.before is not None else None
         says = says or _given_back(moment, given_back) or _without_reason(moment)
         if says is not None:
-            place = number_of(moment.event)
-            who, task = named(moment.actor), named(moment.task_id)
-            yield Wrong(f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place)
+            place = event_place(moment.event)
+            who, task = show(moment.actor), show(moment.task_id)
+            yield Violation(f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place)
 
 
 def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
@@ -289,7 +291,7 @@ def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
         given_back.setdefault(task_id, set()).add(moment.actor)
     elif moment.kind == "offered_again":
         lifted = len(given_back.pop(task_id, ()))
-        if lifted != whole_in(moment.payload, "releases"):
+        if lifted != get_integer(moment.payload, "releases"):
             return f"{lifted} had given it back"
     elif moment.kind == "claimed" and moment.actor in given_back.get(task_id, ()):
         return "they had given it back"
@@ -298,16 +300,16 @@ def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
 
 def _without_reason(moment: Moment) -> str | None:
     wanted = moment.kind in ("released", "offered_again", "reopened", "submission_reopened")
-    return "it has no reason" if wanted and is_blank(text_in(moment.payload, "reason") or "") else None
+    return "it has no reason" if wanted and is_blank(get_text(moment.payload, "reason") or "") else None
 
 
 def _slot(moment: Moment, past: Past) -> Slot | None:
-    number = whole_in(moment.payload, "slot")
+    number = get_integer(moment.payload, "slot")
     return past.slots.get(number) if number is not None else None
 
 
 def _claims(moment: Moment, past: Past) -> str | None:
-    number = whole_in(moment.payload, "slot")
+    number = get_integer(moment.payload, "slot")
     if number is None or not 1 <= number <= past.required:
         return "there is no such slot"
     if number in past.slots:
@@ -328,16 +330,16 @@ def _revises(moment: Moment, past: Past) -> str | None:
     slot = _slot(moment, past)
     if slot is None or slot.holder != moment.actor or not slot.revision:
         return "they have no label there"
-    return None if whole_in(moment.payload, "revision") == slot.revision + 1 else "a revision before it is not there"
+    return None if get_integer(moment.payload, "revision") == slot.revision + 1 else "a revision before it is not there"
 
 
 def _gives_up(moment: Moment, past: Past) -> str | None:
     slot = _slot(moment, past)
-    holder = text_in(moment.payload, "held_by") if moment.kind == "slot_returned" else moment.actor
+    holder = get_text(moment.payload, "held_by") if moment.kind == "slot_returned" else moment.actor
     if slot is None or slot.holder != holder:
         return "they do not hold the slot"
     if moment.holder_stays:
-        return f"{named(holder)} has not left"
+        return f"{show(holder)} has not left"
     return "a label is in the slot" if slot.revision else None
 
 
@@ -367,15 +369,15 @@ def _opens(moment: Moment, past: Past) -> str | None:
         return "somebody has opened it"
     if past.state not in (*TO_ADJUDICATE, ADJUDICATED):
         return f"it is {past.state}"
-    return None if whole_in(moment.payload, "revision") == past.decisions + 1 else "it is not the next revision"
+    return None if get_integer(moment.payload, "revision") == past.decisions + 1 else "it is not the next revision"
 
 
 def _closes(moment: Moment, past: Past) -> str | None:
     returned = moment.kind == "adjudication_returned"
-    holder = text_in(moment.payload, "held_by") if returned else moment.actor
-    if past.open != (holder, whole_in(moment.payload, "revision")):
+    holder = get_text(moment.payload, "held_by") if returned else moment.actor
+    if past.open != (holder, get_integer(moment.payload, "revision")):
         return "they had not opened it for this revision"
-    return f"{named(holder)} has not left" if moment.holder_stays else None
+    return f"{show(holder)} has not left" if moment.holder_stays else None
 
 
 def _reopens(moment: Moment, past: Past) -> str | None:

@@ -8,10 +8,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from evaluations.verifier.canonical import hashed
+from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Wrong, counted, named, number_of, outcome, text_in, whole_in
-from evaluations.verifier.replay import History, Moment, stands
+from evaluations.verifier.findings import Finding, Violation, conclude, event_place, get_integer, get_text, plural, show
+from evaluations.verifier.replay import History, Moment, compute_state
 from evaluations.verifier.rules import ADJUDICATED, DISPUTE, FINAL_STATES, UNANIMOUS
 
 BY = {UNANIMOUS: "unanimous", ADJUDICATED: "adjudication"}
@@ -26,10 +26,12 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
     by_events = [task_id for task_id, past in history.tasks.items() if len(set(past.said.values())) > 1]
     differing = list(dict.fromkeys(by_rows + by_events))
     open_ones = [t for t in differing if t not in decided or not history.decided_on(t)]
-    wrongs = [Wrong(f"{named(task_id)} has labels that differ, and no decision.", task_id) for task_id in open_ones]
-    disputes = counted(len(differing), "dispute has", "disputes have")
+    violations = [
+        Violation(f"{show(task_id)} has labels that differ, and no decision.", task_id) for task_id in open_ones
+    ]
+    disputes = plural(len(differing), "dispute has", "disputes have")
     good = f"{len(differing)} of {disputes} an adjudication."
-    return outcome("disputes", good, wrongs, f"{len(open_ones)} of {disputes} no adjudication.")
+    return conclude("disputes", good, violations, f"{len(open_ones)} of {disputes} no adjudication.")
 
 
 def newest_labels(bundle: Bundle) -> dict[str, dict[int, int]]:
@@ -48,12 +50,12 @@ def newest_labels(bundle: Bundle) -> dict[str, dict[int, int]]:
 
 def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:
     """final-verdicts.jsonl is what the rows come to, and what the events come to, one by one."""
-    wrongs = []
+    violations = []
     by_rows = _by_rows(bundle)
     stated = [row["task_id"] for row in bundle.final_verdicts]
     if stated != [line["task_id"] for line in bundle.trajectories]:
-        wrongs.append(
-            Wrong("final-verdicts.jsonl is not of these trajectories in their order.", "final-verdicts.jsonl")
+        violations.append(
+            Violation("final-verdicts.jsonl is not of these trajectories in their order.", "final-verdicts.jsonl")
         )
     for row in bundle.final_verdicts:
         task_id = row["task_id"]
@@ -62,18 +64,18 @@ def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:
         by_events = (past.state, past.verdict, BY.get(past.state)) if past else None
         for source, expected in (("labels and decisions", by_rows.get(task_id)), ("events", by_events)):
             if expected != says:
-                wrongs.append(
-                    Wrong(f"{named(task_id)} is {_spoken(says)}; by its {source} {_spoken(expected)}.", task_id)
+                violations.append(
+                    Violation(f"{show(task_id)} is {_spoken(says)}; by its {source} {_spoken(expected)}.", task_id)
                 )
     final = sum(row["state"] in FINAL_STATES for row in bundle.final_verdicts)
     unanimous = sum(row["by"] == BY[UNANIMOUS] for row in bundle.final_verdicts)
-    of_all = counted(len(stated), "verdict is", "verdicts are")
+    of_all = plural(len(stated), "verdict is", "verdicts are")
     good = f"{final} of {of_all} final: {unanimous} unanimous, {final - unanimous} by adjudication."
-    return outcome("final_verdicts", good, wrongs)
+    return conclude("final_verdicts", good, violations)
 
 
 def _spoken(said: Standing | None) -> str:
-    return "nothing" if said is None else f"{named(said[0])} with verdict {named(said[1])}"
+    return "nothing" if said is None else f"{show(said[0])} with verdict {show(said[1])}"
 
 
 def _by_rows(bundle: Bundle) -> dict[str, Standing]:
@@ -92,7 +94,7 @@ def _by_rows(bundle: Bundle) -> dict[str, Standing]:
     for line in bundle.trajectories:
         task_id = line["task_id"]
         said, decision = list(labels.get(task_id, {}).values()), last.get(task_id)
-        state = stands(
+        state = compute_state(
             labels=said,
             required=bundle.submission["required_labels"],
             asked_for=asked.get(task_id, 0),
@@ -108,25 +110,25 @@ def _by_rows(bundle: Bundle) -> dict[str, Standing]:
 
 def export_claim(bundle: Bundle, history: History) -> Finding:
     """human-label.json has these verdicts and nothing else, and the event of the last freeze their digest."""
-    wrongs = [*_human_label(bundle), *_in_the_freeze(bundle, history)]
-    verdicts = counted(len(bundle.final_verdicts), "verdict")
+    violations = [*_human_label(bundle), *_in_the_freeze(bundle, history)]
+    verdicts = plural(len(bundle.final_verdicts), "verdict")
     good = f"human-label.json has {verdicts}, and the event of the freeze is over the same."
-    return outcome("export", good, wrongs)
+    return conclude("export", good, violations)
 
 
-def _human_label(bundle: Bundle) -> Iterator[Wrong]:
+def _human_label(bundle: Bundle) -> Iterator[Violation]:
     document, file = bundle.human_label, "human-label.json"
     if bundle.submission["partial"]:
         if not isinstance(document, dict) or document.get("partial") is not True:
-            yield Wrong("human-label.json does not say that it is partial.", file)
+            yield Violation("human-label.json does not say that it is partial.", file)
             return
         if document.get("missing") != bundle.submission["missing"]:
-            yield Wrong(
+            yield Violation(
                 "human-label.json lists as missing what submission.json does not, or the other way round.", file
             )
         document = document.get("labels")
     if not isinstance(document, list):
-        yield Wrong("human-label.json has no list of labels.", file)
+        yield Violation("human-label.json has no list of labels.", file)
         return
     texts = {(task["task_id"], task["version"]): task["text"] for task in bundle.catalogue}
     versions = {line["task_id"]: line["task_version"] for line in bundle.trajectories}
@@ -141,23 +143,27 @@ def _human_label(bundle: Bundle) -> Iterator[Wrong]:
         if row["verdict"] is not None
     ]
     if len(document) != len(expected):
-        yield Wrong(f"human-label.json has {counted(len(document), 'label')}; final verdicts: {len(expected):,}.", file)
+        yield Violation(
+            f"human-label.json has {plural(len(document), 'label')}; final verdicts: {len(expected):,}.", file
+        )
     for entry, wanted in zip(document, expected, strict=False):
         if entry != wanted:
-            yield Wrong(f"human-label.json says something else of {named(wanted['task_id'])}.", str(wanted["task_id"]))
+            yield Violation(
+                f"human-label.json says something else of {show(wanted['task_id'])}.", str(wanted["task_id"])
+            )
 
 
-def _in_the_freeze(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _in_the_freeze(bundle: Bundle, history: History) -> Iterator[Violation]:
     """The last freeze was over the verdicts that the events come to, which are those of final-verdicts.jsonl."""
     freezes = history.of("frozen")
     if not freezes or not history.frozen:
-        yield Wrong("No freeze that stands states these verdicts.", "events.jsonl")
+        yield Violation("No freeze that stands states these verdicts.", "events.jsonl")
         return
-    stated, place = text_in(freezes[-1].payload, "verdicts"), number_of(freezes[-1].event)
-    if stated != hashed({row["task_id"]: row["verdict"] for row in bundle.final_verdicts}):
-        yield Wrong("The event of the freeze is over other verdicts than final-verdicts.jsonl.", place)
-    if stated != hashed(history.verdicts):
-        yield Wrong("The event of the freeze is over other verdicts than there were then.", place)
+    stated, place = get_text(freezes[-1].payload, "verdicts"), event_place(freezes[-1].event)
+    if stated != try_digest({row["task_id"]: row["verdict"] for row in bundle.final_verdicts}):
+        yield Violation("The event of the freeze is over other verdicts than final-verdicts.jsonl.", place)
+    if stated != try_digest(history.verdicts):
+        yield Violation("The event of the freeze is over other verdicts than there were then.", place)
 
 
 # --- draws and spot checks -------------------------------------------------------------------------------------------
@@ -165,59 +171,61 @@ def _in_the_freeze(bundle: Bundle, history: History) -> Iterator[Wrong]:
 
 def draws_claim(bundle: Bundle, history: History) -> Finding:
     """Every draw by its seed, rate and population; the seed is the one whose hash was on record before."""
-    wrongs: list[Wrong] = []
-    rows = {hashed(row["facts"]): row["facts"] for row in bundle.draws}
-    committed = next((text_in(moment.payload, "next_seed") for moment in history.of("imported")), None)
+    violations: list[Violation] = []
+    rows = {try_digest(row["facts"]): row["facts"] for row in bundle.draws}
+    committed = next((get_text(moment.payload, "next_seed") for moment in history.of("imported")), None)
     if committed is None:
-        wrongs.append(Wrong("The import fixed no seed for the first draw.", "#0"))
+        violations.append(Violation("The import fixed no seed for the first draw.", "#0"))
     for number, moment in enumerate(history.of("spot_checks_drawn"), start=1):
-        wrongs += _drawn_rightly(moment, rows.pop(text_in(moment.payload, "draw") or "", None), number, committed)
-        committed = text_in(moment.payload, "next_seed")
+        violations += _drawn_rightly(moment, rows.pop(get_text(moment.payload, "draw") or "", None), number, committed)
+        committed = get_text(moment.payload, "next_seed")
     if bundle.submission["next_seed"] != committed:
-        wrongs.append(Wrong("submission.json names another next seed than the last that was fixed.", "submission.json"))
+        violations.append(
+            Violation("submission.json names another next seed than the last that was fixed.", "submission.json")
+        )
     if [row["facts"]["number"] for row in bundle.draws] != list(range(1, len(bundle.draws) + 1)):
-        wrongs.append(Wrong("The draws are not numbered from 1 on.", "draws.jsonl"))
+        violations.append(Violation("The draws are not numbered from 1 on.", "draws.jsonl"))
     drawn = sum(len(row["facts"]["drawn"]) for row in bundle.draws)
     of = sum(len(row["facts"]["population"]) for row in bundle.draws)
     rates = ", ".join(sorted({f"{row['facts']['rate'] * 100:g} %" for row in bundle.draws}))
-    unanimous = counted(of, "unanimous trajectory", "unanimous trajectories")
-    good = f"{counted(len(bundle.draws), 'draw')} took {drawn} of {unanimous}" + (f", at {rates}." if rates else ".")
-    return outcome("draws", good, wrongs)
+    unanimous = plural(of, "unanimous trajectory", "unanimous trajectories")
+    good = f"{plural(len(bundle.draws), 'draw')} took {drawn} of {unanimous}" + (f", at {rates}." if rates else ".")
+    return conclude("draws", good, violations)
 
 
-def _drawn_rightly(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Iterator[Wrong]:
-    place = number_of(moment.event)
+def _drawn_rightly(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Iterator[Violation]:
+    place = event_place(moment.event)
     if draw is None:
-        yield Wrong(f"There is no row of the draw of event {place}.", place)
+        yield Violation(f"There is no row of the draw of event {place}.", place)
         return
-    told = (whole_in(moment.payload, "number"), text_in(moment.payload, "seed"))
+    told = (get_integer(moment.payload, "number"), get_text(moment.payload, "seed"))
     if told != (draw["number"], draw["seed"]) or draw["number"] != number:
-        yield Wrong(f"Draw {number} and its event {place} have other numbers or seeds.", place)
+        yield Violation(f"Draw {number} and its event {place} have other numbers or seeds.", place)
         return
     if not draw["population"]:
-        yield Wrong(f"Draw {number} was made among no trajectory.", place)
+        yield Violation(f"Draw {number} was made among no trajectory.", place)
     if committed is None or seed_digest(draw["seed"]) != committed:
-        yield Wrong(f"The seed of draw {number} is not the one that was fixed before it.", place)
-    if text_in(moment.payload, "next_seed") is None:
-        yield Wrong(f"Draw {number} fixed no seed for the next one.", place)
+        yield Violation(f"The seed of draw {number} is not the one that was fixed before it.", place)
+    if get_text(moment.payload, "next_seed") is None:
+        yield Violation(f"Draw {number} fixed no seed for the next one.", place)
     if draw["rate"] != moment.settings["spot_check_rate"]:
-        yield Wrong(f"Draw {number} was made at another rate than was set then.", place)
+        yield Violation(f"Draw {number} was made at another rate than was set then.", place)
     if moment.population is None:
-        among = counted(len(draw["population"]), "trajectory", "trajectories")
+        among = plural(len(draw["population"]), "trajectory", "trajectories")
         says = f"Draw {number} was made among {among}. Unanimous and in no draw then: {moment.agreed}."
-        yield Wrong(says, place)
+        yield Violation(says, place)
     elif list(moment.population) != draw["population"]:
         odd = sorted(set(moment.population) ^ set(draw["population"]))
-        yield Wrong(f"Draw {number} was not made among what was unanimous then.", odd[0] if odd else place)
-    if draw["drawn"] != chosen_by(draw["population"], draw["rate"], draw["seed"]):
-        yield Wrong(f"Draw {number} is not what its seed chooses.", place)
+        yield Violation(f"Draw {number} was not made among what was unanimous then.", odd[0] if odd else place)
+    if draw["drawn"] != draw_sample(draw["population"], draw["rate"], draw["seed"]):
+        yield Violation(f"Draw {number} is not what its seed chooses.", place)
 
 
 def seed_digest(seed: str) -> str:
     return hashlib.sha256(seed.encode(errors="surrogatepass")).hexdigest()
 
 
-def chosen_by(population: list[str], rate: float, seed: str) -> list[str] | None:
+def draw_sample(population: list[str], rate: float, seed: str) -> list[str] | None:
     """``ceil(rate * n)`` of the sorted population, ranked by one random number each; None where there is no choice.
 
     The decimal product is rounded first, since 0.1 * 30 is a little more than 3 in binary.
@@ -237,43 +245,45 @@ def spot_checks_claim(bundle: Bundle, history: History) -> Finding:
     flagged = {row["task_id"] for row in bundle.flags}
     flagged |= {task_id for task_id, past in history.tasks.items() if past.flagged}
     decided = {row["facts"]["task_id"] for row in bundle.adjudications}
-    wrongs = [
-        Wrong(f"{named(task_id)} was {'drawn' if task_id in drawn else 'flagged'}, and nobody has judged it.", task_id)
+    violations = [
+        Violation(
+            f"{show(task_id)} was {'drawn' if task_id in drawn else 'flagged'}, and nobody has judged it.", task_id
+        )
         for task_id in sorted(drawn | flagged)
         if task_id not in decided or not history.decided_on(task_id)
     ]
-    open_ones = len(wrongs)
-    wrongs += [*_opened_rightly(history), *_decided_as_opened(bundle, history)]
+    open_ones = len(violations)
+    violations += [*_opened_rightly(history), *_decided_as_opened(bundle, history)]
     wanted = len(drawn | flagged)
-    trajectories = counted(wanted, "trajectory", "trajectories")
+    trajectories = plural(wanted, "trajectory", "trajectories")
     bad = f"Drawn or flagged and not judged: {open_ones} of {trajectories}." if open_ones else ""
     blind = sum(row["facts"]["blind"] for row in bundle.adjudications)
-    good = f"{len(drawn)} drawn and {counted(len(flagged), 'flagged trajectory', 'flagged trajectories')} judged, "
-    good += f"{counted(blind, 'decision')} blind."
-    return outcome("spot_checks", good, wrongs, bad)
+    good = f"{len(drawn)} drawn and {plural(len(flagged), 'flagged trajectory', 'flagged trajectories')} judged, "
+    good += f"{plural(blind, 'decision')} blind."
+    return conclude("spot_checks", good, violations, bad)
 
 
-def _opened_rightly(history: History) -> Iterator[Wrong]:
+def _opened_rightly(history: History) -> Iterator[Violation]:
     for moment in history.of("adjudication_opened"):
         if moment.before is None:
             continue
         demanded = moment.before.decisions == 0 and moment.before.state != DISPUTE
         if moment.payload.get("blind") is not demanded:
             how = "blind" if demanded else "with its labels"
-            says = f"{named(moment.task_id)} had to be opened {how} (event {number_of(moment.event)}), and was not."
-            yield Wrong(says, moment.task_id or number_of(moment.event))
+            says = f"{show(moment.task_id)} had to be opened {how} (event {event_place(moment.event)}), and was not."
+            yield Violation(says, moment.task_id or event_place(moment.event))
 
 
-def _decided_as_opened(bundle: Bundle, history: History) -> Iterator[Wrong]:
+def _decided_as_opened(bundle: Bundle, history: History) -> Iterator[Violation]:
     opened = {
-        text_in(moment.payload, "adjudication"): moment.before.blind
+        get_text(moment.payload, "adjudication"): moment.before.blind
         for moment in history.of("adjudication_decided")
         if moment.before is not None
     }
     for row in bundle.adjudications:
         facts = row["facts"]
-        if opened.get(hashed(facts)) is not facts["blind"]:
+        if opened.get(try_digest(facts)) is not facts["blind"]:
             says = (
-                f"The decision on {named(facts['task_id'])} is said to be {'blind' if facts['blind'] else 'not blind'},"
+                f"The decision on {show(facts['task_id'])} is said to be {'blind' if facts['blind'] else 'not blind'},"
             )
-            yield Wrong(f"{says} and was opened otherwise.", facts["task_id"])
+            yield Violation(f"{says} and was opened otherwise.", facts["task_id"])

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from evaluations.verifier.findings import UNSHOWABLE, Refused, escaped
+from evaluations.verifier.findings import UNSHOWABLE, Refused, escape
 
 # --- names of files --------------------------------------------------------------------------------------------------
 
@@ -48,17 +48,17 @@ def refuse_collisions(names: Iterable[str]) -> None:
     for name in files:
         other = spelt.setdefault(name.lower(), name)
         if other != name:
-            raise Refused(f"{escaped(name, 200)} and {escaped(other, 200)} differ only by case; keep one of them.")
+            raise Refused(f"{escape(name, 200)} and {escape(other, 200)} differ only by case; keep one of them.")
     for name in files:
         folder = name.rpartition("/")[0]
         while folder:
             if folder.lower() in spelt:
-                raise Refused(f"{escaped(folder, 200)} is a file and a folder at once; keep one of them.")
+                raise Refused(f"{escape(folder, 200)} is a file and a folder at once; keep one of them.")
             folder = folder.rpartition("/")[0]
 
 
 def _name_refused(name: str, says: str) -> Refused:
-    return Refused(f"{escaped(name, 200) or 'A file without a name'} {says}.")
+    return Refused(f"{escape(name, 200) or 'A file without a name'} {says}.")
 
 
 END = struct.Struct("<4s4H2LH")  # end of the central directory
@@ -112,7 +112,7 @@ def zip_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
     for _ in range(count):
         entry, mode, at = _central(directory, at)
         if entry.name in found:
-            raise Refused(f"{escaped(entry.name, 200)} is in the zip twice; pack it again with one of them.")
+            raise Refused(f"{escape(entry.name, 200)} is in the zip twice; pack it again with one of them.")
         _refuse_entry(entry, mode)
         found[entry.name] = entry
     if at != len(directory):
@@ -123,7 +123,7 @@ def zip_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
     return files
 
 
-def unpacked(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+def unpack(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
     """What an entry holds, piece by piece; Refused as soon as it is not what the directory says."""
     file.seek(entry.offset + _local_size(file, entry))
     pieces = _inflated(file, entry) if entry.method == DEFLATED else _packed(file, entry)
@@ -131,13 +131,13 @@ def unpacked(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
     for piece in pieces:
         size += len(piece)
         if size > entry.size:
-            raise Refused(f"{escaped(entry.name, 200)} holds more than the {entry.size:,} bytes that the zip declares.")
+            raise Refused(f"{escape(entry.name, 200)} holds more than the {entry.size:,} bytes that the zip declares.")
         crc = zlib.crc32(piece, crc)
         yield piece
     if size != entry.size:
-        raise Refused(f"{escaped(entry.name, 200)} holds {size:,} bytes; the zip declares {entry.size:,}.")
+        raise Refused(f"{escape(entry.name, 200)} holds {size:,} bytes; the zip declares {entry.size:,}.")
     if crc != entry.crc:
-        raise Refused(f"{escaped(entry.name, 200)} is damaged: its check sum (CRC) is wrong; fetch the file again.")
+        raise Refused(f"{escape(entry.name, 200)} is damaged: its check sum (CRC) is wrong; fetch the file again.")
 
 
 # --- the directory -------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def _central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
     raw = directory[start : start + name_size]
     name = _decoded(raw, flags)
     if comment_size:
-        raise Refused(f"{escaped(name, 200)} has a comment in the zip, which the manifest does not cover; {AGAIN}.")
+        raise Refused(f"{escape(name, 200)} has a comment in the zip, which the manifest does not cover; {AGAIN}.")
     extra = directory[start + name_size : start + name_size + extra_size]
     size, packed, offset = _zip64(extra, name, [size, packed, offset])
     if disk:
@@ -211,7 +211,7 @@ def _decoded(raw: bytes, flags: int) -> str:
         name = raw.decode("utf-8" if flags & UTF8 else "ascii")
     except UnicodeDecodeError:
         raise Refused(
-            f"{escaped(repr(raw[:200])[2:-1])} is no name in UTF-8; rename the file and pack it again."
+            f"{escape(repr(raw[:200])[2:-1])} is no name in UTF-8; rename the file and pack it again."
         ) from None
     refuse_name(name[:-1] if name.endswith("/") else name)
     return name
@@ -219,18 +219,18 @@ def _decoded(raw: bytes, flags: int) -> str:
 
 def _zip64(extra: bytes, name: str, values: list[int]) -> list[int]:
     """The values with those that are full replaced from the zip64 field, in its order, which holds no more."""
-    field = _zip64_field(extra, escaped(name, 200))
+    field = _zip64_field(extra, escape(name, 200))
     result = []
     for value in values:
         if value != FULL32:
             result.append(value)
             continue
         if len(field) < 8:
-            raise Refused(f"{escaped(name, 200)} lacks its size in the zip (zip64); {AGAIN}.")
+            raise Refused(f"{escape(name, 200)} lacks its size in the zip (zip64); {AGAIN}.")
         result.append(int.from_bytes(field[:8], "little"))
         field = field[8:]
     if field:
-        raise Refused(f"{escaped(name, 200)} has two sizes or places in the zip (zip64); {AGAIN}.")
+        raise Refused(f"{escape(name, 200)} has two sizes or places in the zip (zip64); {AGAIN}.")
     return result
 
 
@@ -258,15 +258,15 @@ def _refuse_folders(file: IO[bytes], folders: list[ZipEntry], files: Iterable[st
         idle.difference_update(name[: at + 1] for at, letter in enumerate(name) if letter == "/")
     for entry in folders:
         if entry.size or entry.packed > 2:  # an empty deflate stream has two bytes
-            raise Refused(f"{escaped(entry.name, 200)} is a folder with content; pack the zip again.")
+            raise Refused(f"{escape(entry.name, 200)} is a folder with content; pack the zip again.")
         if entry.name in idle:
-            raise Refused(f"{escaped(entry.name, 200)} is an empty folder; pack the zip again without it.")
-        for _ in unpacked(file, entry):
+            raise Refused(f"{escape(entry.name, 200)} is an empty folder; pack the zip again without it.")
+        for _ in unpack(file, entry):
             pass
 
 
 def _refuse_entry(entry: ZipEntry, mode: int) -> None:
-    name = escaped(entry.name, 200)
+    name = escape(entry.name, 200)
     if entry.flags & (ENCRYPTED | STRONG | MASKED):
         raise Refused(f"{name} is encrypted; pack the zip without a password.")
     if entry.flags & ~KNOWN_FLAGS:
@@ -291,7 +291,7 @@ def _refuse_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None
     if starts[0]:
         raise Refused(f"The zip begins with bytes that belong to nothing; {AGAIN}.")
     for entry, following in zip(in_order, starts[1:], strict=True):
-        name = escaped(entry.name, 200)
+        name = escape(entry.name, 200)
         if entry.offset + LOCAL.size > end:
             raise Refused(f"{name} lies outside of the zip; the file is damaged.")
         over = entry.offset + _local_size(file, entry) + entry.packed
@@ -316,7 +316,7 @@ def _descriptors(entry: ZipEntry) -> list[bytes]:
 
 def _local_size(file: IO[bytes], entry: ZipEntry) -> int:
     """Length of an entry's own header in bytes; Refused when it does not say what the directory says."""
-    name = escaped(entry.name, 200)
+    name = escape(entry.name, 200)
     file.seek(entry.offset)
     head = file.read(LOCAL.size)
     if len(head) != LOCAL.size:
@@ -341,7 +341,7 @@ def _packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
         file.seek(at)  # somebody may have read another entry between two pieces
         piece = file.read(min(AT_ONCE, end - at))
         if not piece:
-            raise Refused(f"{escaped(entry.name, 200)} is cut off; fetch the zip again.")
+            raise Refused(f"{escape(entry.name, 200)} is cut off; fetch the zip again.")
         at += len(piece)
         yield piece
 
@@ -357,11 +357,11 @@ def _inflated(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
                 if out:
                     yield out
             if stream.unused_data or (stream.eof and waiting):
-                raise Refused(f"{escaped(entry.name, 200)} has something behind its end; pack the zip again.")
+                raise Refused(f"{escape(entry.name, 200)} has something behind its end; pack the zip again.")
         rest = stream.flush()
     except zlib.error:
-        raise Refused(f"{escaped(entry.name, 200)} is damaged: it does not unpack; fetch the zip again.") from None
+        raise Refused(f"{escape(entry.name, 200)} is damaged: it does not unpack; fetch the zip again.") from None
     if rest:
         yield rest
     if not stream.eof:
-        raise Refused(f"{escaped(entry.name, 200)} is cut off; fetch the zip again.")
+        raise Refused(f"{escape(entry.name, 200)} is cut off; fetch the zip again.")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from annotation.formats import printable
-from evaluations.verifier.findings import kinds_told
+from evaluations.verifier.findings import parse_kinds
 from evaluations.verifier.rules import CLAIMS
 
 MOST_OF_A_KIND = 200  # that a page lists; claims.json and the API have all
@@ -35,12 +35,12 @@ def finding_rows(findings: Iterable[Mapping[str, Any]], trajectories: Mapping[st
     """A row of each of ``findings`` (`Finding.as_json`); a place that is a task id of ``trajectories`` leads there.
 
     ``anchor`` is the id of the row in the page: of several with one name the first has it. ``kinds`` are those of
-    a text that tells of several (`told_by_kind`), each with the first that is told of it, and how many ``more``.
+    a text that tells of several (`format_kinds`), each with the first that is told of it, and how many ``more``.
     """
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
     for finding in findings:
-        name, (sentence, kinds) = finding["name"], kinds_told(finding["says"])
+        name, (sentence, kinds) = finding["name"], parse_kinds(finding["says"])
         rows.append(
             {
                 **finding,

@@ -28,7 +28,7 @@ from evaluations.evidence.report.style import PAGE_STYLE
 from evaluations.evidence.report.trajectories import trajectories_section
 from evaluations.verifier.companions import CHECK_COMMAND
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import counted, kinds_told
+from evaluations.verifier.findings import parse_kinds, plural
 from evaluations.verifier.numbers import wilson_interval
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 from evaluations.verifier.shapes import FORMAT
@@ -164,7 +164,7 @@ know, and nothing wrong.</p>
 def _claim_row(claim: dict[str, Any]) -> str:
     result = claim["result"] if claim["result"] in ("pass", "fail", "note") else "fail"
     places = [str(place) for place in claim["places"]]
-    sentence, kinds = kinds_told(str(claim["says"]))
+    sentence, kinds = parse_kinds(str(claim["says"]))
     named = f'<div class="places">{_first_of(", ", places)}</div>' if places and not kinds else ""
     below = "".join(
         f'<div class="places"><b>{shown(kind)}</b><br>{_first_of("<br>", told)}</div>' for kind, told in kinds
@@ -231,7 +231,7 @@ def _checking_section(bundle: Bundle) -> str:
     where = (
         "The pictures themselves are not in the bundle, only what they hash to."
         if pictures == "digests"
-        else f"The bundle has {counted(_pictures_of(bundle), 'picture')}."
+        else f"The bundle has {plural(_pictures_of(bundle), 'picture')}."
     )
     return f"""<h2>How to check it</h2>
 <p>With Python 3.10 or newer and nothing else, offline, in the folder of the bundle (<code>README.md</code> says

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluations.evidence.report.parts import Html, as_number, at, shown, table_shown, verdict_shown
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import counted
+from evaluations.verifier.findings import plural
 
 LONGEST_REASON = 160  # characters of a reason: all of it is in the bundle
 
@@ -59,7 +59,7 @@ def _labels_shown(labels: Collection[Document], final: Any) -> Html:
         one = f"{shown(at(line, 'annotator'))}&nbsp;{shown(verdict)}"
         said.append(one if final in (None, verdict) else f"<b>{one}</b>")
     revisions = round(sum(_fact(line, "revision") - 1 for line in labels))
-    more = f' <span class="soft">({counted(revisions, "revision")})</span>' if revisions else ""
+    more = f' <span class="soft">({plural(revisions, "revision")})</span>' if revisions else ""
     return Html(", ".join(said) + more)
 
 

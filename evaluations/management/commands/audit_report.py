@@ -17,7 +17,7 @@ from evaluations.management.audits import find_audit, seed_told
 from evaluations.models import Audit
 from evaluations.tables import Table, visible
 from evaluations.verifier.findings import Finding, Result
-from evaluations.verifier.main import told_as_lines
+from evaluations.verifier.main import format_findings
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(_as_json(audit), indent=2, ensure_ascii=False))
             return
         self.stdout.write(f"Audit {audit.pk} of {visible(str(audit.submission))}, {visible(audit.file_name)}")
-        self.stdout.write(told_as_lines(audit.manifest, _key(audit), _findings(audit)))
+        self.stdout.write(format_findings(audit.manifest, _key(audit), _findings(audit)))
         for check in list_checks(audit)[1:]:
             self.stdout.write(_earlier(check))
         self._sample(audit)

@@ -15,7 +15,7 @@ from annotation.screenshots import STORE_ERRORS
 from evaluations.evidence.writing import SCREENSHOTS, Evidence, prepare, quiet, write
 from evaluations.exports import ExportRefused, ExportStopped, OutputTaken
 from evaluations.management.submissions import show
-from evaluations.verifier.findings import counted
+from evaluations.verifier.findings import plural
 
 MEGABYTE = 1_000_000
 NAMED = "name_in_text"
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         results = Counter(claim["result"] for claim in claims)
         stored = evidence.stored_files or {"damaged": [], "missing": []}
         if bad := len(stored["damaged"]) + len(stored["missing"]):
-            self.stderr.write(f"FAIL pictures: {counted(bad, 'stored file')} damaged or missing.")
+            self.stderr.write(f"FAIL pictures: {plural(bad, 'stored file')} damaged or missing.")
             results["fail"] += 1
         standing = ", ".join(f"{results[result]} {result.upper()}" for result in ("pass", "fail", "note"))
         partial = "partial " if evidence.bundle.submission["partial"] else ""
@@ -92,7 +92,7 @@ class Command(BaseCommand):
 def _refusal(refused: ExportRefused) -> str:
     """How many reasons, and the options that take what there is in spite of them."""
     codes = {problem.code for problem in refused.problems}
-    says = f"Refused for {counted(len(refused.problems), 'reason')}; nothing was written."
+    says = f"Refused for {plural(len(refused.problems), 'reason')}; nothing was written."
     if codes & HELPLESS:
         return says
     if codes & store_checks.CODES:

@@ -32,7 +32,7 @@ class Command(BaseCommand):
         if not path.exists():
             raise CommandError(f"{path} does not exist.", returncode=2)
         try:
-            given = main.given_by(**{name: options[name] for name in main.KNOWN})
+            given = main.read_given(**{name: options[name] for name in main.KNOWN})
             audit = open_bundle(path, person, given, progress=main.Progressing(sys.stderr))
         except main.WrongUsage as wrong:
             raise CommandError(str(wrong), returncode=2) from wrong

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from evaluations import anchoring
-from evaluations.verifier.findings import counted
+from evaluations.verifier.findings import plural
 
 
 class Command(BaseCommand):
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             else:
                 self.stdout.write(f"published: {said}, {anchor.target}")
         if failed := [anchor for anchor in tried if anchor.error]:
-            waiting = counted(anchoring.waiting(), "chain waits", "chains wait")
+            waiting = plural(anchoring.waiting(), "chain waits", "chains wait")
             raise CommandError(f"{len(failed)} of {len(tried)} could not be published. {waiting} for the next time.")
         if not tried:
             self.stdout.write("Nothing has changed since the last time.")

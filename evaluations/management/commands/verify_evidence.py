@@ -26,14 +26,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path, as_json = options["bundle"], options["json"]
         try:
-            given = main.given_by(**{name: options[name] for name in main.KNOWN})
+            given = main.read_given(**{name: options[name] for name in main.KNOWN})
             outcome = verify_bundle(path, given, main.Progressing(sys.stderr))
         except main.WrongUsage as wrong:
             raise CommandError(str(wrong), returncode=2) from wrong
         except Refused as refused:
             if as_json:
-                self.stdout.write(main.refusal(refused, as_json=True))
-            raise CommandError(main.refusal(refused)) from refused
+                self.stdout.write(main.format_refusal(refused, as_json=True))
+            raise CommandError(main.format_refusal(refused)) from refused
         outcome.findings = with_own_keys(outcome, given)
         self.stdout.write(main.as_json(outcome) if as_json else main.table(outcome))
         if not outcome.good:

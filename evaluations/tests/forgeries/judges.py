@@ -7,14 +7,14 @@ from typing import Any
 
 from evaluations.tests.forgeries.ground import forgery
 from evaluations.tests.forging import Forged, Line
-from evaluations.verifier.comparison import recompared
+from evaluations.verifier.comparison import recompute_comparison
 from evaluations.verifier.resampling import Ends
 
 
 def compared(forged: Forged) -> bytes:
     """Every trace covered: which judgments count, and the comparison of those that do."""
     _count_again(forged)
-    computed = recompared(forged.bundle())["judges"]
+    computed = recompute_comparison(forged.bundle())["judges"]
     for row in [row for judge in computed for row in judge["rows"]]:
         row["intervals"] = {name: _within(ends) for name, ends in row["intervals"].items()}
     forged["reports/comparison"]["judges"][:] = computed
