@@ -18,6 +18,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evaluations.evidence.report.page import render_report
+from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import KEY, sha256, signed, zipped
 from evaluations.verifier import checking
 from evaluations.verifier.canonical import as_text, canonical_json, digest
@@ -247,7 +248,7 @@ def failures(data: bytes, folder: Path, **options: Any) -> dict[str, str]:
     path = folder / "forged.zip"
     path.write_bytes(data)
     options = {"keys": KEY.public_key().public_bytes_raw().hex(), "render_report": render_report} | options
-    return {one.name: one.says for one in checking.check(str(path), **options) if one.result.value == "fail"}
+    return {one.name: one.says for one in check(str(path), **options) if one.result.value == "fail"}
 
 
 def _facts(row: Line) -> Line:

@@ -22,7 +22,7 @@ from evaluations.agreement import Informed, agreement
 from evaluations.cases import BlindLabel, Case, InformedOpinion
 from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
-from evaluations.verifier.figures import agreement_findings
+from evaluations.verifier.figures import agreement_finding
 from evaluations.verifier.findings import Result
 from evaluations.views.agreement import MOST_REASONS, shown
 
@@ -207,5 +207,5 @@ def test_figures_of_a_bundle_verify_when_annotators_gave_opinions(decided: Submi
     bundle.agreement = json.loads(json.dumps(figures.agreement(decided)))
     assert cases.of_submission(decided)[0].labels[0].informed is not None
     assert "informed" not in bundle.agreement
-    [finding] = agreement_findings(bundle)
+    finding = agreement_finding(bundle)
     assert finding.result is Result.PASS, finding

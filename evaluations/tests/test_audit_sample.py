@@ -27,8 +27,8 @@ from evaluations.auditing.result import compare_verdicts, estimate_wrong, result
 from evaluations.models import Audit, AuditDecision
 from evaluations.statistics import wilson
 from evaluations.tests.audited import add_people, audit_of, auditor, bundle, relabel
+from evaluations.tests.checks import check
 from evaluations.tests.finished import finish
-from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Result
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]

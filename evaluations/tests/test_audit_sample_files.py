@@ -14,9 +14,9 @@ from evaluations.auditing import sampling
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import audit_of, auditor, bundle, relabel
+from evaluations.tests.checks import check
 from evaluations.tests.finished import finish
 from evaluations.tests.hand_made_bundle import HandMade, picture
-from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Result
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]

@@ -18,10 +18,10 @@ from annotation.models import Person, Screenshot, Submission
 from annotation.models.events import instant
 from evaluations.evidence.writing import prepare, write
 from evaluations.tests.audited import client_of
+from evaluations.tests.checks import check
 from evaluations.tests.finished import finish
 from evaluations.tests.test_evidence_export import api_get
 from evaluations.tests.test_export_commands import run
-from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Result
 
 FLIPPED = 20

@@ -30,7 +30,7 @@ from evaluations import exports, signing
 from evaluations.evidence.writing import Evidence, prepare, write
 from evaluations.exports import ExportRefused, ExportStopped
 from evaluations.tests.builders import judged
-from evaluations.verifier.checking import check
+from evaluations.tests.checks import check
 from evaluations.verifier.companions import PARTS
 from evaluations.verifier.documents import OF_JUDGES, read_bundle
 from evaluations.verifier.findings import Result

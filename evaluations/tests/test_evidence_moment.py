@@ -17,8 +17,8 @@ from annotation.models import Membership, Person, Redaction, Screenshot, Submiss
 from annotation.records import Verdict
 from annotation.tests.test_concurrency import at_once
 from evaluations.evidence.writing import prepare, write
+from evaluations.tests.checks import check
 from evaluations.tests.judged_here import ENDPOINTS, WORKER
-from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Result
 from judges.imports import import_judgments
 from judges.models import Judgment, RunItem

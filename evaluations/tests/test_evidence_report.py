@@ -23,7 +23,7 @@ from evaluations.evidence.report.page import render_report
 from evaluations.tests.whole_review import TRAJECTORIES, task_id, whole_review
 from evaluations.verifier.companions import CHECK_COMMAND, TO_CHECK
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.figures import agreement_findings, comparison_findings
+from evaluations.verifier.figures import agreement_finding, comparison_finding
 from evaluations.verifier.findings import failed, noted
 from evaluations.verifier.main import add_what_is_known
 
@@ -39,7 +39,7 @@ def made_once() -> Bundle:
         bundle.agreement = json.loads(json.dumps(figures.agreement(submission)))
         bundle.comparison = json.loads(json.dumps(figures.comparison(submission)))
     found = [failed("draws", "Every draw is right", "One is not.", ["task_0003"]), noted("times", "Times", "Quick.")]
-    found += agreement_findings(bundle) + comparison_findings(bundle)
+    found += [agreement_finding(bundle), comparison_finding(bundle)]
     bundle.claims = [finding.as_json() for finding in found]
     return bundle
 

@@ -8,9 +8,9 @@ from annotation.models import Person, Submission
 from annotation.workflow import passwords
 from evaluations import signing
 from evaluations.evidence.writing import prepare, write
+from evaluations.tests.checks import check
 from evaluations.tests.finished import finish
 from evaluations.tests.tampered import hand_made
-from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Result
 
 

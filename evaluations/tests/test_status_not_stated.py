@@ -19,7 +19,7 @@ from evaluations.evidence.documents import documents
 from evaluations.tests.audited import audit_of, auditor, bundle, client_of
 from evaluations.verifier.checking import Given, check_bundle
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.figures import comparison_findings
+from evaluations.verifier.figures import comparison_finding
 from evaluations.verifier.findings import Result
 from evaluations.verifier.judgments import judgment_problem
 from judges.models import Judge, Judgment
@@ -62,10 +62,10 @@ def test_a_bundle_marks_them_and_its_check_counts_them_again(
     assert [line.get("status_not_stated") for line in found.judgments or []] == [None, True]
     [stated] = (found.comparison or {})["judges"]
     assert stated["status_not_stated"] == 1
-    assert comparison_findings(found)[0].result is Result.PASS
+    assert comparison_finding(found).result is Result.PASS
 
     for number in (0, 2):
-        [wrong] = comparison_findings(change(found, number))
+        wrong = comparison_finding(change(found, number))
         assert wrong.result is Result.FAIL
         assert "status_not_stated" in wrong.says
 

@@ -20,7 +20,7 @@ from evaluations.tests.builders import judged, reviewed
 from evaluations.tests.whole_review import whole_review
 from evaluations.verifier.agreement import recompute_agreement
 from evaluations.verifier.documents import Bundle
-from evaluations.verifier.figures import agreement_findings, comparison_findings, walk
+from evaluations.verifier.figures import agreement_finding, compare, comparison_finding
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.judgments import judgments_findings
 
@@ -45,13 +45,13 @@ def bulk(tasks: int = 40, **fields: Any) -> Bundle:
 
 
 def of_agreement(bundle: Bundle) -> Finding:
-    [finding] = agreement_findings(bundle)
+    finding = agreement_finding(bundle)
     assert finding.name == "agreement"
     return finding
 
 
 def of_comparison(bundle: Bundle) -> Finding:
-    [finding] = comparison_findings(bundle)
+    finding = comparison_finding(bundle)
     assert finding.name == "comparison"
     return finding
 
@@ -262,7 +262,7 @@ def test_nonsense_in_place_of_a_figure_is_a_difference_and_no_crash(bundle: Bund
     keys = ("alpha", "pairs", "raw_agreement", "raw_agreement_interval", "annotators", "adjudications")
     recomputed = recompute_agreement(bundle)
     for each in nonsense:
-        walked = walk(bundle.agreement | dict.fromkeys(keys, each), recomputed, "the labels give")
+        walked = compare(bundle.agreement | dict.fromkeys(keys, each), recomputed, "the labels give")
         assert {place.partition(".")[0].partition("[")[0] for place, _ in walked.differing} == set(keys)
 
 

@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evaluations.evidence.documents import protocol
 from evaluations.evidence.report.page import render_report
+from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import KEY, HandMade, explained, picture, sha256, signature, signed, zipped
 from evaluations.verifier import checking
 from evaluations.verifier.canonical import canonical_json, digest
-from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.rules import CLAIMS, PROTOCOL_DIGESTS
 from evaluations.verifier.signature import BadKeys

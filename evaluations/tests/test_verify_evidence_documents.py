@@ -15,13 +15,14 @@ import pytest
 
 from annotation.records import AttachmentKind
 from evaluations.evidence.report.page import render_report
+from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import HandMade, signed, zipped
 from evaluations.tests.raw_zip import Entry, raw_zip
 from evaluations.verifier import canonical, documents
 from evaluations.verifier.canonical import mismatches
-from evaluations.verifier.checking import check, claims
+from evaluations.verifier.checking import claims
 from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Shapeless, read_bundle
-from evaluations.verifier.figures import agreement_findings
+from evaluations.verifier.figures import agreement_finding
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.main import main
 from evaluations.verifier.package import open_package
@@ -336,4 +337,4 @@ def test_figures_of_values_that_make_no_sense_break_nothing() -> None:
         made.documents = copy.deepcopy(sound)
         for _ in range(4):
             disturb(made.documents, generator)
-        assert {finding.name for finding in agreement_findings(made.bundle())} == {"agreement"}
+        assert agreement_finding(made.bundle()).name == "agreement"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import HandMade, signed, zipped
-from evaluations.verifier.checking import check
 from evaluations.verifier.findings import Finding, Result
 
 pytestmark = pytest.mark.slow

@@ -6,35 +6,16 @@ Within one submission no two cases are of one task, so cases are drawn one by on
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 from typing import Any
 
+from evaluations.verifier import numbers
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.numbers import (
-    LABELS,
-    OUTCOMES_OF_LABELS,
-    Patterns,
-    alpha_of_one_label,
-    coefficient_figure,
-    cohen_kappa,
-    fleiss_kappa,
-    gwet_ac1,
-    hits_left,
-    krippendorff_alpha,
-    labels_compared,
-    majority_label,
-    natural_order,
-    outcome_of_labels,
-    pairable_items,
-    patterns_of,
-    rate_figure,
-    raw_agreement,
-    sum_of_rates,
-)
-from evaluations.verifier.resampling import NOWHERE, Ends, Resamples
+from evaluations.verifier.numbers import LABELS, Patterns, coefficient_figure, natural_order, rate_figure
+from evaluations.verifier.resampling import NOWHERE, Resamples
 from evaluations.verifier.rules import UNANIMOUS
 
 FIRST_FIGURES, NEWEST_FIGURES = 1, 2  # versions of the formulas; reports of version 1 do not state it
@@ -42,7 +23,6 @@ OF_ALL, OF_PAIRS = 2000, 1000  # resamples behind the intervals of a report
 PAIRS_LISTED, PAIRS_WITH_INTERVAL = 500, 100
 REASONS_TO_LOOK = ("disputes", "drawn", "flagged")
 NEVER_BLIND = "no drawn spot check was judged blind"
-
 
 Extrapolated = Callable[[Sequence[tuple[int, int, int]]], tuple[float, float, float]]
 
@@ -82,6 +62,17 @@ class Counted:
         """Whether chance chose it and an adjudicator judged it without seeing a label."""
         return self.drawn and self.unanimous and self.blind is not None
 
+    @property
+    def missed(self) -> bool:
+        """Of a case that was checked: its labels are wrong."""
+        return self.verdicts[0] != self.blind
+
+    @property
+    def reason_to_look(self) -> str:
+        if not self.unanimous:
+            return "disputes"
+        return "drawn" if self.drawn else "flagged" if self.flagged else ""
+
 
 def figures_version(report: Any) -> Any:
     """Return the version of the formulas of reports/agreement.json, 1 if it states none."""
@@ -89,13 +80,13 @@ def figures_version(report: Any) -> Any:
 
 
 def recompute_agreement(bundle: Bundle) -> Document:
-    """The document; where an interval was drawn at random, an `End` says where each end can be.
+    """The document; where an interval was drawn at random, `Ends` say where it can be.
 
-    Uses the formulas of the version that the bundle's report states, or the newest ones if that is unknown.
+    It uses the formulas of the version that the bundle's report states, or the newest ones if that is unknown.
     """
     cases = collect_cases(bundle)
     first = figures_version(bundle.agreement) == FIRST_FIGURES
-    adjudications = _what_review_changed(cases, sum_of_rates if first else hits_left) if cases else None
+    extrapolate = numbers.sum_of_rates if first else numbers.hits_left
     pairs, left_out = _pairs_of_annotators(cases)
     return {
         "rules": "default",
@@ -106,7 +97,7 @@ def recompute_agreement(bundle: Bundle) -> Document:
         "pairs_left_out": left_out,
         "first_against_second": None,
         "annotators": _each_annotator(cases),
-        "adjudications": adjudications,
+        "adjudications": _what_review_changed(cases, extrapolate) if cases else None,
     }
 
 
@@ -116,38 +107,29 @@ def collect_cases(bundle: Bundle) -> list[Counted]:
     for line in sorted(bundle.labels, key=lambda line: int(line["facts"]["revision"])):
         slots[line["facts"]["task_id"]][line["facts"]["slot"]] = line
     required = int(bundle.submission["required_labels"])
-    cases = {
-        task_id: Counted([_said_in(line) for _, line in sorted(lines.items())], required)
-        for task_id, lines in sorted(slots.items())
-    }
-    _add_decisions(cases, bundle)
-    return list(cases.values())
-
-
-def _said_in(line: Document) -> tuple[str, int, Any]:
-    facts = line["facts"]
-    return line["annotator"], facts["verdict"], facts.get("active_seconds")
-
-
-def _add_decisions(cases: dict[str, Counted], bundle: Bundle) -> None:
-    nowhere = Counted([], 0)
+    cases: dict[str, Counted] = defaultdict(lambda: Counted([], 0))
+    for task_id, lines in sorted(slots.items()):
+        said = [(line["annotator"], line["facts"]) for _, line in sorted(lines.items())]
+        cases[task_id] = Counted(
+            [(name, facts["verdict"], facts.get("active_seconds")) for name, facts in said], required
+        )
+    labelled = list(cases.values())
     for line in bundle.final_verdicts:
-        case = cases.get(line["task_id"], nowhere)
+        case = cases[line["task_id"]]
         case.final, case.state = line["verdict"], line["state"]
-    decisions: dict[str, list[Document]] = defaultdict(list)
     for line in sorted(bundle.adjudications, key=lambda line: int(line["facts"]["revision"])):
-        decisions[line["facts"]["task_id"]].append(line["facts"])
-    for task_id, facts in decisions.items():
-        case = cases.get(task_id, nowhere)
-        case.adjudicated = facts[-1]["verdict"]
-        case.blind = facts[0]["verdict"] if facts[0]["blind"] else None
+        facts = line["facts"]
+        case = cases[facts["task_id"]]
+        if case.adjudicated is None and facts["blind"]:
+            case.blind = facts["verdict"]
+        case.adjudicated = facts["verdict"]
     for line in bundle.draws:
         taken = set(line["facts"]["drawn"])
         for task_id in line["facts"]["population"]:
-            case = cases.get(task_id, nowhere)
-            case.draw, case.drawn = line["facts"]["number"], task_id in taken
+            cases[task_id].draw, cases[task_id].drawn = line["facts"]["number"], task_id in taken
     for line in bundle.flags:
-        cases.get(line["task_id"], nowhere).flagged = True
+        cases[line["task_id"]].flagged = True
+    return labelled
 
 
 # --- all labels together ---------------------------------------------------------------------------------------------
@@ -159,21 +141,18 @@ class _Agreed:
     def __init__(self, patterns: Patterns, resamples: int) -> None:
         self.kinds = sorted(patterns)
         self.patterns = {kind: patterns[kind] for kind in self.kinds}
-        self.pairable = pairable_items(patterns)
+        self.pairable = numbers.pairable_items(patterns)
         self.resamples = resamples
         self.draws = Resamples(list(self.patterns.values()))
 
     def figure(self, formula: Callable[[Patterns], float | None], why: str | None = None) -> Document:
         """``why``: the reason where pairable labels have no value, if it is not that all are the same."""
-        value = formula(self.patterns)
+        value, ends = formula(self.patterns), NOWHERE
         if value is None:
             return coefficient_figure(None, self.pairable, self._why_not(why))
-        return coefficient_figure(value, self.pairable, "", self._ends(formula))
-
-    def _ends(self, formula: Callable[[Patterns], float | None]) -> Ends:
-        if not self.resamples:
-            return NOWHERE
-        return self.draws.ends(lambda times: formula(dict(zip(self.kinds, times, strict=True))), self.resamples)
+        if self.resamples:
+            ends = self.draws.ends(lambda times: formula(dict(zip(self.kinds, times, strict=True))), self.resamples)
+        return coefficient_figure(value, self.pairable, "", ends)
 
     def _why_not(self, why: str | None) -> str:
         if not self.pairable:
@@ -184,14 +163,17 @@ class _Agreed:
 
 
 def _all_together(cases: Sequence[Counted]) -> Document:
-    agreed = _Agreed(patterns_of(case.verdicts for case in cases), OF_ALL)
+    agreed = _Agreed(numbers.patterns_of(case.verdicts for case in cases), OF_ALL)
     complete = [case for case in cases if case.complete]
-    found = Counter(outcome_of_labels(case.verdicts) for case in complete)
-    raw = agreed.figure(raw_agreement)
-    coefficients = {"alpha": krippendorff_alpha, "ac1": gwet_ac1, "fleiss_kappa": fleiss_kappa}
-    figures = {name: agreed.figure(formula) for name, formula in coefficients.items()}
+    found = Counter(numbers.outcome_of_labels(case.verdicts) for case in complete)
+    raw = agreed.figure(numbers.raw_agreement)
+    figures = {
+        "alpha": agreed.figure(numbers.krippendorff_alpha),
+        "ac1": agreed.figure(numbers.gwet_ac1),
+        "fleiss_kappa": agreed.figure(numbers.fleiss_kappa),
+    }
     per_label = {str(label): _of_one_label(agreed, label) for label in range(LABELS)}
-    outcomes = {name: rate_figure(found[name], len(complete)) for name in OUTCOMES_OF_LABELS}
+    outcomes = {name: rate_figure(found[name], len(complete)) for name in numbers.OUTCOMES_OF_LABELS}
     named = {"raw_agreement": raw, **figures}
     named |= {f"per_label.{label}": figure for label, figure in per_label.items()}
     named |= {f"outcomes.{name}": figure for name, figure in outcomes.items()}
@@ -200,7 +182,7 @@ def _all_together(cases: Sequence[Counted]) -> Document:
         "n_complete": len(complete),
         "n_pairable": agreed.pairable,
         "raw_agreement": raw["value"],
-        "raw_agreement_interval": _ends_of(raw),
+        "raw_agreement_interval": raw["low"],
         **figures,
         "per_label": per_label,
         "outcomes": outcomes,
@@ -209,13 +191,9 @@ def _all_together(cases: Sequence[Counted]) -> Document:
 
 
 def _of_one_label(agreed: _Agreed, label: int) -> Document:
-    given = any(labels_compared(agreed.patterns)[label : label + 1])
+    given = any(numbers.labels_compared(agreed.patterns)[label : label + 1])
     why = "every label that can be compared is this one" if given else "no label that can be compared is this one"
-    return agreed.figure(lambda patterns: alpha_of_one_label(patterns, label), why)
-
-
-def _ends_of(figure: Document) -> Ends | None:
-    return Ends(figure["low"], figure["high"]) if figure["value"] is not None else None
+    return agreed.figure(lambda patterns: numbers.alpha_of_one_label(patterns, label), why)
 
 
 # --- two at a time ---------------------------------------------------------------------------------------------------
@@ -223,30 +201,30 @@ def _ends_of(figure: Document) -> Ends | None:
 
 def _pairs_of_annotators(cases: Sequence[Counted]) -> tuple[list[Document], int]:
     """Every two with a common case, most cases first, and how many are left out."""
-    rank = _ranked({name for case in cases for name, _, _ in case.said})
+    names = sorted({name for case in cases for name, _, _ in case.said}, key=natural_order)
+    rank = {name: place for place, name in enumerate(names)}
     common: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
     for case in cases:
         by_rank = sorted(case.said, key=lambda said: rank[said[0]])
         for (one, said, _), (other, answered, _) in combinations(by_rank, 2):
             common[one, other][said, answered] += 1
     order = sorted(common, key=lambda pair: (-sum(common[pair].values()), rank[pair[0]], rank[pair[1]]))
-    found = [
+    pairs = [
         _pair_of_annotators(*pair, common[pair], OF_PAIRS if number < PAIRS_WITH_INTERVAL else 0)
         for number, pair in enumerate(order[:PAIRS_LISTED])
     ]
-    return found, len(order) - len(found)
+    return pairs, len(order) - len(pairs)
 
 
 def _pair_of_annotators(first: str, second: str, said: Counter[tuple[int, int]], resamples: int) -> Document:
-    table = _verdicts_crossed(said)
-    cells = [(one, other) for one in range(LABELS) for other in range(LABELS)]
+    table = _cross_verdicts(said)
     n = sum(said.values())
     raw = rate_figure(sum(table[label][label] for label in range(LABELS)), n, interval=bool(resamples))
-    agreed = _Agreed(patterns_of(pair for pair in said.elements()), resamples)
-    kappa, ends = cohen_kappa(table), NOWHERE
+    agreed = _Agreed(numbers.patterns_of(pair for pair in said.elements()), resamples)
+    kappa, ends = numbers.cohen_kappa(table), NOWHERE
     if kappa is not None and resamples:
-        draws = Resamples([said[cell] for cell in cells])
-        ends = draws.ends(lambda times: cohen_kappa([times[:3], times[3:6], times[6:]]), resamples)
+        draws = Resamples([times for row in table for times in row])
+        ends = draws.ends(lambda times: numbers.cohen_kappa([times[:3], times[3:6], times[6:]]), resamples)
     return {
         "first": first,
         "second": second,
@@ -254,61 +232,47 @@ def _pair_of_annotators(first: str, second: str, said: Counter[tuple[int, int]],
         "raw_agreement": raw["value"],
         "raw_agreement_interval": [raw["low"], raw["high"]] if resamples else None,
         "kappa": coefficient_figure(kappa, n, "all labels are the same", ends),
-        "alpha": agreed.figure(krippendorff_alpha),
+        "alpha": agreed.figure(numbers.krippendorff_alpha),
         "table": table,
     }
 
 
-def _verdicts_crossed(counts: Counter[Any]) -> list[list[int]]:
+def _cross_verdicts(counts: Counter[Any]) -> list[list[int]]:
     return [[counts[one, other] for other in range(LABELS)] for one in range(LABELS)]
-
-
-def _ranked(names: Iterable[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(sorted(names, key=natural_order))}
 
 
 # --- each one alone --------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Alone:
-    """What one annotator said, beside what became final (None where nothing did)."""
-
-    said: Counter[tuple[int, int | None]] = field(default_factory=Counter)
-    adjudicated: int = 0
-    overturned: int = 0
-    seconds: list[Any] = field(default_factory=list)
-
-
 def _each_annotator(cases: Sequence[Counted]) -> list[Document]:
-    records: dict[str, _Alone] = defaultdict(_Alone)
+    own: dict[str, list[tuple[int, Any, Counted]]] = defaultdict(list)
     for case in cases:
         for name, verdict, seconds in case.said:
-            record = records[name]
-            record.said[verdict, case.final] += 1
-            record.adjudicated += case.adjudicated is not None
-            record.overturned += case.adjudicated is not None and case.adjudicated != verdict
-            record.seconds += [] if seconds is None else [seconds]
-    return [_annotator_alone(name, records[name]) for name in sorted(records, key=natural_order)]
+            own[name].append((verdict, seconds, case))
+    return [_annotator_alone(name, own[name]) for name in sorted(own, key=natural_order)]
 
 
-def _annotator_alone(name: str, record: _Alone) -> Document:
-    hits = sum(record.said[label, label] for label in range(LABELS))
-    decided = sum(times for (_, final), times in record.said.items() if final is not None)
+def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document:
+    """What one annotator said, beside what became final."""
+    said = Counter((verdict, case.final) for verdict, _, case in own)
+    overturned = [case.adjudicated != verdict for verdict, _, case in own if case.adjudicated is not None]
+    times = [seconds for _, seconds, _ in own if seconds is not None]
+    hits = sum(said[label, label] for label in range(LABELS))
+    decided = sum(case.final is not None for _, _, case in own)
     return {
         "name": name,
-        "labels": sum(record.said.values()),
-        "seconds": median(record.seconds) if record.seconds else None,
+        "labels": len(own),
+        "seconds": median(times) if times else None,
         "agreement": rate_figure(hits, decided, "no reviewed case of theirs has a final verdict"),
-        "overturned": rate_figure(record.overturned, record.adjudicated, "no case of theirs was adjudicated"),
-        "confusion": _verdicts_crossed(record.said),
+        "overturned": rate_figure(sum(overturned), len(overturned), "no case of theirs was adjudicated"),
+        "confusion": _cross_verdicts(said),
     }
 
 
 # --- what the review changed -----------------------------------------------------------------------------------------
 
 
-def _what_review_changed(cases: Sequence[Counted], extrapolated: Extrapolated) -> Document:
+def _what_review_changed(cases: Sequence[Counted], extrapolate: Extrapolated) -> Document:
     adjudicated = [case for case in cases if case.adjudicated is not None]
     checked = [case for case in cases if case.checked]
     draws = _draws_of(cases)
@@ -320,31 +284,20 @@ def _what_review_changed(cases: Sequence[Counted], extrapolated: Extrapolated) -
         "unchecked": sum(unchecked for unchecked, _, _ in draws),
         "unknown": sum(unchecked for unchecked, _, looked in draws if not looked),
         "changed": _changed_figure(adjudicated),
-        "missed": rate_figure(sum(map(_was_missed, checked)), len(checked), NEVER_BLIND),
-        "expected_missed": _expected_figure(draws, extrapolated),
+        "missed": rate_figure(sum(case.missed for case in checked), len(checked), NEVER_BLIND),
+        "expected_missed": _expected_figure(draws, extrapolate),
         "changed_of": {
-            reason: _changed_figure([case for case in adjudicated if _reason_to_look(case) == reason])
+            reason: _changed_figure([case for case in adjudicated if case.reason_to_look == reason])
             for reason in REASONS_TO_LOOK
         },
     }
 
 
 def _changed_figure(adjudicated: Sequence[Counted]) -> Document:
-    found = [(most, case.adjudicated) for case in adjudicated if (most := majority_label(case.verdicts)) is not None]
+    majorities = [(numbers.majority_label(case.verdicts), case.adjudicated) for case in adjudicated]
+    changed = [most != decided for most, decided in majorities if most is not None]
     why = "no case with a majority was adjudicated" if adjudicated else "no such case was adjudicated"
-    return rate_figure(sum(most != decided for most, decided in found), len(found), why)
-
-
-def _reason_to_look(case: Counted) -> str:
-    if not case.unanimous:
-        return "disputes"
-    if case.drawn:
-        return "drawn"
-    return "flagged" if case.flagged else ""
-
-
-def _was_missed(case: Counted) -> bool:
-    return case.verdicts[0] != case.blind
+    return rate_figure(sum(changed), len(changed), why)
 
 
 def _draws_of(cases: Sequence[Counted]) -> list[tuple[int, int, int]]:
@@ -353,16 +306,16 @@ def _draws_of(cases: Sequence[Counted]) -> list[tuple[int, int, int]]:
     for case in cases:
         draw = found[case.draw]
         draw[0] += case.state == UNANIMOUS
-        draw[1] += case.checked and _was_missed(case)
+        draw[1] += case.checked and case.missed
         draw[2] += case.checked
     return [(unchecked, missed, checked) for unchecked, missed, checked in found.values()]
 
 
-def _expected_figure(draws: Sequence[tuple[int, int, int]], extrapolated: Extrapolated) -> Document:
+def _expected_figure(draws: Sequence[tuple[int, int, int]], extrapolate: Extrapolated) -> Document:
     """The rate of every draw times its own unchecked, summed; draws without a blind check are left out."""
     known = [draw for draw in draws if draw[2]]
     unchecked = sum(draw[0] for draw in known)
     if not known or (not unchecked and any(draw[0] for draw in draws)):
         return {"value": None, "low": None, "high": None, "n": 0, "undefined": NEVER_BLIND}
-    value, low, high = extrapolated(known)
+    value, low, high = extrapolate(known)
     return {"value": value, "low": low, "high": high, "n": sum(draw[2] for draw in known)}

@@ -16,10 +16,11 @@ from evaluations.verifier.findings import escape, plural
 MOST_DIGITS = 30  # of a number: more is no count, time or rate, and Python takes for ever over a million digits
 DEEPEST = 60
 MOST_VALUES_AT_ONCE = 2_000_000  # of one text: each takes a hundred bytes of memory once it is parsed
+INDENTED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True)
 
 
 class Malformed(Exception):
-    """A text that is no JSON as this format has it; the message says why, without the file's name."""
+    """A text that is no JSON as this format has it; the message continues the name of the file."""
 
 
 def canonical_json(value: Any) -> str:
@@ -34,20 +35,16 @@ def digest(value: Any) -> str:
 
 def as_text(value: Any) -> bytes:
     """A JSON document for people, the same bytes for the same value."""
-    return "".join(_text_of_value(value)).encode()
+    return (INDENTED.encode(value) + "\n").encode()
 
 
 def text_digest(value: Any) -> str:
     """SHA-256 of `as_text`, in hex, without all of it in memory."""
     hashed = hashlib.sha256()
-    for piece in _text_of_value(value):
+    for piece in INDENTED.iterencode(value):
         hashed.update(piece.encode())
+    hashed.update(b"\n")
     return hashed.hexdigest()
-
-
-def _text_of_value(value: Any) -> Iterator[str]:
-    yield from json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True).iterencode(value)
-    yield "\n"
 
 
 def parse_json(text: str) -> Any:
@@ -55,13 +52,11 @@ def parse_json(text: str) -> Any:
     if values_in(text) > MOST_VALUES_AT_ONCE:
         raise Malformed(f"holds more than {MOST_VALUES_AT_ONCE:,} values")
     try:
-        value = json.loads(
-            text, object_pairs_hook=_once, parse_int=_integer, parse_float=_float, parse_constant=_constant
-        )
-    except (ValueError, RecursionError) as error:
-        raise Malformed(
-            "is nested too deeply" if isinstance(error, RecursionError) else f"is no JSON: {error}"
-        ) from None
+        value = DECODER.decode(text)
+    except RecursionError:
+        raise Malformed("is nested too deeply") from None
+    except ValueError as error:
+        raise Malformed(f"is no JSON: {error}") from None
     if _depth(value) > DEEPEST:
         raise Malformed("is nested too deeply")
     return value
@@ -99,6 +94,9 @@ def _constant(name: str) -> None:
     raise Malformed(f"has {name}, which JSON does not know")
 
 
+DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+
+
 def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while level:
@@ -122,115 +120,88 @@ def try_digest(value: Any) -> str:
 
 
 # --- JSON Schema -----------------------------------------------------------------------------------------------------
-# The few words of draft 2020-12 that the shapes use. Stricter than the draft in one point: 1.0 is no integer, because
-# it is spelt, and hashed, otherwise than 1.
-
 
 Schema = dict[str, Any]
 MOST_MISMATCHES = 5
-JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
+JSON_TYPES: dict[type, set[str]] = {dict: {"object"}, list: {"array"}, str: {"string"}, bool: {"boolean"}}
+JSON_TYPES |= {type(None): {"null"}, int: {"integer", "number"}, float: {"number"}}
 
 
-def mismatches(value: Any, schema: Schema, most: int = MOST_MISMATCHES) -> list[str]:
-    """The first wrong places, such as ``facts.verdict is 7, not one of 0, 1, 2``; empty where the value fits."""
-    return list(islice(_mismatches(value, schema, ""), most))
+def mismatches(value: Any, schema: Schema) -> list[str]:
+    """The first wrong places, such as ``facts.verdict is 7, not one of 0, 1, 2``; empty where the value fits.
+
+    It knows the words of draft 2020-12 that the shapes use, and is stricter in one point: 1.0 is no integer, because it
+    is spelt, and hashed, otherwise than 1.
+    """
+    return list(islice(_mismatches(value, schema, ""), MOST_MISMATCHES))
 
 
 def _mismatches(value: Any, schema: Schema, where: str) -> Iterator[str]:
-    wanted = schema.get("type")
-    if wanted is not None and not _has_type(value, [wanted] if isinstance(wanted, str) else wanted):
-        names = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        yield f"{where or 'it'} is {_value_shown(value)}, not of type {names}"
-    elif "enum" in schema and not any(_same_value(value, each) for each in schema["enum"]):
-        yield f"{where or 'it'} is {_value_shown(value)}, not one of {', '.join(map(_value_shown, schema['enum']))}"
-    elif "const" in schema and not _same_value(value, schema["const"]):
-        yield f"{where or 'it'} is {_value_shown(value)}, not {_value_shown(schema['const'])}"
+    wanted = schema.get("type", ())
+    types = {wanted} if isinstance(wanted, str) else {*wanted}
+    if types and not types & JSON_TYPES[type(value)]:
+        yield f"{_is(where, value)}, not of type {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
+    elif "enum" in schema and not any(_is_same(value, each) for each in schema["enum"]):
+        yield f"{_is(where, value)}, not one of {', '.join(map(_show_json, schema['enum']))}"
+    elif "const" in schema and not _is_same(value, schema["const"]):
+        yield f"{_is(where, value)}, not {_show_json(schema['const'])}"
     elif isinstance(value, dict):
-        yield from _of_object(value, schema, where)
+        yield from _object_mismatches(value, schema, where)
     elif isinstance(value, list):
-        yield from _of_array(value, schema, where)
+        yield from _array_mismatches(value, schema, where)
     elif isinstance(value, str):
-        yield from _of_string(value, schema, where)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and not _in_bounds(value, schema):
-        bounds = f"{schema.get('minimum', '...')} to {schema.get('maximum', '...')}"
-        yield f"{where or 'it'} is {_value_shown(value)}, not within {bounds}"
+        yield from _text_mismatches(value, schema, where)
+    elif isinstance(value, (int, float)) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        yield f"{_is(where, value)}, not within {schema.get('minimum', '...')} to {schema.get('maximum', '...')}"
 
 
-def _of_object(value: dict[str, Any], schema: Schema, where: str) -> Iterator[str]:
+def _object_mismatches(value: dict[str, Any], schema: Schema, where: str) -> Iterator[str]:
     properties, rest = schema.get("properties", {}), schema.get("additionalProperties", True)
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield f"{_inside(where, name)} is missing"
+    within = f"{where}." if where else ""
+    yield from (f"{within}{escape(name, 60)} is missing" for name in schema.get("required", ()) if name not in value)
     for name, inner in value.items():
+        place = f"{within}{escape(name, 60)}"
         if name in properties:
-            yield from _mismatches(inner, properties[name], _inside(where, name))
+            yield from _mismatches(inner, properties[name], place)
         elif rest is False:
-            yield f"{_inside(where, name)} is no key of this format"
+            yield f"{place} is no key of this format"
         elif isinstance(rest, dict):
-            yield from _mismatches(inner, rest, _inside(where, name))
+            yield from _mismatches(inner, rest, place)
 
 
-def _of_array(value: list[Any], schema: Schema, where: str) -> Iterator[str]:
+def _array_mismatches(value: list[Any], schema: Schema, where: str) -> Iterator[str]:
     least, most = schema.get("minItems", 0), schema.get("maxItems", len(value))
     if not least <= len(value) <= most:
         yield f"{where or 'it'} has {plural(len(value), 'item')}, not {least} to {most}"
         return
     first = schema.get("prefixItems", [])
     for number, inner in enumerate(value):
-        of_item = first[number] if number < len(first) else schema.get("items")
-        if of_item:
+        if of_item := first[number] if number < len(first) else schema.get("items"):
             yield from _mismatches(inner, of_item, f"{where}[{number}]")
 
 
-def _of_string(value: str, schema: Schema, where: str) -> Iterator[str]:
-    if len(value) < schema.get("minLength", 0):
-        yield f"{where or 'it'} is too short"
-    elif len(value) > schema.get("maxLength", len(value)):
+def _text_mismatches(value: str, schema: Schema, where: str) -> Iterator[str]:
+    if len(value) > schema.get("maxLength", len(value)):
         yield f"{where or 'it'} has {plural(len(value), 'character')}, more than {schema['maxLength']:,}"
     # Whole, since Python's $ matches before a last line feed too, and JSON Schema's does not.
     elif "pattern" in schema and not re.fullmatch(schema["pattern"], value):
-        yield f"{where or 'it'} is {_value_shown(value)}, which does not look as it should: {schema['pattern']}"
-    elif schema.get("format") == "date-time" and not _is_instant(value):
-        yield f"{where or 'it'} is {_value_shown(value)}, which no calendar and no clock shows"
+        yield f"{_is(where, value)}, which does not look as it should: {schema['pattern']}"
+    elif schema.get("format") == "date-time":
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            yield f"{_is(where, value)}, which no calendar and no clock shows"
 
 
-def _is_instant(value: str) -> bool:
-    try:
-        return datetime.fromisoformat(value) is not None
-    except ValueError:
-        return False
-
-
-def _in_bounds(value: float, schema: Schema) -> bool:
-    return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
-
-
-def _has_type(value: Any, names: list[str]) -> bool:
-    if isinstance(value, bool):
-        return "boolean" in names
-    return any(isinstance(value, JSON_TYPES[name]) for name in names)
-
-
-def _same_value(left: Any, right: Any) -> bool:
+def _is_same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _inside(where: str, name: str) -> str:
-    shown = escape(name, 60)
-    return f"{where}.{shown}" if where else shown
+def _is(where: str, value: Any) -> str:
+    return f"{where or 'it'} is {_show_json(value)}"
 
 
-def _value_shown(value: Any) -> str:
+def _show_json(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return f'"{escape(value, 60)}"' if isinstance(value, str) else str(value)
+    return f'"{escape(value, 60)}"' if isinstance(value, str) else json.dumps(value)

@@ -16,7 +16,7 @@ from evaluations.verifier.numbers import (
     natural_order,
     rate_figure,
 )
-from evaluations.verifier.resampling import End, Ends, Resamples
+from evaluations.verifier.resampling import Ends, Resamples
 from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, imported_run
 
 OF_ROWS = 2000  # resamples behind the intervals of a row
@@ -102,8 +102,8 @@ def _row_of_judge(name: str, rule: str, crossed: Crossed, excluded: int) -> Docu
 
 def _interval_in_row(figure: Document) -> Any:
     low, high = figure["low"], figure["high"]
-    if isinstance(low, End):
-        return Ends(low, high) if low.allowed else None
+    if isinstance(low, Ends):
+        return low if low.allowed else None
     return None if low is None else [low, high]
 
 

@@ -1,4 +1,4 @@
-"""Whether a package holds the files that its manifest and its documents promise, and nothing else."""
+"""The checks `manifest` and `pictures`: the files are those that manifest and documents promise, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluations.verifier.canonical import Malformed, canonical_json, mismatches, parse_json
 from evaluations.verifier.companions import MANIFEST, PICTURES, SIGNATURE
-from evaluations.verifier.documents import LINES, VALUES, Bundle, Document, Reading
+from evaluations.verifier.documents import LINES, VALUES, Bundle, Document
 from evaluations.verifier.findings import Finding, all_of, escape, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
@@ -27,14 +27,18 @@ LOOKED_INTO = (
     "Systems leave such files in a folder that somebody looks into: check the zip itself, or unpack it anew and check "
     "before anybody opens the folder."
 )
+PNG_HEAD = struct.Struct(">8s4x4s2L")  # magic, length and name of the first chunk, width and height in pixels
+PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
+LONGEST_MAGIC = 32
 
 Progressed = Callable[[int, int], None]
+Wrong = list[tuple[str, str]]  # place and sentence
 
 
 def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     """Whether the manifest lists exactly the files, with their sizes and ``digests`` (SHA-256 by name)."""
     if MANIFEST not in package.names():
-        return _of_manifest(["MANIFEST.json is missing"], [MANIFEST])
+        return _fail_manifest([(MANIFEST, "MANIFEST.json is missing")])
     data = package.read(MANIFEST)
     try:
         manifest = parse_json(data.decode())
@@ -44,81 +48,77 @@ def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     except (Malformed, UnicodeError) as error:
         wrong = [f"it {error}"]
     if wrong:
-        return _of_manifest([f"MANIFEST.json: {each}" for each in wrong], [MANIFEST])
-    return _listed(package, manifest["files"], digests)
-
-
-def _listed(package: Package, files: list[dict[str, Any]], digests: dict[str, str]) -> Finding:
-    paths = [each["path"] for each in files]
-    present = set(package.names()) - {MANIFEST, SIGNATURE}
-    wrong = [(path, f"{path} is listed and not there") for path in paths if path not in present]
-    wrong += [(path, f"{path} is there and not listed") for path in sorted(present - set(paths))]
-    wrong += [(path, f"{path} is no file of this format") for path in sorted(present) if not _is_known_file(path)]
-    if paths != sorted(set(paths)):
-        wrong.append((MANIFEST, "the manifest is not sorted by path, or lists a file twice"))
-    for each in files:
-        path = each["path"]
-        if path in present and (package.size(path), digests[path]) != (each["size"], each["sha256"]):
-            wrong.append((path, f"{path} is another file than the one that was listed"))
-    if wrong:
-        places = [path for path, _ in wrong]
-        mend = LOOKED_INTO if package.is_folder and all(map(LEFT_BY_LOOKING.fullmatch, places)) else ""
-        return _of_manifest([says for _, says in wrong], places, mend)
+        return _fail_manifest([(MANIFEST, f"MANIFEST.json: {each}") for each in wrong])
+    files = {each["path"]: (each["size"], each["sha256"]) for each in manifest["files"]}
+    odd = _unlike_manifest(package, files, digests)
+    if [each["path"] for each in manifest["files"]] != sorted(files):
+        odd.append((MANIFEST, "the manifest is not sorted by path, or lists a file twice"))
+    if odd:
+        looked_into = package.is_folder and all(LEFT_BY_LOOKING.fullmatch(path) for path, _ in odd)
+        return _fail_manifest(odd, LOOKED_INTO if looked_into else "")
     return passed("manifest", MANIFEST_TITLE, f"All {len(files):,} files have the size and SHA-256 that it lists.")
 
 
-def _is_known_file(path: str) -> bool:
-    return path in LINES or path in VALUES or KNOWN_FILE.fullmatch(path) is not None
+def _unlike_manifest(package: Package, files: dict[str, tuple[int, str]], digests: dict[str, str]) -> Wrong:
+    present = set(package.names()) - {MANIFEST, SIGNATURE}
+    known = {path for path in present if path in LINES or path in VALUES or KNOWN_FILE.fullmatch(path)}
+    wrong = [(path, f"{path} is listed and not there") for path in files if path not in present]
+    wrong += [(path, f"{path} is there and not listed") for path in sorted(present - files.keys())]
+    wrong += [(path, f"{path} is no file of this format") for path in sorted(present - known)]
+    for path, listed in files.items():
+        if path in present and (package.size(path), digests[path]) != listed:
+            wrong.append((path, f"{path} is another file than the one that was listed"))
+    return wrong
 
 
-def _of_manifest(wrong: list[str], places: list[str], mend: str = "") -> Finding:
+def _fail_manifest(wrong: Wrong, how_to_fix: str = "") -> Finding:
     more = f" {len(wrong) - 3} more things are wrong." if len(wrong) > 3 else ""
-    return failed("manifest", MANIFEST_TITLE, f"{'; '.join(wrong[:3])}.{more} {mend}".strip(), places)
+    says = f"{'; '.join(says for _, says in wrong[:3])}.{more} {how_to_fix}".strip()
+    return failed("manifest", MANIFEST_TITLE, says, [path for path, _ in wrong])
 
 
 def compute_digests(package: Package, progress: Progressed) -> dict[str, str]:
     """SHA-256 of every file by name; ``progress`` hears how many are done, of how many."""
-    names = package.names()
-    found = {}
+    names, digests = package.names(), {}
     for number, name in enumerate(names, start=1):
-        found[name] = package.sha256(name)
+        digests[name] = package.sha256(name)
         progress(number, len(names))
-    return found
+    return digests
 
 
-# --- pictures and attachments --------------------------------------------------------------------------------------
+# --- pictures and attachments ----------------------------------------------------------------------------------------
 
 
-def picture_findings(reading: Reading, bundle: Bundle, digests: dict[str, str], package: Package) -> list[Finding]:
+def picture_findings(bundle: Bundle, digests: dict[str, str], package: Package) -> list[Finding]:
     """`pictures`, and `redacted` where parts of some are covered. ``digests`` are those of all files by name."""
-    covered, wrong = covered_pictures(reading, bundle)
+    covered, wrong = _read_redactions(bundle)
     files = bundle.submission["contents"]["screenshots"] == "files"
-    promised = _promised(reading, bundle, covered, wrong) if files else {}
+    promised = _promised_files(bundle, covered, wrong) if files else {}
     present = {name for name in digests if name.startswith(("screenshots/", "attachments/"))}
     wrong += [(name, f"{name} is missing") for name in sorted(set(promised) - present)]
     wrong += [(name, f"{name} belongs to no trajectory") for name in sorted(present - set(promised))]
     for name in sorted(present & set(promised)):
         if (digests[name], package.size(name)) != promised[name]:
             wrong.append((name, f"{name} is not the file of the digest and size that the documents state"))
-    wrong += _no_pictures(reading, covered, present & set(promised), package)
-    hidden = [redacted_note(covered, reading, bundle)] if covered else []
+    wrong += _no_pictures(bundle, covered, present & set(promised), package)
+    hidden = [_redacted_note(covered, bundle)] if covered else []
     if wrong:
         says = "; ".join(text for _, text in wrong[:3]) + "."
         more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
         return [failed("pictures", PICTURES_TITLE, says + more, [place for place, _ in wrong]), *hidden]
     if not files:
-        named = {sha256 for sha256, _ in _promised(reading, bundle, covered, []).values()}
-        return [_check_without_files(reading, package, len(named)), *hidden]
+        named = {sha256 for sha256, _ in _promised_files(bundle, covered, []).values()}
+        return [_check_without_files(bundle, package, len(named)), *hidden]
     says = f"{all_of(len(promised), 'file is', 'files are')} here with the stated digest."
     return [passed("pictures", PICTURES_TITLE, says), *hidden]
 
 
-def _check_without_files(reading: Reading, package: Package, number: int) -> Finding:
+def _check_without_files(bundle: Bundle, package: Package, number: int) -> Finding:
     """Check, for a bundle without the files, the manifest's statement about the exporting instance's files.
 
     ``number`` is how many files the documents name.
     """
-    says = f"Only the digests of {plural(len(reading.pictures), 'picture')} are here, so nobody can look at them."
+    says = f"Only the digests of {plural(len(bundle.pictures), 'picture')} are here, so nobody can look at them."
     stated = _stored_files(package)
     if stated is None:
         says += " The bundle does not state whether the stored files were verified."
@@ -126,53 +126,31 @@ def _check_without_files(reading: Reading, package: Package, number: int) -> Fin
     if stated["files"] != number:
         says += f" The manifest states {stated['files']:,} stored files, and the documents name {number:,}."
         return failed("pictures", PICTURES_TITLE, says, [MANIFEST])
-    bad = [*stated["damaged"], *stated["missing"]]
-    if bad:
+    if bad := [*stated["damaged"], *stated["missing"]]:
         says += (
             f" When the bundle was made ({stated['verified_at']}), damaged: {len(stated['damaged']):,} of "
             f"{plural(stated['files'], 'stored file')}, missing: {len(stated['missing']):,}. They are "
             f"{', '.join(each[:12] for each in bad[:MOST_NAMED])}."
         )
         return failed("pictures", PICTURES_TITLE, says, bad)
-    says += (
-        f" The bundle states: {all_of(stated['files'], 'stored file was', 'stored files were')} verified against the "
-        f"digests at {stated['verified_at']}."
-    )
-    return noted("pictures", PICTURES_TITLE, says)
+    verified = f"{all_of(stated['files'], 'stored file was', 'stored files were')} verified against the digests"
+    return noted("pictures", PICTURES_TITLE, f"{says} The bundle states: {verified} at {stated['verified_at']}.")
 
 
 def _stored_files(package: Package) -> Document | None:
-    """Return None if the manifest has no statement (before version 0.2) or is broken, which is a separate finding."""
+    """None if the manifest has no statement (before version 0.2) or is broken, which is a separate finding."""
     try:
         manifest = parse_json(package.read(MANIFEST).decode())
     except (KeyError, Malformed, UnicodeError):
         return None
-    if mismatches(manifest, SCHEMAS[MANIFEST]):
-        return None
-    stated: Document | None = manifest.get("stored_files")
+    stated: Document | None = None if mismatches(manifest, SCHEMAS[MANIFEST]) else manifest.get("stored_files")
     return stated
 
 
-def _no_pictures(reading: Reading, covered: dict[str, Document], names: set[str], package: Package) -> WrongPictures:
-    """Screenshots that do not begin as pictures of their kind, and covered ones of another size than their original."""
-    wrong = []
-    for name in sorted(name for name in names if name.startswith("screenshots/")):
-        sha256 = name.removeprefix("screenshots/").partition(".")[0]
-        _, media_type, width, height = min(reading.pictures[sha256])
-        head = read_head(package, name)
-        if sha256 in covered and not is_png_of(head, width, height):
-            wrong.append((name, f"{name} is no PNG of {width} x {height} pixels, as its original is"))
-        elif sha256 not in covered and not is_picture_of(head, media_type):
-            wrong.append((name, f"{name} is no picture of the type {escape(media_type, 60)}"))
-    return wrong
-
-
-def _promised(
-    reading: Reading, bundle: Bundle, covered: dict[str, Document], wrong: WrongPictures
-) -> dict[str, tuple[str, int]]:
+def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: Wrong) -> dict[str, tuple[str, int]]:
     """Digest and size of every file that ought to be there, by name."""
     promised = {}
-    for sha256, stated in reading.pictures.items():
+    for sha256, stated in bundle.pictures.items():
         size, media_type, _, _ = min(stated)
         if len(stated) > 1 or media_type not in PICTURES:
             wrong.append((sha256, f"steps state no one size and known media type of the picture {sha256}"))
@@ -180,25 +158,33 @@ def _promised(
             promised[f"screenshots/{sha256}.redacted.png"] = (covered[sha256]["redacted"], covered[sha256]["size"])
         else:
             promised[f"screenshots/{sha256}.{PICTURES.get(media_type, 'png')}"] = (sha256, size)
-    for trajectory in bundle.trajectories:
-        for each in trajectory["attachments"]:
-            if each["sha256"] in covered:  # the original must not be there under another name either
-                continue
+    for each in (each for trajectory in bundle.trajectories for each in trajectory["attachments"]):
+        if each["sha256"] not in covered:  # the original must not be there under another name either
             promised[f"attachments/{each['sha256']}"] = (each["sha256"], each["size"])
     return promised
 
 
-# --- redactions ------------------------------------------------------------------------------------------------------
+def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], package: Package) -> Iterator[Any]:
+    """Screenshots that do not begin as pictures of their kind, and covered ones of another size than their original."""
+    for name in sorted(name for name in names if name.startswith("screenshots/")):
+        sha256 = name.removeprefix("screenshots/").partition(".")[0]
+        _, media_type, width, height = min(bundle.pictures[sha256])
+        head = next(package.stream(name), b"")[:LONGEST_MAGIC]
+        if sha256 not in covered and not _is_picture(head, media_type):
+            yield name, f"{name} is no picture of the type {escape(media_type, 60)}"
+        elif sha256 in covered:
+            size = head.ljust(LONGEST_MAGIC, b"\0")
+            if PNG_HEAD.unpack_from(size) != (PNG_MAGIC, b"IHDR", width, height):
+                yield name, f"{name} is no PNG of {width} x {height} pixels, as its original is"
 
 
-PNG_HEAD = struct.Struct(">8s4x4s2L")  # magic, length and name of the first chunk, width and height in pixels
-PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
-LONGEST_MAGIC = 32
+def _is_picture(head: bytes, media_type: str) -> bool:
+    if media_type == "image/webp":
+        return head[:4] == b"RIFF" and head[8:12] == b"WEBP"
+    return head.startswith(b"\xff\xd8\xff" if media_type == "image/jpeg" else PNG_MAGIC)
 
-WrongPictures = list[tuple[str, str]]  # place and sentence
 
-
-def covered_pictures(reading: Reading, bundle: Bundle) -> tuple[dict[str, Document], WrongPictures]:
+def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], Wrong]:
     """The redactions that hold by the SHA-256 of the original, and what is wrong with any of them."""
     newest: dict[str, Document] = {}
     wrong = []
@@ -206,60 +192,38 @@ def covered_pictures(reading: Reading, bundle: Bundle) -> tuple[dict[str, Docume
         original = each["original"]
         if each["revision"] > newest.get(original, {"revision": -1})["revision"]:
             newest[original] = each
-        wrong += [(original, f"redaction {each['revision']} of {original} {says}") for says in _faults(each, reading)]
+        wrong += [(original, f"redaction {each['revision']} of {original} {says}") for says in _faults(each, bundle)]
     return {original: each for original, each in newest.items() if each["boxes"] and each["redacted"]}, wrong
 
 
-def _faults(redaction: Document, reading: Reading) -> Iterator[str]:
+def _faults(redaction: Document, bundle: Bundle) -> Iterator[str]:
     if bool(redaction["boxes"]) != (redaction["redacted"] is not None):
         yield "is half a one"
-    stated = reading.pictures.get(redaction["original"])
+    stated = bundle.pictures.get(redaction["original"])
     if stated is None:
         yield "is of no screenshot of a step"
         return
     _, _, width, height = min(stated)
-    for x, y, across, down in redaction["boxes"]:
-        if not (across and down) or x + across > width or y + down > height:
-            yield f"has a box that is not inside of the {width} x {height} pixels"
-            return
+    if any(not (w and h) or x + w > width or y + h > height for x, y, w, h in redaction["boxes"]):
+        yield f"has a box that is not inside of the {width} x {height} pixels"
 
 
-def read_head(package: Package, name: str) -> bytes:
-    """The first bytes of a file, as many as tell a picture."""
-    return next(package.stream(name), b"")[:LONGEST_MAGIC]
-
-
-def is_picture_of(head: bytes, media_type: str) -> bool:
-    """Whether a file begins as one of its media type does."""
-    if media_type == "image/webp":
-        return head[:4] == b"RIFF" and head[8:12] == b"WEBP"
-    return head.startswith({"image/png": PNG_MAGIC, "image/jpeg": b"\xff\xd8\xff"}.get(media_type, PNG_MAGIC))
-
-
-def is_png_of(head: bytes, width: int, height: int) -> bool:
-    """Whether a file begins as a PNG of so many pixels."""
-    if len(head) < PNG_HEAD.size:
-        return False
-    return bool(PNG_HEAD.unpack_from(head) == (PNG_MAGIC, b"IHDR", width, height))
-
-
-def redacted_note(covered: dict[str, Document], reading: Reading, bundle: Bundle) -> Finding:
+def _redacted_note(covered: dict[str, Document], bundle: Bundle) -> Finding:
     """How much of the pictures is covered, and since when."""
-    shares = [_covered_share(each, reading) for each in covered.values()]
+    most = max(_covered_share(each, bundle) for each in covered.values())
     frozen = bundle.submission["frozen_at"]
     late = sum(frozen is not None and each["redacted_at"] > frozen for each in covered.values())
-    most = f"at most {max(shares):.0%}" if max(shares) >= 0.01 else "less than 1%"
-    pictures = plural(len(covered), "picture")
+    share = f"at most {most:.0%}" if most >= 0.01 else "less than 1%"
     says = (
-        f"Parts of {pictures} are covered: {most} of one. Covered after the freeze: {late:,}. Their originals are "
-        "known by their digests only, so nobody can tell whether what is not covered is as it was in the original."
+        f"Parts of {plural(len(covered), 'picture')} are covered: {share} of one. Covered after the freeze: {late:,}. "
+        "Their originals are known by their digests only, so nobody can tell whether what is not covered is as it was "
+        "in the original."
     )
     return noted("redacted", "Pictures of which parts are covered", says, sorted(covered))
 
 
-def _covered_share(redaction: Document, reading: Reading) -> float:
+def _covered_share(redaction: Document, bundle: Bundle) -> float:
     """Of the area that boxes cover, at most: they may overlap."""
-    stated: Any = min(reading.pictures.get(redaction["original"], {(0, "", 0, 0)}))
-    pixels = stated[2] * stated[3]
+    _, _, width, height = min(bundle.pictures.get(redaction["original"], {(0, "", 0, 0)}))
     covered = sum(across * down for _, _, across, down in redaction["boxes"])
-    return min(1.0, covered / pixels) if pixels else 1.0
+    return min(1.0, covered / (width * height)) if width * height else 1.0

@@ -5,7 +5,7 @@ docs/evidence.md tells what each of them holds. Pictures and other files are not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,41 +23,41 @@ from evaluations.verifier.shapes import SCHEMAS
 
 Document = dict[str, Any]
 
+
+def _by_attribute(*names: str) -> dict[str, str]:
+    return {name: name.rpartition("/")[2].partition(".")[0].replace("-", "_") for name in names}
+
+
 # Documents of many lines by the attribute of `Bundle` that they become, and those of one value.
-LINES = {
-    "catalogue.jsonl": "catalogue",
-    "trajectories.jsonl": "trajectories",
-    "labels.jsonl": "labels",
-    "adjudications.jsonl": "adjudications",
-    "flags.jsonl": "flags",
-    "reports.jsonl": "reports",
-    "releases.jsonl": "releases",
-    "reopenings.jsonl": "reopenings",
-    "draws.jsonl": "draws",
-    "informed.jsonl": "informed",
-    "redactions.jsonl": "redactions",
-    "final-verdicts.jsonl": "final_verdicts",
-    "events.jsonl": "events",
-    "anchors.jsonl": "anchors",
-    "judges/runs.jsonl": "runs",
-    "judges/judgments.jsonl": "judgments",
-}
-VALUES = {
-    "submission.json": "submission",
-    "people.json": "people",
-    "human-label.json": "human_label",
-    "import-report.json": "import_report",
-    "protocol.json": "protocol",
-    "claims.json": "claims",
-    "reports/agreement.json": "agreement",
-    "reports/comparison.json": "comparison",
-}
+LINES = _by_attribute(
+    *("catalogue.jsonl", "trajectories.jsonl", "labels.jsonl", "adjudications.jsonl", "flags.jsonl", "reports.jsonl"),
+    *("releases.jsonl", "reopenings.jsonl", "draws.jsonl", "informed.jsonl", "redactions.jsonl"),
+    *("final-verdicts.jsonl", "events.jsonl", "anchors.jsonl", "judges/runs.jsonl", "judges/judgments.jsonl"),
+)
+VALUES = _by_attribute(
+    *("submission.json", "people.json", "human-label.json", "import-report.json", "protocol.json", "claims.json"),
+    *("reports/agreement.json", "reports/comparison.json"),
+)
 OF_JUDGES = ("judges/runs.jsonl", "judges/judgments.jsonl", "reports/comparison.json")  # absent without judges
+LONGEST_LINE = 32 << 20  # bytes
+MOST_VALUES_KEPT = 10_000_000  # of all lines that stay in memory
+
+
+class Shapeless(Exception):
+    """Documents are missing or do not have their shape; ``places`` say where, at most five of each."""
+
+    def __init__(self, places: list[str]) -> None:
+        super().__init__("; ".join(places))
+        self.places = places
 
 
 @dataclass
 class Bundle:
-    """Everything that claims are computed from. ``trajectories`` are `summary` of their lines."""
+    """Everything that claims are computed from. ``trajectories`` are `summary` of their lines.
+
+    ``pictures`` has what steps state of a screenshot, by its SHA-256: bytes, media type, width and height in pixels.
+    It is one statement, unless they contradict each other.
+    """
 
     submission: Document
     people: list[Document]
@@ -83,6 +83,7 @@ class Bundle:
     comparison: Document | None = None
     runs: list[Document] | None = None
     judgments: list[Document] | None = None
+    pictures: dict[str, set[tuple[int, str, int, int]]] = field(default_factory=dict, compare=False)
 
 
 def summary(line: Document) -> Document:
@@ -105,133 +106,82 @@ def summary(line: Document) -> Document:
         ],
         "attachments": sorted([each["name"], each["sha256"]] for each in line["attachments"]),
     }
-    kept = {name: value for name, value in line.items() if name != "steps"}
-    return {**kept, "steps": len(steps), "screenshots": shown, "computed": digest(taken)}
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-
-LONGEST_LINE = 32 << 20  # bytes
-MOST_VALUES_KEPT = 10_000_000  # of all lines that stay in memory
-
-StatedPicture = tuple[int, str, int, int]  # bytes, media type, width and height in pixels
-Told = Callable[[str], None]
-
-
-@dataclass
-class Reading:
-    """``bundle`` is None where a document is missing or malformed; ``wrong`` has at most five places of each.
-
-    ``pictures`` has what steps state of a screenshot, by its SHA-256: one thing, unless they contradict each other.
-    """
-
-    bundle: Bundle | None = None
-    wrong: list[str] = field(default_factory=list)
-    pictures: dict[str, set[StatedPicture]] = field(default_factory=dict)
-
-
-class Shapeless(Exception):
-    """A document does not have its shape; ``places`` say where."""
-
-    def __init__(self, places: list[str]) -> None:
-        super().__init__("; ".join(places))
-        self.places = places
+    return {**line, "steps": len(steps), "screenshots": shown, "computed": digest(taken)}
 
 
 def read_bundle(package: Package) -> Bundle:
-    """The documents of a package as a whole; Shapeless where one of them is missing or malformed."""
-    reading = read_documents(package)
-    if reading.bundle is None:
-        raise Shapeless(reading.wrong)
-    return reading.bundle
-
-
-def read_documents(package: Package, told: Told = lambda name: None) -> Reading:
-    """Read as much as there is; ``told`` hears the name of each document before it is read."""
-    names, reading = set(package.names()), Reading()
-    found: dict[str, Any] = {}
+    """Raise Shapeless, with what is wrong with all documents, where one is missing or malformed."""
+    names = set(package.names())
+    fields: dict[str, Any] = {"pictures": {}}
+    wrong: list[str] = []
     left = MOST_VALUES_KEPT
     for name in [*VALUES, *LINES]:
         if name not in names:
-            if name not in OF_JUDGES:
-                reading.wrong.append(f"{name} is missing")
+            wrong += [] if name in OF_JUDGES else [f"{name} is missing"]
             continue
-        told(name)
         try:
             if name in VALUES:
-                found[VALUES[name]] = value_of(package, name)
+                fields[VALUES[name]] = read_value(package, name)
             else:
-                found[LINES[name]], left = _lines_of(package, name, left, reading.pictures)
+                fields[LINES[name]], left = _read_lines(package, name, left, fields["pictures"])
         except Shapeless as error:
-            reading.wrong += error.places
-    if not reading.wrong:
-        reading.wrong += _without_judges(found["submission"], names)
-    if not reading.wrong:
-        found["people"], found["claims"] = found["people"]["people"], found["claims"]["claims"]
-        reading.bundle = Bundle(**found)
-    return reading
+            wrong += error.places
+    wrong = wrong or _check_judges(fields["submission"], names)
+    if wrong:
+        raise Shapeless(wrong)
+    fields["people"], fields["claims"] = fields["people"]["people"], fields["claims"]["claims"]
+    return Bundle(**fields)
 
 
-def _without_judges(submission: Document, names: set[str]) -> list[str]:
+def _check_judges(submission: Document, names: set[str]) -> list[str]:
     """submission.json says whether judges are in the bundle, and all of their files are there, or none."""
     promised = submission["contents"]["judges"]
-    return [
-        f"{name} is {'missing' if promised else 'there'}, and submission.json says that judges are "
-        f"{'' if promised else 'not '}in the bundle"
-        for name in OF_JUDGES
-        if (name in names) != promised
-    ]
+    states, there = ("", "missing") if promised else ("not ", "there")
+    says = f"is {there}, and submission.json says that judges are {states}in the bundle"
+    return [f"{name} {says}" for name in OF_JUDGES if (name in names) != promised]
 
 
-def value_of(package: Package, name: str) -> Any:
+def read_value(package: Package, name: str) -> Any:
     """The value of a document of one; Shapeless where it is none of its shape."""
-    return _shaped(_text_of(package.read(name), name), name, name)
+    return _parse_document(package.read(name), name, name)
 
 
-def _lines_of(
-    package: Package, name: str, left: int, pictures: dict[str, set[StatedPicture]]
-) -> tuple[list[Document], int]:
+def _read_lines(package: Package, name: str, left: int, pictures: dict[str, set[Any]]) -> tuple[list[Document], int]:
     """The values of a document of many lines, of trajectories their summaries; and how many more may be kept."""
-    found: list[Document] = []
+    lines: list[Document] = []
     wrong: list[str] = []
-    for number, raw in enumerate(split_lines(package.stream(name), name), start=1):
-        line, where = raw, f"{name} line {number}"
+    for number, line in enumerate(split_lines(package.stream(name), name), start=1):
+        where = f"{name} line {number}"
         try:
-            value = _shaped(_text_of(line, where), where, name)
-            _canonical(value, line, where)
+            value = _parse_document(line, where, name)
+            if canonical_json(value).encode() != line:
+                raise Shapeless([f"{where} is not canonical JSON (keys sorted, no spaces, no needless escapes)"])
         except Shapeless as error:
             wrong += error.places
             if len(wrong) >= MOST_MISMATCHES:
                 break
             continue
         if name == "trajectories.jsonl":
-            wrong += _steps_in_order(value, where)
-            _remember_pictures(value, pictures)
+            wrong += _read_steps(value, where, pictures)
             value = summary(value)
-            line = canonical_json(value).encode()
+            line = canonical_json(value).encode()  # noqa: PLW2901 - what stays in memory
         left -= values_in(line)
         if left < 0:
             raise Shapeless([f"{where}: the documents hold more than {MOST_VALUES_KEPT:,} values"])
         if not wrong:
-            found.append(value)
+            lines.append(value)
     if wrong:
         raise Shapeless(wrong[:MOST_MISMATCHES])
-    return found, left
+    return lines, left
 
 
-def _steps_in_order(line: Document, where: str) -> list[str]:
-    """Decisions name steps by their index, and screenshots are kept by their place: both have to be the same."""
-    wrong = [place for place, step in enumerate(line["steps"]) if step["index"] != place]
-    return [f"{where}: step {wrong[0]} has another index than its place"] if wrong else []
-
-
-def _remember_pictures(line: Document, pictures: dict[str, set[StatedPicture]]) -> None:
-    for step in line["steps"]:
-        if (shown := step["screenshot"]) is not None:
-            pictures.setdefault(shown["sha256"], set()).add(
-                (shown["size"], shown["media_type"], shown["width"], shown["height"])
-            )
+def _read_steps(line: Document, where: str, pictures: dict[str, set[Any]]) -> list[str]:
+    """Decisions name steps by their index, and screenshots are stored by their place: both have to be the same."""
+    for shown in filter(None, (step["screenshot"] for step in line["steps"])):
+        stated = shown["size"], shown["media_type"], shown["width"], shown["height"]
+        pictures.setdefault(shown["sha256"], set()).add(stated)
+    odd = [place for place, step in enumerate(line["steps"]) if step["index"] != place]
+    return [f"{where}: step {odd[0]} has another index than its place"] if odd else []
 
 
 def split_lines(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
@@ -251,26 +201,16 @@ def split_lines(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
         raise Shapeless([f"{name} does not end with a line feed"])
 
 
-def _text_of(data: bytes, where: str) -> str:
+def _parse_document(data: bytes, where: str, name: str) -> Any:
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Shapeless([f"{where} is not UTF-8 at byte {error.start}"]) from None
-
-
-def _shaped(text: str, where: str, name: str) -> Any:
-    try:
-        value = parse_json(text)
+        value = parse_json(data.decode())
         canonical_json(value).encode()
     except Malformed as error:
         raise Shapeless([f"{where} {error}"]) from None
+    except UnicodeDecodeError as error:
+        raise Shapeless([f"{where} is not UTF-8 at byte {error.start}"]) from None
     except UnicodeEncodeError:
         raise Shapeless([f"{where} has half a character (a lone surrogate), which no text has"]) from None
     if wrong := mismatches(value, SCHEMAS[name]):
         raise Shapeless([f"{where}: {each}" for each in wrong])
     return value
-
-
-def _canonical(value: Any, line: bytes, where: str) -> None:
-    if canonical_json(value).encode() != line:
-        raise Shapeless([f"{where} is not canonical JSON (keys sorted, no spaces, no needless escapes)"])

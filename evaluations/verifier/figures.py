@@ -11,7 +11,7 @@ from evaluations.verifier.agreement import FIRST_FIGURES, figures_version, recom
 from evaluations.verifier.comparison import judged_in_no_run, miscounted, recompute_comparison
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, failed, noted, passed, plural
-from evaluations.verifier.resampling import End, Ends
+from evaluations.verifier.resampling import Ends, is_within
 
 OF_AGREEMENT = "reports/agreement.json has the figures of these labels"
 OF_COMPARISON = "reports/comparison.json has the figures of these judgments"
@@ -23,45 +23,38 @@ VERDICTS = (0, 1, 2)
 MOST_JUDGES = 1000  # with another fingerprint; the intervals of each are drawn again
 MOST_LABELS = 99  # of one trajectory; a hostile number of them would be paired for ever
 TOLD_IN_FULL = 5
+EXACT = 1e-9
+MOST_KEPT = 1000  # differences that are written out; more are counted
+NAMED_BY = ("name", "judge", "first", "second", "agent", "human_label_2")  # what an entry of a list is called by
+
+Strange = Iterator[tuple[str, str]]  # place and sentence
 
 
-def agreement_findings(bundle: Bundle) -> list[Finding]:
+def agreement_finding(bundle: Bundle) -> Finding:
     """reports/agreement.json against labels, adjudications, draws, flags and final verdicts."""
     if bundle.agreement is None:
-        return [failed("agreement", OF_AGREEMENT, "reports/agreement.json is missing.", ["reports/agreement.json"])]
+        return failed("agreement", OF_AGREEMENT, "reports/agreement.json is missing.", ["reports/agreement.json"])
     if strange := [*_strange_verdicts(bundle), *_crowded(bundle)]:
-        return [_not_computed("agreement", OF_AGREEMENT, strange)]
-    walked = walk(bundle.agreement, recompute_agreement(bundle), "the labels give")
+        return _not_computed("agreement", OF_AGREEMENT, strange)
+    differences = compare(bundle.agreement, recompute_agreement(bundle), "the labels give")
     older = OLDER_FIGURES if figures_version(bundle.agreement) == FIRST_FIGURES else ""
-    return [_figures_finding("agreement", OF_AGREEMENT, walked, older)]
+    return differences.conclude("agreement", OF_AGREEMENT, older)
 
 
-def comparison_findings(bundle: Bundle) -> list[Finding]:
+def comparison_finding(bundle: Bundle) -> Finding:
     """reports/comparison.json against judgments and final verdicts; a note where the bundle has no judges."""
     if bundle.judgments is None and bundle.comparison is None:
-        return [noted("comparison", OF_COMPARISON, "This bundle was made without judges, so nothing is compared.")]
+        return noted("comparison", OF_COMPARISON, "This bundle was made without judges, so nothing is compared.")
     if strange := [*_too_many_judges(bundle), *_strange_verdicts(bundle), *judged_in_no_run(bundle)]:
-        return [_not_computed("comparison", OF_COMPARISON, strange)]
+        return _not_computed("comparison", OF_COMPARISON, strange)
     if wrong := miscounted(bundle):
         others = f" So it is with {len(wrong) - 1} more." if len(wrong) > 1 else ""
         says = f"Not the judgments count that should: {wrong[0][1]}.{others}"
-        return [failed("comparison", OF_COMPARISON, says, [place for place, _ in wrong])]
+        return failed("comparison", OF_COMPARISON, says, [place for place, _ in wrong])
     recomputed = recompute_comparison(bundle)
     if not recomputed["judges"] and bundle.comparison in (None, recomputed):
-        return [noted("comparison", OF_COMPARISON, "No judge has judged this submission, so nothing is compared.")]
-    walked = walk(bundle.comparison, recomputed, "the judgments give")
-    return [_figures_finding("comparison", OF_COMPARISON, walked)]
-
-
-def _figures_finding(name: str, title: str, walked: Walked, more_to_say: str = "") -> Finding:
-    if walked.wrong:
-        first = "; ".join(says for _, says in walked.differing[:TOLD_IN_FULL])
-        more = f"; and {walked.wrong - TOLD_IN_FULL} more" if walked.wrong > TOLD_IN_FULL else ""
-        stated = f"{plural(walked.wrong, 'figure differs', 'figures differ')}: {first}{more}."
-        return failed(name, title, stated, [place for place, _ in walked.differing])
-    checked = plural(walked.intervals, "interval was checked", "intervals were checked")
-    recomputed = plural(walked.numbers, "number was", "numbers were")
-    return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.{more_to_say}")
+        return noted("comparison", OF_COMPARISON, "No judge has judged this submission, so nothing is compared.")
+    return compare(bundle.comparison, recomputed, "the judgments give").conclude("comparison", OF_COMPARISON)
 
 
 def _not_computed(name: str, title: str, strange: list[tuple[str, str]]) -> Finding:
@@ -69,28 +62,21 @@ def _not_computed(name: str, title: str, strange: list[tuple[str, str]]) -> Find
     return failed(name, title, says, [place for place, _ in strange])
 
 
-def _strange_verdicts(bundle: Bundle) -> Iterator[tuple[str, str]]:
-    """Places and sentences of verdicts that there are not."""
+def _strange_verdicts(bundle: Bundle) -> Strange:
     decisions: Iterable[Any] = (line["facts"] for line in [*bundle.labels, *bundle.adjudications])
-    for facts in decisions:
-        if not _is_verdict(facts["verdict"]):
-            yield facts["task_id"], f"{facts['task_id']} has the verdict {str(facts['verdict'])[:20]}"
-    for line in [*bundle.final_verdicts, *(bundle.judgments or [])]:
-        if line["verdict"] is not None and not _is_verdict(line["verdict"]):
+    verdicts = [line for line in [*bundle.final_verdicts, *(bundle.judgments or [])] if line["verdict"] is not None]
+    for line in [*decisions, *verdicts]:
+        if type(line["verdict"]) is not int or line["verdict"] not in VERDICTS:
             yield line["task_id"], f"{line['task_id']} has the verdict {str(line['verdict'])[:20]}"
 
 
-def _too_many_judges(bundle: Bundle) -> Iterator[tuple[str, str]]:
+def _too_many_judges(bundle: Bundle) -> Strange:
     pairs = {(line["judge"], line["fingerprint"]) for line in bundle.judgments or []}
     if len(pairs) > MOST_JUDGES:
         yield "judges/judgments.jsonl", f"it is of {len(pairs):,} judges, and {MOST_JUDGES:,} are the most"
 
 
-def _is_verdict(value: Any) -> bool:
-    return type(value) is int and value in VERDICTS
-
-
-def _crowded(bundle: Bundle) -> Iterator[tuple[str, str]]:
+def _crowded(bundle: Bundle) -> Strange:
     slots: dict[str, set[Any]] = {}
     for line in bundle.labels:
         slots.setdefault(line["facts"]["task_id"], set()).add(line["facts"]["slot"])
@@ -102,13 +88,8 @@ def _crowded(bundle: Bundle) -> Iterator[tuple[str, str]]:
 # --- comparing two documents -----------------------------------------------------------------------------------------
 
 
-EXACT = 1e-9
-MOST_KEPT = 1000  # differences that are written out; more are counted
-NAMED_BY = ("name", "judge", "first", "second", "agent", "human_label_2")  # what an entry of a list is called by
-
-
 @dataclass
-class Walked:
+class Differences:
     """What was compared: ``numbers`` one by one, ``intervals`` by resampling; ``differing`` has place and sentence."""
 
     gives: str  # what the other document was recomputed from: "the labels give"
@@ -117,76 +98,78 @@ class Walked:
     wrong: int = 0
     differing: list[tuple[str, str]] = field(default_factory=list)
 
-    def differs(self, place: str, says: str) -> None:
+    def add(self, place: str, says: str) -> None:
         self.wrong += 1
         if len(self.differing) < MOST_KEPT:
             self.differing.append((place, f"{place} {says}"))
 
+    def conclude(self, name: str, title: str, more_to_say: str = "") -> Finding:
+        if self.wrong:
+            first = "; ".join(says for _, says in self.differing[:TOLD_IN_FULL])
+            more = f"; and {self.wrong - TOLD_IN_FULL} more" if self.wrong > TOLD_IN_FULL else ""
+            says = f"{plural(self.wrong, 'figure differs', 'figures differ')}: {first}{more}."
+            return failed(name, title, says, [place for place, _ in self.differing])
+        checked = plural(self.intervals, "interval was checked", "intervals were checked")
+        recomputed = plural(self.numbers, "number was", "numbers were")
+        return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.{more_to_say}")
 
-def walk(stated: Any, recomputed: Any, gives: str) -> Walked:
-    """Compare any JSON with a recomputed document, whose intervals may be `End` and `Ends`."""
-    walked = Walked(gives)
-    _walk_value(walked, "", stated, recomputed)
-    return walked
+    def compare(self, place: str, stated: Any, recomputed: Any) -> None:
+        if isinstance(recomputed, Ends):
+            self._compare_interval(place, stated, recomputed)
+        elif isinstance(recomputed, dict) and isinstance(stated, dict):
+            self._compare_keys(place, stated, recomputed)
+        elif isinstance(recomputed, list) and isinstance(stated, list):
+            if len(stated) != len(recomputed):
+                has = plural(len(stated), "entry", "entries")
+                self.add(place, f"has {has}, and {self.gives} {len(recomputed)}")
+            for number, (one, other) in enumerate(zip(stated, recomputed)):  # noqa: B905 - the lengths were compared
+                self.compare(f"{place}[{_name_entry(other, number)}]", one, other)
+        elif not isinstance(recomputed, (dict, list)):
+            self.numbers += _is_number(recomputed)
+            if not _is_same(stated, recomputed):
+                self.add(place, f"is {_show(stated)}, and {self.gives} {_show(recomputed)}")
+        else:
+            self.add(place or "it", f"is {_show(stated)}, and should be {_show(recomputed)}")
 
+    def _compare_keys(self, place: str, stated: dict[str, Any], recomputed: dict[str, Any]) -> None:
+        """The ends of an interval are two keys of a figure, which are compared together."""
+        ends, within = recomputed.get("low"), f"{place}." if place else ""
+        for key, value in recomputed.items():
+            if key not in stated:
+                if not isinstance(value, Ends) or value.needed or key in ("low", "high"):
+                    self.add(f"{within}{key}", "is missing")
+            elif not (isinstance(ends, Ends) and key in ("low", "high")):
+                self.compare(f"{within}{key}", stated[key], value)
+        for key in (key for key in stated if key not in recomputed):
+            self.add(f"{within}{_shorten(key)}", "does not belong there")
+        if isinstance(ends, Ends) and "low" in stated and "high" in stated:
+            both = [stated["low"], stated["high"]]
+            self._compare_interval(place, None if both == [None, None] else both, ends)
 
-def _walk_value(walked: Walked, place: str, stated: Any, recomputed: Any) -> None:
-    if isinstance(recomputed, Ends):
-        _walk_interval(walked, place, stated, recomputed)
-    elif isinstance(recomputed, dict) and isinstance(stated, dict):
-        _walk_keys(walked, place, stated, recomputed)
-    elif isinstance(recomputed, list) and isinstance(stated, list):
-        _walk_entries(walked, place, stated, recomputed)
-    elif not isinstance(recomputed, (dict, list)):
-        walked.numbers += _is_number(recomputed)
-        if not _same(stated, recomputed):
-            walked.differs(place, f"is {_told(stated)}, and {walked.gives} {_told(recomputed)}")
-    else:
-        walked.differs(place or "it", f"is {_told(stated)}, and should be {_told(recomputed)}")
-
-
-def _walk_keys(walked: Walked, place: str, stated: dict[str, Any], recomputed: dict[str, Any]) -> None:
-    ends = isinstance(recomputed.get("low"), End)
-    for key, value in recomputed.items():
-        inner = f"{place}.{key}" if place else key
-        if key not in stated:
-            if not (isinstance(value, Ends) and not value.low.needed):
-                walked.differs(inner, "is missing")
-        elif not (ends and key in ("low", "high")):
-            _walk_value(walked, inner, stated[key], value)
-    for key in stated:
-        if key not in recomputed:
-            walked.differs(f"{place}.{_short(key)}" if place else _short(key), "does not belong there")
-    if ends and "low" in stated and "high" in stated:
-        both = [stated["low"], stated["high"]]
-        given = None if both == [None, None] else both
-        _walk_interval(walked, place, given, Ends(recomputed["low"], recomputed["high"]))
-
-
-def _walk_entries(walked: Walked, place: str, stated: list[Any], recomputed: list[Any]) -> None:
-    if len(stated) != len(recomputed):
-        walked.differs(place, f"has {plural(len(stated), 'entry', 'entries')}, and {walked.gives} {len(recomputed)}")
-    for number, (one, other) in enumerate(zip(stated, recomputed)):  # noqa: B905 - the lengths were compared
-        _walk_value(walked, f"{place}[{_entry_name(other, number)}]", one, other)
-
-
-def _walk_interval(walked: Walked, place: str, stated: Any, ends: Ends) -> None:
-    walked.intervals += ends.low.allowed
-    if stated is None:
-        if ends.low.needed:
-            walked.differs(place, f"has no interval, and resampling gives {_told(ends)}")
-    elif not ends.low.allowed:
-        walked.differs(place, f"has an interval, {_told(stated)}, and resampling gives none")
-    elif not (isinstance(stated, list) and len(stated) == 2 and all(map(_is_number, stated))):
-        walked.differs(place, f"has {_told(stated)} for an interval")
-    else:
-        for name, number, end in (("low", stated[0], ends.low), ("high", stated[1], ends.high)):
-            if not end.fits(number):
-                says = f"is {_told(number)}, and resampling gives {_told(end)}"
-                walked.differs(f"{place}.{name}" if place else name, says)
+    def _compare_interval(self, place: str, stated: Any, ends: Ends) -> None:
+        self.intervals += ends.allowed
+        if stated is None:
+            if ends.needed:
+                self.add(place, f"has no interval, and resampling gives {_show(ends)}")
+        elif not ends.allowed:
+            self.add(place, f"has an interval, {_show(stated)}, and resampling gives none")
+        elif not (isinstance(stated, list) and len(stated) == 2 and all(map(_is_number, stated))):
+            self.add(place, f"has {_show(stated)} for an interval")
+        else:
+            for name, number, bounds in (("low", stated[0], ends.low), ("high", stated[1], ends.high)):
+                if not is_within(number, bounds):
+                    says = f"is {_show(number)}, and resampling gives {bounds[0]:.6g} to {bounds[1]:.6g}"
+                    self.add(f"{place}.{name}" if place else name, says)
 
 
-def _same(stated: Any, recomputed: Any) -> bool:
+def compare(stated: Any, recomputed: Any, gives: str) -> Differences:
+    """Compare any JSON with a recomputed document, whose intervals may be `Ends`."""
+    differences = Differences(gives)
+    differences.compare("", stated, recomputed)
+    return differences
+
+
+def _is_same(stated: Any, recomputed: Any) -> bool:
     """As numbers to `EXACT`, counts and everything else as they are; true is not 1."""
     if isinstance(recomputed, float):
         return _is_number(stated) and isclose(stated, recomputed, rel_tol=EXACT, abs_tol=EXACT)
@@ -197,24 +180,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _entry_name(entry: Any, number: int) -> str:
+def _name_entry(entry: Any, number: int) -> str:
     names = [str(entry[key]) for key in NAMED_BY if key in entry] if isinstance(entry, dict) else []
-    return ", ".join(map(_short, names)) or str(number)
+    return ", ".join(map(_shorten, names)) or str(number)
 
 
-def _told(value: Any) -> str:
+def _show(value: Any) -> str:
     if isinstance(value, Ends):
-        return f"about {value.low.least:.6g} to {value.high.most:.6g}"
-    if isinstance(value, End):
-        return f"{value.least:.6g} to {value.most:.6g}"
+        return f"about {value.low[0]:.6g} to {value.high[1]:.6g}"
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, list) and len(value) <= 4 and all(map(_is_number, value)):
-        return "[" + ", ".join(map(_told, value)) + "]"
+        return "[" + ", ".join(map(_show, value)) + "]"
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
-    return "nothing" if value is None else _short(repr(value))
+    return "nothing" if value is None else _shorten(repr(value))
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -304,7 +304,7 @@ def coefficient_figure(value: float | None, n: int, why: str, ends: Ends = NOWHE
     """A coefficient over n cases, with the ``ends`` that its interval can have; ``why`` there is none."""
     if value is None:
         return {"value": None, "low": None, "high": None, "n": n, "undefined": why}
-    return {"value": float(value), "low": ends.low, "high": ends.high, "n": n}
+    return {"value": float(value), "low": ends, "high": ends, "n": n}
 
 
 def natural_order(name: str) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import ceil, exp, floor, inf, isclose, lgamma
 from random import Random
 
@@ -36,31 +36,24 @@ MOST_DRAWN = 10_000_000  # cases drawn for one set of resamples: about a second
 NO_WIDTH = 1e-12
 
 Statistic = Callable[[Sequence[int]], "float | None"]
-
-
-@dataclass(frozen=True)
-class End:
-    """Where one end of an interval can be. ``needed``: there must be one; ``allowed``: there may be one."""
-
-    least: float
-    most: float
-    needed: bool
-    allowed: bool
-
-    def fits(self, number: float) -> bool:
-        above = number >= self.least or isclose(number, self.least, rel_tol=1e-9, abs_tol=1e-9)
-        return above and (number <= self.most or isclose(number, self.most, rel_tol=1e-9, abs_tol=1e-9))
+Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Both ends of an interval."""
+    """Where the ends of an interval can be. ``needed``: there must be one; ``allowed``: there may be one."""
 
-    low: End
-    high: End
+    low: Bounds = (inf, -inf)
+    high: Bounds = (inf, -inf)
+    needed: bool = False
+    allowed: bool = False
 
 
-NOWHERE = Ends(End(inf, -inf, needed=False, allowed=False), End(inf, -inf, needed=False, allowed=False))
+NOWHERE = Ends()
+
+
+def is_within(number: float, bounds: Bounds) -> bool:
+    return bounds[0] <= number <= bounds[1] or any(isclose(number, end, rel_tol=1e-9, abs_tol=1e-9) for end in bounds)
 
 
 class Resamples:
@@ -69,7 +62,6 @@ class Resamples:
     def __init__(self, times: Sequence[int], seed: int = 0) -> None:
         self.times = list(times)
         self.seed = seed
-        self._drawn: list[list[int]] | None = None
 
     def ends(self, statistic: Statistic, theirs: int) -> Ends:
         """Where the interval of ``statistic`` can be that was made of ``theirs`` resamples.
@@ -78,50 +70,32 @@ class Resamples:
         """
         if not sum(self.times):
             return NOWHERE
-        own = [statistic(times) for times in self._draws()]
+        own = [statistic(times) for times in self._draws]
         return possible_ends([value for value in own if value is not None], len(own), theirs)
 
+    @cached_property
     def _draws(self) -> list[list[int]]:
-        if self._drawn is None:
-            random = Random(self.seed)  # noqa: S311 - a sample, not a secret
-            cases = [kind for kind, times in enumerate(self.times) for _ in range(times)]
-            number = max(FEWEST_OWN, min(MOST_OWN, MOST_DRAWN // len(cases)))
-            kinds = range(len(self.times))
-            self._drawn = []
-            for _ in range(number):
-                counts = Counter(random.choices(cases, k=len(cases)))
-                self._drawn.append([counts[kind] for kind in kinds])
-        return self._drawn
+        random = Random(self.seed)  # noqa: S311 - a sample, not a secret
+        cases = [kind for kind, times in enumerate(self.times) for _ in range(times)]
+        number = max(FEWEST_OWN, min(MOST_OWN, MOST_DRAWN // len(cases)))
+        counts = (Counter(random.choices(cases, k=len(cases))) for _ in range(number))
+        return [[each[kind] for kind in range(len(self.times))] for each in counts]
 
 
 def possible_ends(values: list[float], own: int, theirs: int) -> Ends:
     """From the defined ones of ``own`` values where the ends of an interval from ``theirs`` can be."""
     undefined = floor(MOST_UNDEFINED * theirs + 1e-9) + 1  # so many of theirs, or more, and there is no interval
     fewest, most = ranks(own, theirs, undefined, RARE_MISSING)
-    missing = own - len(values)
-    values = sorted(values)
-    if not values or missing > most or values[-1] - values[0] < NO_WIDTH:
+    size, missing = len(values), own - len(values)
+    if not values or missing > most or max(values) - min(values) < NO_WIDTH:
         return NOWHERE
-    needed = missing < fewest
-    left_low, left_high = _places(len(values), theirs)
-    size = len(values)
-    low = End(
-        values[left_low - 1] if left_low else -inf, values[left_high] if left_high < size else inf, needed, allowed=True
-    )
-    high = End(
-        values[size - 1 - left_high] if left_high < size else -inf,
-        values[size - left_low] if left_low else inf,
-        needed,
-        allowed=True,
-    )
-    return Ends(low, high)
-
-
-def _places(own: int, theirs: int) -> tuple[int, int]:
-    """The fewest and the most of our values that can lie beyond the end of an honest interval."""
+    # The fewest and the most of our values that can lie beyond the end of an honest interval.
     first = floor(TAIL * (ceil((1 - MOST_UNDEFINED) * theirs) - 1)) + 1  # with as many undefined as there can be
     last = floor(TAIL * (theirs - 1)) + 2
-    return ranks(own, theirs, first)[0], ranks(own, theirs, last)[1]
+    least, greatest = ranks(size, theirs, first)[0], ranks(size, theirs, last)[1]
+    ordered = [-inf, *sorted(values), inf]
+    low, high = (ordered[least], ordered[greatest + 1]), (ordered[size - greatest], ordered[size + 1 - least])
+    return Ends(low, high, needed=missing < fewest, allowed=True)
 
 
 @lru_cache(maxsize=1000)

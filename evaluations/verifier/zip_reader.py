@@ -18,49 +18,6 @@ from typing import IO
 
 from evaluations.verifier.findings import UNSHOWABLE, Refused, escape
 
-# --- names of files --------------------------------------------------------------------------------------------------
-
-
-LONGEST_PATH = 512  # characters of a whole path
-DEEPEST_FOLDER = 8
-DRIVE_LETTER = re.compile(r"[A-Za-z]:")
-
-
-def refuse_name(name: str) -> None:
-    """Raise Refused unless ``name`` is a plain relative path with / that means the same on every system."""
-    parts = name.split("/")
-    if "\\" in name or name.startswith("/") or DRIVE_LETTER.match(name) or any(p in ("", ".", "..") for p in parts):
-        raise _name_refused(name, "is not a plain path inside the package; write it with / and without ..")
-    if UNSHOWABLE.search(name):
-        raise _name_refused(name, "has characters in its name that cannot be shown; take them away")
-    if not name.isascii():  # in any other script it depends on the program which names are the same
-        raise _name_refused(name, "has letters in its name that ASCII does not have; rename it")
-    if len(parts) > DEEPEST_FOLDER + 1:
-        raise _name_refused(name, "lies too deep; a bundle has no such folder")
-    if len(name) > LONGEST_PATH:
-        raise _name_refused(name, f"has a name of more than {LONGEST_PATH} characters; shorten it")
-
-
-def refuse_collisions(names: Iterable[str]) -> None:
-    """Raise Refused for names (ASCII) that differ only by case, and for a file that is a folder too."""
-    files = list(names)
-    spelt: dict[str, str] = {}
-    for name in files:
-        other = spelt.setdefault(name.lower(), name)
-        if other != name:
-            raise Refused(f"{escape(name, 200)} and {escape(other, 200)} differ only by case; keep one of them.")
-    for name in files:
-        folder = name.rpartition("/")[0]
-        while folder:
-            if folder.lower() in spelt:
-                raise Refused(f"{escape(folder, 200)} is a file and a folder at once; keep one of them.")
-            folder = folder.rpartition("/")[0]
-
-
-def _name_refused(name: str, says: str) -> Refused:
-    return Refused(f"{escape(name, 200) or 'A file without a name'} {says}.")
-
-
 END = struct.Struct("<4s4H2LH")  # end of the central directory
 END64_AT = struct.Struct("<4sLQL")  # where its zip64 form is
 END64 = struct.Struct("<4sQ2H2L4Q")
@@ -83,6 +40,9 @@ MOST_ENTRIES = 200_000
 LARGEST_DIRECTORY = 128 << 20  # bytes
 LARGEST_RATIO = 400  # bytes that come out for one that went in: text reaches 50, a blank page 300
 SMALL_ANYWAY = 4 << 20  # bytes: nothing smaller is a bomb
+LONGEST_PATH = 512  # characters
+DEEPEST_FOLDER = 8
+DRIVE_LETTER = re.compile(r"[A-Za-z]:")
 AGAIN = "unpack the zip and pack it again"
 
 
@@ -99,51 +59,90 @@ class ZipEntry:
     size: int
     offset: int
 
+    def refuse(self, says: str) -> Refused:
+        return _refuse_file(self.name, says)
+
+
+def _refuse_file(name: str, says: str) -> Refused:
+    return Refused(f"{escape(name, 200) or 'A file without a name'} {says}.")
+
 
 def zip_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
     """The files of a zip of ``size`` bytes by name, without folders; Refused for everything that is doubtful."""
-    count, directory_size, directory_at = _end_of(file, size)
+    count, directory_size, directory_at = _read_end(file, size)
     if count > MOST_ENTRIES or directory_size > LARGEST_DIRECTORY:
         raise Refused(f"The zip has {count:,} entries; at most {MOST_ENTRIES:,} are read.")
     file.seek(directory_at)
     directory = file.read(directory_size)
-    found: dict[str, ZipEntry] = {}
+    entries: dict[str, ZipEntry] = {}
     at = 0
     for _ in range(count):
-        entry, mode, at = _central(directory, at)
-        if entry.name in found:
-            raise Refused(f"{escape(entry.name, 200)} is in the zip twice; pack it again with one of them.")
-        _refuse_entry(entry, mode)
-        found[entry.name] = entry
+        entry, mode, at = _read_central(directory, at)
+        if entry.name in entries:
+            raise entry.refuse("is in the zip twice; pack it again with one of them")
+        _check_entry(entry, mode)
+        entries[entry.name] = entry
     if at != len(directory):
         raise Refused("The zip's directory holds more than its entries; the file is damaged or made by hand.")
-    _refuse_overlaps(file, list(found.values()), directory_at)
-    files = {name: entry for name, entry in found.items() if not name.endswith("/")}
-    _refuse_folders(file, [entry for name, entry in found.items() if name not in files], files)
+    _check_overlaps(file, list(entries.values()), directory_at)
+    files = {name: entry for name, entry in entries.items() if not name.endswith("/")}
+    _check_folders(file, [entry for name, entry in entries.items() if name not in files], files)
     return files
 
 
 def unpack(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
     """What an entry holds, piece by piece; Refused as soon as it is not what the directory says."""
     file.seek(entry.offset + _local_size(file, entry))
-    pieces = _inflated(file, entry) if entry.method == DEFLATED else _packed(file, entry)
     size, crc = 0, 0
-    for piece in pieces:
+    for piece in _inflate(file, entry) if entry.method == DEFLATED else _read_packed(file, entry):
         size += len(piece)
         if size > entry.size:
-            raise Refused(f"{escape(entry.name, 200)} holds more than the {entry.size:,} bytes that the zip declares.")
+            raise entry.refuse(f"holds more than the {entry.size:,} bytes that the zip declares")
         crc = zlib.crc32(piece, crc)
         yield piece
     if size != entry.size:
-        raise Refused(f"{escape(entry.name, 200)} holds {size:,} bytes; the zip declares {entry.size:,}.")
+        raise entry.refuse(f"holds {size:,} bytes; the zip declares {entry.size:,}")
     if crc != entry.crc:
-        raise Refused(f"{escape(entry.name, 200)} is damaged: its check sum (CRC) is wrong; fetch the file again.")
+        raise entry.refuse("is damaged: its check sum (CRC) is wrong; fetch the file again")
 
 
-# --- the directory -------------------------------------------------------------------------------------------------
+# --- names of files --------------------------------------------------------------------------------------------------
 
 
-def _end_of(file: IO[bytes], size: int) -> tuple[int, int, int]:
+def check_name(name: str) -> None:
+    """Raise Refused unless ``name`` is a plain relative path with / that means the same on every system."""
+    parts = name.split("/")
+    if "\\" in name or name.startswith("/") or DRIVE_LETTER.match(name) or any(p in ("", ".", "..") for p in parts):
+        raise _refuse_file(name, "is not a plain path inside the package; write it with / and without ..")
+    if UNSHOWABLE.search(name):
+        raise _refuse_file(name, "has characters in its name that cannot be shown; take them away")
+    if not name.isascii():  # in any other script it depends on the program which names are the same
+        raise _refuse_file(name, "has letters in its name that ASCII does not have; rename it")
+    if len(parts) > DEEPEST_FOLDER + 1:
+        raise _refuse_file(name, "lies too deep; a bundle has no such folder")
+    if len(name) > LONGEST_PATH:
+        raise _refuse_file(name, f"has a name of more than {LONGEST_PATH} characters; shorten it")
+
+
+def check_collisions(names: list[str]) -> None:
+    """Raise Refused for names (ASCII) that differ only by case, and for a file that is a folder too."""
+    spelt: dict[str, str] = {}
+    for name in names:
+        other = spelt.setdefault(name.lower(), name)
+        if other != name:
+            raise _refuse_file(name, f"and {escape(other, 200)} differ only by case; keep one of them")
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder:
+            if folder.lower() in spelt:
+                raise _refuse_file(folder, "is a file and a folder at once; keep one of them")
+            folder = folder.rpartition("/")[0]
+
+
+# --- the directory ---------------------------------------------------------------------------------------------------
+
+
+def _read_end(file: IO[bytes], size: int) -> tuple[int, int, int]:
     """Number of entries, size and offset of the central directory, which has to end where its end begins."""
     if size < END.size:
         raise Refused("It is no zip file, or was cut off; fetch it again.")
@@ -155,10 +154,9 @@ def _end_of(file: IO[bytes], size: int) -> tuple[int, int, int]:
     file.seek(max(0, end - END64_AT.size))
     # Some programs follow zip64 records wherever they see them, and others only where these values are full.
     if file.read(len(AT64)) == AT64 or FULL16 in (here, count) or FULL32 in (length, at):
-        count64, length64, at64, end = _end64(file, end)
-        short = zip((here, count, length, at), (FULL16, FULL16, FULL32, FULL32), strict=True)
-        long = (count64, count64, length64, at64)
-        if any(said not in (full, value) for (said, full), value in zip(short, long, strict=True)):
+        count64, length64, at64, end = _read_end64(file, end)
+        short = ((here, FULL16, count64), (count, FULL16, count64), (length, FULL32, length64), (at, FULL32, at64))
+        if any(stated not in (full, value) for stated, full, value in short):
             raise Refused("The zip says two things about its directory (zip64); pack it again.")
         here, count, length, at = count64, count64, length64, at64
     if disk or disk_of or here != count:
@@ -168,10 +166,9 @@ def _end_of(file: IO[bytes], size: int) -> tuple[int, int, int]:
     return count, length, at
 
 
-def _end64(file: IO[bytes], end: int) -> tuple[int, int, int, int]:
+def _read_end64(file: IO[bytes], end: int) -> tuple[int, int, int, int]:
     """Count, size and offset as the zip64 records have them, and where these records begin."""
-    where = end - END64_AT.size
-    start = where - END64.size
+    start = end - END64_AT.size - END64.size
     if start < 0:
         raise Refused("The zip lacks its zip64 records; it was cut off or made by hand.")
     file.seek(start)
@@ -183,58 +180,53 @@ def _end64(file: IO[bytes], end: int) -> tuple[int, int, int, int]:
     return count, size, at, start
 
 
-def _central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
+def _read_central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
     """The entry at an offset of the directory, the Unix mode it was packed with, and where the next one begins."""
     if len(directory) - at < CENTRAL.size:
         raise Refused("The zip's directory is cut off; fetch the file again.")
-    fields = CENTRAL.unpack_from(directory, at)
-    magic, _, _, flags, method, _, _, crc, packed, size, name_size, extra_size, comment_size, disk, _, mode, offset = (
-        fields
-    )
+    magic, _, _, flags, method, _, _, crc, *sizes, disk, _, mode, offset = CENTRAL.unpack_from(directory, at)
+    packed, size, name_size, extra_size, comment_size = sizes
     start = at + CENTRAL.size
     end = start + name_size + extra_size + comment_size
     if magic != b"PK\x01\x02" or end > len(directory):
         raise Refused("The zip's directory is damaged; fetch the file again.")
     raw = directory[start : start + name_size]
-    name = _decoded(raw, flags)
+    name = _decode_name(raw, flags)
     if comment_size:
-        raise Refused(f"{escape(name, 200)} has a comment in the zip, which the manifest does not cover; {AGAIN}.")
+        raise _refuse_file(name, f"has a comment in the zip, which the manifest does not cover; {AGAIN}")
     extra = directory[start + name_size : start + name_size + extra_size]
-    size, packed, offset = _zip64(extra, name, [size, packed, offset])
+    size, packed, offset = _replace_full(extra, name, [size, packed, offset])
     if disk:
         raise Refused("The zip is a part of several; give one whole file.")
     return ZipEntry(name, raw, flags, method, crc, packed, size, offset), mode >> 16, end
 
 
-def _decoded(raw: bytes, flags: int) -> str:
+def _decode_name(raw: bytes, flags: int) -> str:
     try:
         name = raw.decode("utf-8" if flags & UTF8 else "ascii")
     except UnicodeDecodeError:
-        raise Refused(
-            f"{escape(repr(raw[:200])[2:-1])} is no name in UTF-8; rename the file and pack it again."
-        ) from None
-    refuse_name(name[:-1] if name.endswith("/") else name)
+        shown = escape(repr(raw[:200])[2:-1])
+        raise Refused(f"{shown} is no name in UTF-8; rename the file and pack it again.") from None
+    check_name(name.removesuffix("/"))
     return name
 
 
-def _zip64(extra: bytes, name: str, values: list[int]) -> list[int]:
+def _replace_full(extra: bytes, name: str, values: list[int]) -> list[int]:
     """The values with those that are full replaced from the zip64 field, in its order, which holds no more."""
-    field = _zip64_field(extra, escape(name, 200))
+    field = _read_zip64_field(extra, name)
     result = []
     for value in values:
-        if value != FULL32:
-            result.append(value)
-            continue
-        if len(field) < 8:
-            raise Refused(f"{escape(name, 200)} lacks its size in the zip (zip64); {AGAIN}.")
-        result.append(int.from_bytes(field[:8], "little"))
-        field = field[8:]
+        if value == FULL32:
+            if len(field) < 8:
+                raise _refuse_file(name, f"lacks its size in the zip (zip64); {AGAIN}")
+            value, field = int.from_bytes(field[:8], "little"), field[8:]  # noqa: PLW2901
+        result.append(value)
     if field:
-        raise Refused(f"{escape(name, 200)} has two sizes or places in the zip (zip64); {AGAIN}.")
+        raise _refuse_file(name, f"has two sizes or places in the zip (zip64); {AGAIN}")
     return result
 
 
-def _zip64_field(extra: bytes, name: str) -> bytes:
+def _read_zip64_field(extra: bytes, name: str) -> bytes:
     """What the zip64 field of a header holds, if it has one; Refused for fields that others may read as something else.
 
     Above all 0x7075 is one: a second name, by which `unzip` would write one file in the place of another.
@@ -243,66 +235,62 @@ def _zip64_field(extra: bytes, name: str) -> bytes:
     while extra:
         kind, length = struct.unpack("<2H", extra[:4]) if len(extra) >= 4 else (0, FULL16)
         if kind in fields or 4 + length > len(extra):
-            raise Refused(f"{name} has extra fields in the zip that are doubled or cut off; {AGAIN}.")
+            raise _refuse_file(name, f"has extra fields in the zip that are doubled or cut off; {AGAIN}")
         if length > HARMLESS.get(kind, -1):
             says = f"has the extra field 0x{kind:04x} in the zip, by which others may read another name or content"
-            raise Refused(f"{name} {says}; {AGAIN}, with no more than names and times.")
+            raise _refuse_file(name, f"{says}; {AGAIN}, with no more than names and times")
         fields[kind], extra = extra[4 : 4 + length], extra[4 + length :]
     return fields.get(ZIP64, b"")
 
 
-def _refuse_folders(file: IO[bytes], folders: list[ZipEntry], files: Iterable[str]) -> None:
+def _check_folders(file: IO[bytes], folders: list[ZipEntry], files: Iterable[str]) -> None:
     """Folders hold files, and nothing themselves."""
     idle = {entry.name for entry in folders}
     for name in files if folders else ():
         idle.difference_update(name[: at + 1] for at, letter in enumerate(name) if letter == "/")
     for entry in folders:
         if entry.size or entry.packed > 2:  # an empty deflate stream has two bytes
-            raise Refused(f"{escape(entry.name, 200)} is a folder with content; pack the zip again.")
+            raise entry.refuse("is a folder with content; pack the zip again")
         if entry.name in idle:
-            raise Refused(f"{escape(entry.name, 200)} is an empty folder; pack the zip again without it.")
+            raise entry.refuse("is an empty folder; pack the zip again without it")
         for _ in unpack(file, entry):
             pass
 
 
-def _refuse_entry(entry: ZipEntry, mode: int) -> None:
-    name = escape(entry.name, 200)
+def _check_entry(entry: ZipEntry, mode: int) -> None:
     if entry.flags & (ENCRYPTED | STRONG | MASKED):
-        raise Refused(f"{name} is encrypted; pack the zip without a password.")
+        raise entry.refuse("is encrypted; pack the zip without a password")
     if entry.flags & ~KNOWN_FLAGS:
-        raise Refused(f"{name} is packed in a way that is not known (flags 0x{entry.flags:04x}); {AGAIN}.")
+        raise entry.refuse(f"is packed in a way that is not known (flags 0x{entry.flags:04x}); {AGAIN}")
     if entry.method not in (STORED, DEFLATED):
-        raise Refused(f"{name} is packed by method {entry.method}; only stored and deflate are read.")
+        raise entry.refuse(f"is packed by method {entry.method}; only stored and deflate are read")
     if stat.S_IFMT(mode) not in (0, stat.S_IFDIR if entry.name.endswith("/") else stat.S_IFREG):
-        raise Refused(f"{name} is a symbolic link or a special file; put the file itself there.")
+        raise entry.refuse("is a symbolic link or a special file; put the file itself there")
     if entry.method == STORED and entry.size != entry.packed:
-        raise Refused(f"{name} has two sizes in the zip; {AGAIN}.")
+        raise entry.refuse(f"has two sizes in the zip; {AGAIN}")
     if entry.size > SMALL_ANYWAY and entry.size > LARGEST_RATIO * entry.packed:
-        raise Refused(
-            f"{name} would unpack to {entry.size:,} bytes from {entry.packed:,}, as a zip bomb does; at most "
-            f"{LARGEST_RATIO} times as much is read."
-        )
+        says = f"would unpack to {entry.size:,} bytes from {entry.packed:,}, as a zip bomb does"
+        raise entry.refuse(f"{says}; at most {LARGEST_RATIO} times as much is read")
 
 
-def _refuse_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
+def _check_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
     """Entries fill the file from its first byte to the directory, one behind the other."""
     in_order = sorted(entries, key=lambda one: one.offset)
     starts = [*(entry.offset for entry in in_order), end]
     if starts[0]:
         raise Refused(f"The zip begins with bytes that belong to nothing; {AGAIN}.")
     for entry, following in zip(in_order, starts[1:], strict=True):
-        name = escape(entry.name, 200)
         if entry.offset + LOCAL.size > end:
-            raise Refused(f"{name} lies outside of the zip; the file is damaged.")
+            raise entry.refuse("lies outside of the zip; the file is damaged")
         over = entry.offset + _local_size(file, entry) + entry.packed
         if over > following:
-            raise Refused(f"{name} overlaps another entry of the zip, or its directory; {AGAIN}.")
+            raise entry.refuse(f"overlaps another entry of the zip, or its directory; {AGAIN}")
         if entry.flags & DESCRIBED_AFTER:
             file.seek(over)
             if file.read(min(following - over, LONGEST_DESCRIPTOR + 1)) not in _descriptors(entry):
-                raise Refused(f"{name} has something else behind it in the zip than its check sum and sizes; {AGAIN}.")
+                raise entry.refuse(f"has something else behind it in the zip than its check sum and sizes; {AGAIN}")
         elif over != following:
-            raise Refused(f"The zip has bytes behind {name} that belong to nothing; {AGAIN}.")
+            raise Refused(f"The zip has bytes behind {escape(entry.name, 200)} that belong to nothing; {AGAIN}.")
 
 
 def _descriptors(entry: ZipEntry) -> list[bytes]:
@@ -316,40 +304,39 @@ def _descriptors(entry: ZipEntry) -> list[bytes]:
 
 def _local_size(file: IO[bytes], entry: ZipEntry) -> int:
     """Length of an entry's own header in bytes; Refused when it does not say what the directory says."""
-    name = escape(entry.name, 200)
     file.seek(entry.offset)
     head = file.read(LOCAL.size)
     if len(head) != LOCAL.size:
-        raise Refused(f"{name} is cut off; fetch the zip again.")
+        raise entry.refuse("is cut off; fetch the zip again")
     magic, _, flags, method, _, _, crc, packed, size, name_size, extra_size = LOCAL.unpack(head)
     raw, extra = file.read(name_size), file.read(extra_size)
     if magic != b"PK\x03\x04" or (raw, flags, method) != (entry.raw_name, entry.flags, entry.method):
-        raise Refused(f"{name} is something else in its own header than in the zip's directory.")
-    size, packed = _zip64(extra, entry.name, [size, packed])
-    known = zip((crc, packed, size), (entry.crc, entry.packed, entry.size), strict=True)
+        raise entry.refuse("is something else in its own header than in the zip's directory")
+    size, packed = _replace_full(extra, entry.name, [size, packed])
+    known = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
     if any(here != there and (here or not flags & DESCRIBED_AFTER) for here, there in known):
-        raise Refused(f"{name} has other sizes in its own header than in the zip's directory.")
+        raise entry.refuse("has other sizes in its own header than in the zip's directory")
     return LOCAL.size + name_size + extra_size
 
 
-# --- what an entry holds -------------------------------------------------------------------------------------------
+# --- what an entry holds ---------------------------------------------------------------------------------------------
 
 
-def _packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+def _read_packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
     at, end = file.tell(), file.tell() + entry.packed
     while at < end:
         file.seek(at)  # somebody may have read another entry between two pieces
         piece = file.read(min(AT_ONCE, end - at))
         if not piece:
-            raise Refused(f"{escape(entry.name, 200)} is cut off; fetch the zip again.")
+            raise entry.refuse("is cut off; fetch the zip again")
         at += len(piece)
         yield piece
 
 
-def _inflated(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+def _inflate(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
     stream = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        for piece in _packed(file, entry):
+        for piece in _read_packed(file, entry):
             waiting = piece
             while waiting and not stream.eof:
                 out = stream.decompress(waiting, AT_ONCE)
@@ -357,11 +344,11 @@ def _inflated(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
                 if out:
                     yield out
             if stream.unused_data or (stream.eof and waiting):
-                raise Refused(f"{escape(entry.name, 200)} has something behind its end; pack the zip again.")
+                raise entry.refuse("has something behind its end; pack the zip again")
         rest = stream.flush()
     except zlib.error:
-        raise Refused(f"{escape(entry.name, 200)} is damaged: it does not unpack; fetch the zip again.") from None
+        raise entry.refuse("is damaged: it does not unpack; fetch the file again") from None
     if rest:
         yield rest
     if not stream.eof:
-        raise Refused(f"{escape(entry.name, 200)} is cut off; fetch the zip again.")
+        raise entry.refuse("is cut off; fetch the zip again")
