@@ -37,9 +37,10 @@ from evaluations.verifier.canonical import Malformed, parse_json
 from evaluations.verifier.checking import Given, Outcome
 from evaluations.verifier.contents import Progressed
 from evaluations.verifier.documents import Bundle, Document, Shapeless, read_bundle, split_lines
-from evaluations.verifier.findings import Finding, Refused, Result, failed, passed
+from evaluations.verifier.findings import Finding, Result, failed, passed
 from evaluations.verifier.package import Package, open_package
 from evaluations.verifier.signature import BadKeys
+from evaluations.verifier.values import Refused
 from judges.working.call_log import make_storable
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from evaluations.tests.judged_here import ENDPOINTS, judged_here
 from evaluations.tests.tampered import Line, Tampered
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Finding, Result
-from evaluations.verifier.judgments import RUN_FACTS, judgments_finding
+from evaluations.verifier.judgments import RUN_FACTS, judgments_findings
 from judges.working.leases import collect_outcomes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the fixture below asks the database, once for all of them
@@ -49,7 +49,7 @@ def made(judged: _Judged) -> Tampered:
 
 def found(tampered: Tampered) -> Finding:
     tampered.relink()
-    return judgments_finding(tampered.bundle)
+    return judgments_findings(tampered.bundle)[0]
 
 
 def test_where_all_judgments_are_covered_it_passes(made: Tampered) -> None:

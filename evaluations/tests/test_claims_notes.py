@@ -186,11 +186,7 @@ def test_a_kind_that_has_no_end_says_how_many_of_it_are_told() -> None:
 def test_all_kinds_at_their_longest_are_a_text_that_claims_json_takes() -> None:
     tampered = hand_made()
     history = replay_events(tampered.bundle)
-    kinds = [
-        *deviations._of_verdicts(tampered.bundle, history),
-        *deviations._of_tasks(tampered.bundle, history),
-        *deviations._of_the_review(tampered.bundle, history),
-    ]
+    kinds = [*deviations.exceptions(tampered.bundle, history)]
 
     assert len(kinds) * (deviations.LONGEST_OF_A_KIND + 200) < LONGEST_TEXT
 

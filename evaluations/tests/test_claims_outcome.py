@@ -8,7 +8,7 @@ import pytest
 
 from evaluations.tests.tampered import Tampered, drawn, hand_made, undrawn
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.findings import Violation, conclude
+from evaluations.verifier.findings import conclude
 from evaluations.verifier.verdicts import draw_sample, seed_digest
 
 LATER = "2026-01-06T09:00:00.000000+00:00"
@@ -316,7 +316,7 @@ def test_a_row_is_the_draw_of_one_event_only() -> None:
 
 
 def test_of_very_many_wrongs_the_first_are_kept_and_all_are_counted() -> None:
-    made = (Violation(f"Number {number}.", f"#{number}") for number in range(1000))
+    made = ((f"Number {number}.", f"#{number}") for number in range(1000))
 
     found = conclude("chain", "", made)
 

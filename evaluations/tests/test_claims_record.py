@@ -10,7 +10,8 @@ import pytest
 from evaluations.tests.forging import later
 from evaluations.tests.tampered import Tampered, drawn, hand_made
 from evaluations.verifier.checking import claims
-from evaluations.verifier.findings import Result, seconds_between
+from evaluations.verifier.findings import Result
+from evaluations.verifier.values import seconds_between
 
 LATE = "2026-01-05T23:00:00.000000+00:00"
 

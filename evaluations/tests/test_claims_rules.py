@@ -25,7 +25,8 @@ from evaluations.exports import NOT_FINAL
 from evaluations.tests.tampered import hand_made
 from evaluations.verifier import rules, shapes
 from evaluations.verifier.checking import claims
-from evaluations.verifier.findings import is_blank, plural
+from evaluations.verifier.findings import plural
+from evaluations.verifier.values import is_blank
 
 ROOT = Path(settings.BASE_DIR)
 

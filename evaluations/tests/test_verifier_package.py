@@ -14,8 +14,8 @@ import pytest
 
 from evaluations.tests.raw_zip import Entry, raw_zip
 from evaluations.verifier import package as packages
-from evaluations.verifier.findings import Refused
 from evaluations.verifier.package import open_package
+from evaluations.verifier.values import Refused
 
 MIB = 1 << 20
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from evaluations.tests.raw_zip import Entry, extra_field, raw_zip
-from evaluations.verifier.findings import Refused
 from evaluations.verifier.package import open_package
+from evaluations.verifier.values import Refused
 
 DATA = b"hello hello hello"
 CRC = zlib.crc32(DATA)

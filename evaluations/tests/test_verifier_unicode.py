@@ -13,7 +13,8 @@ import pytest
 
 from annotation import protocol
 from evaluations import verifier
-from evaluations.verifier.findings import UNSHOWABLE, is_blank, plural, show
+from evaluations.verifier.findings import plural
+from evaluations.verifier.values import UNSHOWABLE, is_blank, show
 
 EVERY = [chr(code) for code in range(0x110000)]
 # What differs from one Python to another, and is asked of text.
@@ -26,7 +27,7 @@ OF_UNICODE = re.compile(r"\\[dwsbDWSB]")
 # figures that differ are told and never stated, and the bytes of a name are no text.
 HARMLESS = {
     *(("numbers", "casefold"), ("numbers", r"(\d+)"), ("comparison", "isdecimal"), ("coverage", "casefold")),
-    *(("figures", "repr"), ("zip_reader", "repr"), ("findings", "category")),
+    *(("figures", "repr"), ("zip_reader", "repr"), ("values", "category")),
 }
 
 

@@ -11,7 +11,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from evaluations.verifier.findings import escape, plural
+from evaluations.verifier.findings import plural
+from evaluations.verifier.values import escape
 
 MOST_DIGITS = 30  # of a number: more is no count, time or rate, and Python takes for ever over a million digits
 DEEPEST = 60

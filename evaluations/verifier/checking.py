@@ -35,10 +35,11 @@ from evaluations.verifier.canonical import digest
 from evaluations.verifier.companions import MANIFEST, OTHER_VERSION, SIGNATURE
 from evaluations.verifier.contents import Progressed
 from evaluations.verifier.documents import Bundle, Shapeless, read_bundle, read_value
-from evaluations.verifier.findings import Finding, Refused, Result, failed, noted, passed
+from evaluations.verifier.findings import Finding, Result, failed, noted, passed
 from evaluations.verifier.package import Package, open_package
 from evaluations.verifier.replay import replay_events
 from evaluations.verifier.rules import CLAIMS, NOT_PROVED, PROTOCOL_DIGESTS, PROVED
+from evaluations.verifier.values import Refused
 
 SHAPES_TITLE = "Every document has the shape that the format gives it"
 OTHER_SHAPES = (

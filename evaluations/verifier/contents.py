@@ -10,9 +10,10 @@ from typing import Any
 from evaluations.verifier.canonical import Malformed, canonical_json, mismatches, parse_json
 from evaluations.verifier.companions import MANIFEST, PICTURES, SIGNATURE
 from evaluations.verifier.documents import LINES, VALUES, Bundle, Document
-from evaluations.verifier.findings import Finding, all_of, escape, failed, noted, passed, plural
+from evaluations.verifier.findings import Finding, all_of, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
+from evaluations.verifier.values import escape
 
 MANIFEST_TITLE = "Every file is the one that the manifest lists"
 PICTURES_TITLE = "Screenshots and attachments are those of the trajectories"

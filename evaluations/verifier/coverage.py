@@ -12,18 +12,15 @@ from evaluations.verifier.findings import (
     Violation,
     all_of,
     conclude,
-    event_place,
     failed,
     format_kinds,
-    get_text,
     noted,
     passed,
     plural,
-    seconds_between,
-    show,
 )
 from evaluations.verifier.replay import History
 from evaluations.verifier.rules import undated
+from evaluations.verifier.values import event_place, get_text, seconds_between, show
 
 
 def coverage_claim(bundle: Bundle, history: History) -> Finding:
@@ -31,12 +28,12 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
     present = {undated(line["task_id"]) for line in bundle.trajectories}
     wanted = {undated(task["task_id"]): task["task_id"] for task in bundle.catalogue}
     lost = [task_id for base, task_id in wanted.items() if base not in present]
-    violations = [Violation(f"{show(task_id)} has no trajectory.", task_id) for task_id in lost]
+    violations = [(f"{show(task_id)} has no trajectory.", task_id) for task_id in lost]
     versions = {(task["task_id"], task["version"]) for task in bundle.catalogue}
     if len(versions) != len(bundle.catalogue):
-        violations.append(Violation("The catalogue has a version of a task twice.", "catalogue.jsonl"))
+        violations.append(("The catalogue has a version of a task twice.", "catalogue.jsonl"))
     violations += [
-        Violation(f"{show(line['task_id'])} was judged by a version that there is not.", line["task_id"])
+        (f"{show(line['task_id'])} was judged by a version that there is not.", line["task_id"])
         for line in bundle.trajectories
         if (line["task_id"], line["task_version"]) not in versions
     ]
@@ -50,35 +47,33 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
 
 def _fixed_catalogue(bundle: Bundle, history: History) -> Iterator[Violation]:
     if not bundle.catalogue:
-        yield Violation("The catalogue has no task.", "catalogue.jsonl")
+        yield "The catalogue has no task.", "catalogue.jsonl"
     if not history.catalogue_is_fixed:
         return
     freezes = history.of("frozen")
     tasks = sorted(bundle.catalogue, key=lambda task: (task["task_id"], task["version"]))
     if get_text(freezes[-1].payload, "catalogue") != try_digest(tasks):
-        yield Violation(
-            "The catalogue is not the one that the submission was frozen under.", event_place(freezes[-1].event)
-        )
+        yield "The catalogue is not the one that the submission was frozen under.", event_place(freezes[-1].event)
 
 
 def imported_claim(bundle: Bundle, history: History) -> Finding:
     """The first event names the digest of every trajectory, which is that of the trajectory as it is here."""
     moment = history.moments[0] if history.moments else None
     if moment is None or moment.kind != "imported":
-        return conclude("imported", "", [Violation("The first event is not the import.", "#0")])
+        return conclude("imported", "", [("The first event is not the import.", "#0")])
     payload, submission = moment.payload, bundle.submission
     taken = payload.get("trajectories")
     violations = [*_trajectories_taken(bundle, taken if isinstance(taken, dict) else {})]
     violations += [
-        Violation(f"submission.json names another {name} than the import.", "submission.json")
+        (f"submission.json names another {name} than the import.", "submission.json")
         for name in ("agent", "benchmark", "attempt")
         if payload.get(name) != submission[name]
     ]
     if submission["digest"] != try_digest(sorted([line["task_id"], line["digest"]] for line in bundle.trajectories)):
-        violations.append(Violation("The digest of the submission is not that of its trajectories.", "submission.json"))
+        violations.append(("The digest of the submission is not that of its trajectories.", "submission.json"))
     violations += _reported(bundle, history)
     if (seconds_between(submission["created_at"], moment.event["at"]) or 0) < 0:
-        violations.append(Violation("The submission is younger than its import.", "submission.json"))
+        violations.append(("The submission is younger than its import.", "submission.json"))
     good = f"{plural(len(bundle.trajectories), 'trajectory', 'trajectories')} as imported."
     if bundle.import_report is None:
         good += " The import report itself is not there, only its digest."
@@ -90,44 +85,44 @@ def _reported(bundle: Bundle, history: History) -> Iterator[Violation]:
     report, recorded = bundle.import_report, get_text(history.moments[0].payload, "report")
     place = "import-report.json"
     if recorded is None:
-        yield Violation("The import does not say what its report was.", event_place(history.moments[0].event))
+        yield "The import does not say what its report was.", event_place(history.moments[0].event)
     elif report is None and history.report_is_kept:
-        yield Violation("The import report is not there, though the import says that it was kept.", place)
+        yield "The import report is not there, though the import says that it was kept.", place
     elif report is not None and try_digest(report) != recorded:
-        yield Violation("The import report is not the one of the import.", place)
+        yield "The import report is not the one of the import.", place
     if report is None:
         return
     here, accepted = [line["task_id"] for line in bundle.trajectories], report["accepted"]
     for task_id in sorted(set(here) - set(accepted)):
-        yield Violation(f"The import report does not say that {show(task_id)} was accepted.", task_id)
+        yield f"The import report does not say that {show(task_id)} was accepted.", task_id
     # One import can become several submissions, and what one of them lacks another may have.
     if any(warning["code"] == "several_submissions" for warning in report["warnings"]):
         return
     for task_id in sorted(set(accepted) - set(here)):
-        yield Violation(f"The import report accepted {show(task_id)}, which is not here.", place)
+        yield f"The import report accepted {show(task_id)}, which is not here.", place
     for task_id in sorted(set(here).intersection(each["task_id"] for each in report["rejected"])):
-        yield Violation(f"The import report rejected {show(task_id)}, which is here.", task_id)
+        yield f"The import report rejected {show(task_id)}, which is here.", task_id
 
 
 def _trajectories_taken(bundle: Bundle, taken: dict[str, object]) -> Iterator[Violation]:
     seen: set[str] = set()
     positions = [line["position"] for line in bundle.trajectories]
     if positions != sorted(set(positions)):
-        yield Violation("The trajectories are not in the order of the submission.", "trajectories.jsonl")
+        yield "The trajectories are not in the order of the submission.", "trajectories.jsonl"
     for line in bundle.trajectories:
         task_id = line["task_id"]
         if task_id in seen:
-            yield Violation(f"{show(task_id)} is there twice.", task_id)
+            yield f"{show(task_id)} is there twice.", task_id
         seen.add(task_id)
         if line["computed"] != line["digest"]:
-            yield Violation(f"{show(task_id)} is not what its digest was made over.", task_id)
+            yield f"{show(task_id)} is not what its digest was made over.", task_id
         if task_id not in taken:
-            yield Violation(f"{show(task_id)} was not imported.", task_id)
+            yield f"{show(task_id)} was not imported.", task_id
         elif taken[task_id] != line["digest"]:
-            yield Violation(f"{show(task_id)} is not as it was imported.", task_id)
+            yield f"{show(task_id)} is not as it was imported.", task_id
     for task_id in taken:
         if task_id not in seen:
-            yield Violation(f"{show(task_id)} was imported, and is not here.", task_id)
+            yield f"{show(task_id)} was imported, and is not here.", task_id
 
 
 # --- the benchmark's own task list -----------------------------------------------------------------------------------

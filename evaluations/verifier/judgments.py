@@ -1,4 +1,4 @@
-"""The check `judgments`: runs of judges and their judgments are those that the chain recorded."""
+"""The check `judgments`: runs of judges and their judgments are those that the chain of events recorded."""
 
 from __future__ import annotations
 
@@ -9,25 +9,15 @@ from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import (
-    MOST_PLACES,
-    TOLD,
-    Finding,
-    Violation,
-    all_of,
-    event_place,
-    failed,
-    get_integer,
-    get_text,
-    noted,
-    passed,
-    plural,
-    same_time,
-    seconds_between,
-    show,
-)
+from evaluations.verifier.findings import TOLD, Finding, Violation, all_of, failed, noted, passed, plural
 from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, imported_run
+from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
+OF_JUDGMENTS = "Judgments are those that the chain recorded when their runs ended"
+THEIR_WORD = (
+    "That these judges said this of these trajectories stays the submitter's word, as does the wording of reasons. No "
+    "final verdict rests on them."
+)
 RUN_STARTED, RUN_STOPPED, RUN_RETRIED = "judge_run_started", "judge_run_stopped", "judge_run_retried"
 RUN_FINISHED, RUN_CANCELLED = "judge_run_finished", "judge_run_cancelled"
 RUN_ENDS = (RUN_FINISHED, RUN_CANCELLED)
@@ -42,8 +32,14 @@ RUN_STEPS = {
     RUN_CANCELLED: (AT_WORK, "cancelled"),
 }
 NO_VERDICT, FAILED_ITEMS, WAITING_ITEMS = "unscored", "failed", "waiting"  # beside verdicts, in what an end counts
+OF_RUNS_HERE = ("event_run", "repeat", "started_at", "finished_at")  # what runs have that were not imported
+RUN_FACTS = ("task_id", "repetition", "verdict", "error", "score", "judged_at")
+JUDGE_FACTS = ("scorer", "scorer_version", "model", "parameters", "generation")  # a fingerprint has, beside prompts
+CLOCKS_APART = 300.0  # seconds that the clocks of a worker and of the machine that writes an event may differ
+RUNS_NAMED = 5  # in a note
 
-Came = Counter[str]  # how many items of a run came to what: "0", "1", "2", and the three above
+Counts = Counter[str]  # how many items of a run came to what: "0", "1", "2", and the three above
+Found = Iterator[Violation]
 
 
 @dataclass
@@ -59,14 +55,6 @@ class RecordedRun:
     digest: str | None = None
 
     @property
-    def judge(self) -> str | None:
-        return get_text(self.start["payload"], "judge")
-
-    @property
-    def fingerprint(self) -> str | None:
-        return get_text(self.start["payload"], "fingerprint")
-
-    @property
     def test(self) -> bool:
         return self.start["payload"].get("test") is True
 
@@ -79,108 +67,38 @@ class RecordedRun:
         """How many judgments were asked for."""
         return (get_integer(self.start["payload"], "trajectories") or 0) * (self.repetitions or 0)
 
-
-def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[Violation]]:
-    """The runs in the order in which they started, by the number that events have for them, and what is wrong."""
-    found: dict[int, RecordedRun] = {}
-    violations: list[Violation] = []
-    with_digests: set[str] = set()  # kinds of events of which one had a digest
-    for event in events:
-        kind, payload, place = event["kind"], event["payload"], event_place(event)
-        if kind not in JUDGE_RUNS:
-            continue
-        number = get_integer(payload, "run")
-        if number is None or (number in found) == (kind == RUN_STARTED):
-            violations.append(
-                Violation(f"Event {place} ({kind}) is of no run, or of one that was started twice.", place)
-            )
-            continue
-        if "judgments" in payload:
-            with_digests.add(kind)
-        if kind in RUN_ENDS and kind in with_digests and get_text(payload, "judgments") is None:
-            violations.append(Violation(f"Event {place} has no digest of judgments, and earlier ones have.", place))
-        if kind == RUN_STARTED:
-            found[number] = RecordedRun(event)
-            if not found[number].items:
-                violations.append(
-                    Violation(f"Event {place} starts a run of no trajectories, or of no repetitions.", place)
-                )
+    def follow(self, event: Document) -> None:
+        kind = event["kind"]
+        if kind == RUN_RETRIED:
+            self.state = "open" if self.state == "finished" else self.state
+            self.end = self.digest = None
         else:
-            violations += (Violation(f"Event {place} {says}.", place) for says in _unlike_start(found[number], event))
-            violations += (Violation(f"Event {place} {says}.", place) for says in _not_possible(found[number], event))
-            _follow(found[number], event)
-    return found, violations
+            self.state = RUN_STEPS[kind][1]
+        if kind in RUN_ENDS:
+            self.end, self.digest = event, get_text(event["payload"], "judgments")
 
-
-def _unlike_start(run: RecordedRun, event: Document) -> Iterator[str]:
-    """An event of a run that stopped names no more than the judge."""
-    payload, start = event["payload"], run.start["payload"]
-    names = [name for name in ("judge", "fingerprint", "test") if name in payload or event["kind"] != RUN_STOPPED]
-    if any(payload.get(name) != start.get(name) for name in names):
-        yield f"is of another judge than event {event_place(run.start)}, or only one of the two is of a test"
-
-
-def _not_possible(run: RecordedRun, event: Document) -> Iterator[str]:
-    kind, payload = event["kind"], event["payload"]
-    if run.state not in RUN_STEPS[kind][0]:
-        yield "ends a run that had ended" if kind in RUN_ENDS else f"({kind}) is of a run that was {run.state}"
-    if kind in RUN_ENDS:
-        counts = counted_at_end(event)
-        if counts is None or counts.total() != run.items:
-            yield "does not count as many items as its run has"
-        elif kind == RUN_FINISHED and counts[WAITING_ITEMS]:
-            yield "finishes a run in which something waits"
-    if kind == RUN_RETRIED:
-        again = get_integer(payload, "items") or 0
-        before = None if run.end is None else counted_at_end(run.end)
-        if again < 1 or (before is not None and again != before[FAILED_ITEMS]):
-            yield f"tries {show(again)} items again, which is not how many had failed"
-
-
-def _follow(run: RecordedRun, event: Document) -> None:
-    kind = event["kind"]
-    if kind == RUN_RETRIED:
-        run.state = "open" if run.state == "finished" else run.state
-        run.end = run.digest = None
-    else:
-        run.state = RUN_STEPS[kind][1]
-    if kind in RUN_ENDS:
-        run.end, run.digest = event, get_text(event["payload"], "judgments")
-
-
-def counted_at_end(event: Document) -> Came | None:
-    """What an event of an end says how many items came to; None where it does not say it."""
-    payload = event["payload"]
-    verdicts = payload.get("verdicts")
-    if not isinstance(verdicts, dict) or not {"0", "1", "2"} >= verdicts.keys():
-        return None
-    others = (NO_VERDICT, FAILED_ITEMS, WAITING_ITEMS)
-    found = {name: get_integer(verdicts, name) for name in verdicts} | {
-        name: get_integer(payload, name) for name in others
-    }
-    numbers = {name: number for name, number in found.items() if number is not None and number >= 0}
-    return Counter(numbers) if len(numbers) == len(found) else None
-
-
-OF_JUDGMENTS = "Judgments are those that the chain recorded when their runs ended"
-THEIR_WORD = (
-    "That these judges said this of these trajectories stays the submitter's word, as does the wording of reasons. No "
-    "final verdict rests on them."
-)
-OF_RUNS_HERE = ("event_run", "repeat", "started_at", "finished_at")  # what runs have that were not imported
-RUN_FACTS = ("task_id", "repetition", "verdict", "error", "score", "judged_at")
-JUDGE_FACTS = ("scorer", "scorer_version", "model", "parameters", "generation")  # a fingerprint has, beside prompts
-CLOCKS_APART = 300.0  # seconds that the clocks of a worker and of the machine that writes an event may differ
-RUNS_NAMED = 5  # in a note
+    def lasted(self, at: str | None) -> bool:
+        """Whether a worker can have written this time; an unknown one contradicts nothing."""
+        before = seconds_between(at, self.start["at"])
+        after = seconds_between(self.end["at"], at) if self.end else None
+        return (before or 0) <= CLOCKS_APART and (after or 0) <= CLOCKS_APART
 
 
 def judgments_findings(bundle: Bundle) -> list[Finding]:
     """The check; nothing for a bundle without judges of which the chain tells nothing either."""
-    if bundle.judgments is not None or bundle.comparison is not None:
-        return [judgments_finding(bundle)]
     recorded, violations = recorded_runs(bundle.events)
+    if bundle.judgments is not None or bundle.comparison is not None:
+        violations += [
+            *_runs_unlike_events(bundle, recorded),
+            *_runs_out_of_order(bundle, recorded),
+            *_judgments_without_run(bundle),
+            *_judgments_unlike_events(bundle, recorded),
+            *_other_judges_than_stated(bundle),
+            *_impossible_lines(bundle, recorded),
+        ]
+        return [_fail(violations) if violations else _count(bundle, recorded)]
     if violations:
-        return [_of_wrongs(violations)]
+        return [_fail(violations)]
     if not (number := sum(not run.test for run in recorded.values())):
         return []
     of_how_many = f"{plural(number, 'run')} of judges, tests left out"
@@ -188,36 +106,21 @@ def judgments_findings(bundle: Bundle) -> list[Finding]:
     return [noted("judgments", OF_JUDGMENTS, says)]
 
 
-def judgments_finding(bundle: Bundle) -> Finding:
-    """Every run of the chain is there as its events say, with the judgments that it had when it ended last."""
-    recorded, violations = recorded_runs(bundle.events)
-    violations += [
-        *_runs_unlike_events(bundle, recorded),
-        *_runs_out_of_order(bundle, recorded),
-        *_judgments_without_run(bundle),
-        *_judgments_unlike_events(bundle, recorded),
-        *_other_judges_than_stated(bundle),
-        *_impossible_lines(bundle, recorded),
-    ]
-    return _of_wrongs(violations) if violations else _how_many(bundle, recorded)
-
-
-def _of_wrongs(violations: list[Violation]) -> Finding:
-    first = " ".join(wrong.says for wrong in violations[:TOLD])
+def _fail(violations: list[Violation]) -> Finding:
+    first = " ".join(says for says, _ in violations[:TOLD])
     says = first if len(violations) <= TOLD else f"{len(violations)} things are wrong. The first: {first}"
-    return failed("judgments", OF_JUDGMENTS, says, [wrong.place for wrong in violations[:MOST_PLACES]])
+    return failed("judgments", OF_JUDGMENTS, says, [place for _, place in violations])
 
 
-def _how_many(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
-    fixed = {line["run"] for line in bundle.runs or [] if _is_covered(line, recorded)}
+def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
+    covered = {number for number, run in recorded.items() if run.digest is not None}
+    fixed = {line["run"] for line in bundle.runs or [] if line["event_run"] in covered}
     total = len(bundle.judgments or [])
     inside = sum(line["run"] in fixed for line in bundle.judgments or [])
     more = [*_never_ended(bundle, recorded), *_withheld(bundle)]
     if total and inside == total and not more:
-        good = (
-            f"{all_of(total, 'judgment is one', 'judgments are those')} of which the chain has the digest. {THEIR_WORD}"
-        )
-        return passed("judgments", OF_JUDGMENTS, good)
+        good = f"{all_of(total, 'judgment is one', 'judgments are those')} of which the chain has the digest."
+        return passed("judgments", OF_JUDGMENTS, f"{good} {THEIR_WORD}")
     says = (
         f"{inside} of {plural(total, 'judgment is', 'judgments are')} covered by the chain of events, and "
         f"{total - inside} {'is' if total - inside == 1 else 'are'} not: imported ones, and those of runs that did not "
@@ -226,176 +129,220 @@ def _how_many(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
     return noted("judgments", OF_JUDGMENTS, " ".join([says, *more, THEIR_WORD]))
 
 
-def _is_covered(line: Document, recorded: dict[int, RecordedRun]) -> bool:
-    run = recorded.get(line["event_run"])
-    return run is not None and run.digest is not None
-
-
 def _never_ended(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[str]:
-    numbers = [line["run"] for line in bundle.runs or [] if line["event_run"] in recorded and _is_open(line)]
+    started = [line for line in bundle.runs or [] if line["event_run"] in recorded]
+    numbers = [line["run"] for line in started if line["state"] not in ("finished", "cancelled")]
     counting = sum(line["run"] in numbers and line["counts"] for line in bundle.judgments or [])
     if numbers:
-        whose = f"{_runs_named(numbers)} neither finished nor {'was' if len(numbers) == 1 else 'were'} cancelled"
+        whose = f"{_name_runs(numbers)} neither finished nor {'was' if len(numbers) == 1 else 'were'} cancelled"
         yield f"{whose}: nothing holds what is said of their judgments to the chain, and {counting} of them count."
 
 
 def _withheld(bundle: Bundle) -> Iterator[str]:
     if numbers := [line["run"] for line in bundle.runs or [] if line["withheld"]]:
         why = "an address or a path was taken out, so nobody can compare the fingerprint of the judge"
-        yield f"Of {_runs_named(numbers)} {why}."
+        yield f"Of {_name_runs(numbers)} {why}."
 
 
-def _runs_named(numbers: list[Any]) -> str:
+def _name_runs(numbers: list[Any]) -> str:
     told_of = ", ".join(show(number) for number in numbers[:RUNS_NAMED])
-    more = ", ..." if len(numbers) > RUNS_NAMED else ""
-    return f"{'Run' if len(numbers) == 1 else 'Runs'} {told_of}{more}"
+    return f"{'Run' if len(numbers) == 1 else 'Runs'} {told_of}{', ...' if len(numbers) > RUNS_NAMED else ''}"
 
 
-def _is_open(line: Document) -> bool:
-    return line["state"] not in ("finished", "cancelled")
+# --- runs of the events ----------------------------------------------------------------------------------------------
 
 
-# --- what the documents say ------------------------------------------------------------------------------------------
+def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[Violation]]:
+    """The runs in the order in which they started, by the number that events have for them, and what is wrong."""
+    runs: dict[int, RecordedRun] = {}
+    violations: list[Violation] = []
+    with_digests: set[str] = set()  # kinds of events of which one had a digest
+    for event in (event for event in events if event["kind"] in JUDGE_RUNS):
+        kind, payload, place = event["kind"], event["payload"], event_place(event)
+        number = get_integer(payload, "run")
+        if number is None or (number in runs) == (kind == RUN_STARTED):
+            violations.append((f"Event {place} ({kind}) is of no run, or of one that was started twice.", place))
+            continue
+        if "judgments" in payload:
+            with_digests.add(kind)
+        if kind in RUN_ENDS and kind in with_digests and get_text(payload, "judgments") is None:
+            violations.append((f"Event {place} has no digest of judgments, and earlier ones have.", place))
+        if kind == RUN_STARTED:
+            runs[number] = RecordedRun(event)
+            if not runs[number].items:
+                violations.append((f"Event {place} starts a run of no trajectories, or of no repetitions.", place))
+        else:
+            violations += ((f"Event {place} {says}.", place) for says in _impossible_event(runs[number], event))
+            runs[number].follow(event)
+    return runs, violations
 
 
-def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
+def _impossible_event(run: RecordedRun, event: Document) -> Iterator[str]:
+    kind, payload, start = event["kind"], event["payload"], run.start["payload"]
+    # An event of a run that stopped names no more than the judge.
+    names = [name for name in ("judge", "fingerprint", "test") if name in payload or kind != RUN_STOPPED]
+    if any(payload.get(name) != start.get(name) for name in names):
+        yield f"is of another judge than event {event_place(run.start)}, or only one of the two is of a test"
+    if run.state not in RUN_STEPS[kind][0]:
+        yield "ends a run that had ended" if kind in RUN_ENDS else f"({kind}) is of a run that was {run.state}"
+    if kind in RUN_ENDS:
+        counts = _read_counts(event)
+        if counts is None or counts.total() != run.items:
+            yield "does not count as many items as its run has"
+        elif kind == RUN_FINISHED and counts[WAITING_ITEMS]:
+            yield "finishes a run in which something waits"
+    if kind == RUN_RETRIED:
+        again = get_integer(payload, "items") or 0
+        before = None if run.end is None else _read_counts(run.end)
+        if again < 1 or (before is not None and again != before[FAILED_ITEMS]):
+            yield f"tries {show(again)} items again, which is not how many had failed"
+
+
+def _read_counts(event: Document) -> Counts | None:
+    """How many items came to what, by an event of an end; None where it does not say it."""
+    payload = event["payload"]
+    verdicts = payload.get("verdicts")
+    if not isinstance(verdicts, dict) or not {"0", "1", "2"} >= verdicts.keys():
+        return None
+    others = (NO_VERDICT, FAILED_ITEMS, WAITING_ITEMS)
+    counts = {name: get_integer(verdicts, name) for name in verdicts} | {n: get_integer(payload, n) for n in others}
+    numbers = {name: number for name, number in counts.items() if number is not None and number >= 0}
+    return Counter(numbers) if len(numbers) == len(counts) else None
+
+
+# --- runs of the documents -------------------------------------------------------------------------------------------
+
+
+def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
     """Runs of the documents and of the events, one to one."""
     lines = bundle.runs or []
     for name, what in (("run", "twice in runs.jsonl"), ("event_run", "two runs in runs.jsonl")):
         for number, times in Counter(line[name] for line in lines if line[name] is not None).items():
             if times > 1:
-                yield Violation(f"Run {show(number)} is {what}.", _place_of(number))
+                yield f"Run {show(number)} is {what}.", _run_place(number)
     for line in lines:
-        number = line["event_run"]
+        number, which = line["event_run"], f"Run {show(line['run'])} is"
         if imported_run(line) and any(line[name] is not None for name in OF_RUNS_HERE):
-            says = f"Run {show(line['run'])} is said to be imported, and has times, repetitions or events."
-            yield Violation(says, _place_of(line["run"]))
+            yield f"{which} said to be imported, and has times, repetitions or events.", _run_place(line["run"])
         elif not imported_run(line) and number is None:
-            says = f"Run {show(line['run'])} is {show(line['state'])}, and there is no event of it."
-            yield Violation(says, _place_of(line["run"]))
+            yield f"{which} {show(line['state'])}, and there is no event of it.", _run_place(line["run"])
         elif number is not None:
-            yield from _as_the_events_say(line, recorded.get(number))
+            yield from ((says, _run_place(line["run"])) for says in _run_unlike_events(line, recorded.get(number)))
     there = {line["event_run"] for line in lines}
     for number, run in recorded.items():
         if not run.test and number not in there:
-            place = event_place(run.start)
-            yield Violation(f"The run of event {place} is not in runs.jsonl.", place)
+            yield f"The run of event {event_place(run.start)} is not in runs.jsonl.", event_place(run.start)
 
 
-def _as_the_events_say(line: Document, run: RecordedRun | None) -> Iterator[Violation]:
-    place = _place_of(line["run"])
+def _run_unlike_events(line: Document, run: RecordedRun | None) -> Iterator[str]:
     whose = f"Run {show(line['run'])} ({show(line['judge'])})"
     if run is None or run.test:
-        yield Violation(f"{whose} is none that the events tell of.", place)
+        yield f"{whose} is none that the events tell of."
         return
     judge = line["judge"] if line["version"] == 1 else f"{line['judge']}@{line['version']}"
-    if (run.judge, run.fingerprint) != (judge, line["fingerprint"]):
-        yield Violation(f"{whose} is of another judge than its events.", place)
+    recorded = run.start["payload"]
+    if (get_text(recorded, "judge"), get_text(recorded, "fingerprint")) != (judge, line["fingerprint"]):
+        yield f"{whose} is of another judge than its events."
     if run.state != ("open" if line["state"] in ("waiting", "running") else line["state"]):
-        yield Violation(f"{whose} is {show(line['state'])}, and by its events it is {run.state}.", place)
+        yield f"{whose} is {show(line['state'])}, and by its events it is {run.state}."
     elif run.state == "finished" and run.end and not same_time(line["finished_at"], run.end["at"], TOLERANCE):
-        yield Violation(f"{whose} finished at another time than its event.", place)
+        yield f"{whose} finished at another time than its event."
     elif run.state != "finished" and line["finished_at"] is not None:
-        yield Violation(f"{whose} is {show(line['state'])}, and has a time at which it finished.", place)
+        yield f"{whose} is {show(line['state'])}, and has a time at which it finished."
     if line["repeat"] != run.repetitions:
-        says = f"{whose} has {show(line['repeat'])} repetitions, and event {event_place(run.start)} says otherwise."
-        yield Violation(says, place)
-    if not _during(run, line["started_at"]):
-        yield Violation(f"{whose} began before its first event, or after its last.", place)
+        yield f"{whose} has {show(line['repeat'])} repetitions, and event {event_place(run.start)} says otherwise."
+    if not run.lasted(line["started_at"]):
+        yield f"{whose} began before its first event, or after its last."
 
 
-def _during(run: RecordedRun, at: str | None) -> bool:
-    """Whether a worker can have written this time; one that nobody knows is none that contradicts anything."""
-    before = seconds_between(at, run.start["at"])
-    after = seconds_between(run.end["at"], at) if run.end else None
-    return (before or 0) <= CLOCKS_APART and (after or 0) <= CLOCKS_APART
-
-
-def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
+def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
     """Of two runs the one with the higher number counts: they are numbered as they started, imported ones last."""
-    place = {number: position for position, number in enumerate(recorded)}
+    order = {number: position for position, number in enumerate(recorded)}
     last, before = -1, ""
     for line in sorted(bundle.runs or [], key=lambda line: line["run"]):
-        own = len(place) if imported_run(line) else place.get(line["event_run"])
+        own = len(order) if imported_run(line) else order.get(line["event_run"])
         if own is not None and own < last:
             says = f"Run {show(line['run'])} started before run {before}, or is none that was imported as that one."
-            yield Violation(says, _place_of(line["run"]))
+            yield says, _run_place(line["run"])
         elif own is not None:
             last, before = own, show(line["run"])
     imported = Counter((line["judge"], line["version"]) for line in bundle.runs or [] if imported_run(line))
     for (judge, version), times in imported.items():
         if times > 1:
-            yield Violation(f"{show(judge)}@{show(version)} has {times} imported runs.", show(judge))
+            yield f"{show(judge)}@{show(version)} has {times} imported runs.", show(judge)
 
 
-def _judgments_without_run(bundle: Bundle) -> Iterator[Violation]:
+def _other_judges_than_stated(bundle: Bundle) -> Found:
+    """Runs whose judge has another fingerprint than everything that decides what it says."""
+    for line in bundle.runs or []:
+        facts = {name: line[name] for name in JUDGE_FACTS} | {"prompts": line["prompts_digest"]}
+        if not line["withheld"] and try_digest(facts) != line["fingerprint"]:
+            says = f"Run {show(line['run'])} says of its judge {show(line['judge'])} what its fingerprint does not."
+            yield says, _run_place(line["run"])
+
+
+def _run_place(run: object) -> str:
+    return f"run {show(run)}"
+
+
+# --- judgments -------------------------------------------------------------------------------------------------------
+
+
+def _judgments_without_run(bundle: Bundle) -> Found:
     known = {line["run"] for line in bundle.runs or []}
     unknown = Counter(line["run"] for line in bundle.judgments or [] if line["run"] not in known)
     for number, times in unknown.items():
-        yield Violation(f"{plural(times, 'judgment')} of run {show(number)}, which there is not.", _place_of(number))
+        yield f"{plural(times, 'judgment')} of run {show(number)}, which there is not.", _run_place(number)
 
 
-def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
+def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
     """Runs of which other judgments are here than when they ended last, by the digest or by how many there are."""
-    said: dict[Any, list[Document]] = defaultdict(list)
+    made: dict[Any, list[Document]] = defaultdict(list)
     for line in bundle.judgments or []:
-        said[line["run"]].append({name: line[name] for name in RUN_FACTS})
+        made[line["run"]].append({name: line[name] for name in RUN_FACTS})
     for line in bundle.runs or []:
-        run, facts = recorded.get(line["event_run"]), said[line["run"]]
+        run, facts = recorded.get(line["event_run"]), made[line["run"]]
         if run is None or run.end is None:
             continue
         facts.sort(key=lambda fact: (fact["task_id"], fact["repetition"]))
         whose = f"The judgments of run {show(line['run'])} ({show(line['judge'])})"
         if run.digest is not None and try_digest(facts) != run.digest:
             says = f"{whose} are not those that event {event_place(run.end)} has the digest of."
-            yield Violation(says, _place_of(line["run"]))
-        elif not _as_counted(facts, run, run.end):
-            yield Violation(f"{whose} are not as many as event {event_place(run.end)} counts.", _place_of(line["run"]))
+            yield says, _run_place(line["run"])
+        elif not _is_as_counted(facts, run, run.end):
+            yield f"{whose} are not as many as event {event_place(run.end)} counts.", _run_place(line["run"])
 
 
-def _as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bool:
+def _is_as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bool:
     """Whether so many judgments say what as an event counts.
 
     Before cancellations had a digest, workers stored what was ready when the run was cancelled: those judgments are as
     late as the event, and as many as were waiting.
     """
-    stated, all_of_it = counted_at_end(end), _came(facts, run.items)
+    stated, all_of_it = _read_counts(end), _count_facts(facts, run.items)
     if stated is None:
         return True  # which is told already
     if run.state != "cancelled" or run.digest is not None:
         return +stated == all_of_it
     early = [fact for fact in facts if (seconds_between(fact["judged_at"], end["at"]) or 0) > CLOCKS_APART]
-    least = _came(early, 0)
+    least = _count_facts(early, 0)
     verdicts = (stated | all_of_it).keys() - {WAITING_ITEMS, FAILED_ITEMS}
     failures = all_of_it[FAILED_ITEMS] - stated[FAILED_ITEMS]
-    return 0 <= failures <= stated[WAITING_ITEMS] and all(
-        least[name] <= stated[name] <= all_of_it[name] for name in verdicts
-    )
+    in_bounds = all(least[name] <= stated[name] <= all_of_it[name] for name in verdicts)
+    return 0 <= failures <= stated[WAITING_ITEMS] and in_bounds
 
 
-def _came(facts: list[Document], items: int) -> Came:
-    """As `counted_at_end`, of facts; without what is 0."""
-    found: Came = Counter()
+def _count_facts(facts: list[Document], items: int) -> Counts:
+    """As `_read_counts`, of facts; without what is 0."""
+    counts: Counts = Counter()
     for fact in facts:
         no_verdict = FAILED_ITEMS if fact["error"] else NO_VERDICT
-        found[no_verdict if fact["verdict"] is None else str(fact["verdict"])] += 1
-    found[WAITING_ITEMS] = items - len(facts)
-    return Counter({name: number for name, number in found.items() if number})
+        counts[no_verdict if fact["verdict"] is None else str(fact["verdict"])] += 1
+    counts[WAITING_ITEMS] = items - len(facts)
+    return Counter({name: number for name, number in counts.items() if number})
 
 
-def _other_judges_than_stated(bundle: Bundle) -> Iterator[Violation]:
-    """Runs whose judge has another fingerprint than everything that decides what it says."""
-    for line in bundle.runs or []:
-        facts = {name: line[name] for name in JUDGE_FACTS} | {"prompts": line["prompts_digest"]}
-        if not line["withheld"] and try_digest(facts) != line["fingerprint"]:
-            says = f"Run {show(line['run'])} says of its judge {show(line['judge'])} what its fingerprint does not."
-            yield Violation(says, _place_of(line["run"]))
-
-
-# --- one line --------------------------------------------------------------------------------------------------------
-
-
-def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[Violation]:
+def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
     """Judgments that no product writes, whatever their run is."""
     runs = {line["run"]: line for line in bundle.runs or []}
     tasks = {line["task_id"] for line in bundle.trajectories}
@@ -404,18 +351,17 @@ def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Itera
         if (of := runs.get(line["run"])) is None:
             continue
         key = line["run"], line["task_id"], line["repetition"]
-        problem = judgment_problem(line, of)
+        run, problem = recorded.get(of["event_run"]), judgment_problem(line, of)
         if problem is None and line["task_id"] not in tasks:
             problem = "there is no trajectory of that task"
-        if problem is None and key in seen:
+        elif problem is None and key in seen:
             problem = "it is there twice"
-        run = recorded.get(of["event_run"])
-        if problem is None and run is not None and not _during(run, line["judged_at"]):
+        elif problem is None and run is not None and not run.lasted(line["judged_at"]):
             problem = "it was made before its run started, or after it ended"
         seen.add(key)
         if problem is not None:
             whose = f"The judgment of {show(line['task_id'])} in run {show(line['run'])}"
-            yield Violation(f"{whose}, repetition {show(line['repetition'])}: {problem}.", line["task_id"])
+            yield f"{whose}, repetition {show(line['repetition'])}: {problem}.", line["task_id"]
 
 
 def judgment_problem(line: Document, run: Document) -> str | None:
@@ -424,11 +370,11 @@ def judgment_problem(line: Document, run: Document) -> str | None:
     if not 1 <= line["repetition"] <= most:
         return "there is no such repetition"
     if line["error"]:
-        said = [name for name in ("verdict", "reason", "score", "judged_at") if line[name] is not None]
+        stated = [name for name in ("verdict", "reason", "score", "judged_at") if line[name] is not None]
         if imported_run(run):
             return "it failed in no run"
-        said += ["status"] if line.get("status_not_stated") else []
-        return f"it failed and has a {said[0]}" if said else None
+        stated += ["status"] if line.get("status_not_stated") else []
+        return f"it failed and has a {stated[0]}" if stated else None
     if line["judged_at"] is None:
         return "it has no time"
     if line.get("status_not_stated") and line["verdict"] is None:
@@ -436,7 +382,3 @@ def judgment_problem(line: Document, run: Document) -> str | None:
     if (line["verdict"] is None) != bool(line["reason"]):
         return "it has both a verdict and a reason for none, or neither"
     return None
-
-
-def _place_of(run: object) -> str:
-    return f"run {show(run)}"

@@ -5,40 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from evaluations.verifier import rules
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import (
-    Finding,
-    Violation,
-    conclude,
-    event_place,
-    get_text,
-    is_blank,
-    plural,
-    seconds_between,
-    show,
-)
+from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.replay import History
-from evaluations.verifier.rules import (
-    ACTORS,
-    ADJUDICATOR,
-    ANNOTATOR,
-    CAUSES,
-    CRITERIA,
-    DECIDING,
-    FAILURE,
-    FAILURE_TYPES,
-    FINDINGS,
-    LETTERS,
-    MAINTAINER,
-    MINIMUM_LABELS,
-    NOBODY,
-    NOT_COMPARABLE,
-    NOT_EXECUTABLE,
-    PATHS,
-    REASONING_LIMIT,
-    SUCCESS,
-    TOLERANCE,
-)
+from evaluations.verifier.rules import ADJUDICATOR, ANNOTATOR, FAILURE, MAINTAINER, MINIMUM_LABELS, NOT_EXECUTABLE
+from evaluations.verifier.values import event_place, get_text, is_blank, seconds_between, show
+
+MOST_COMPARED = 10_000_000  # pairs of a decision and a key point
+
+Found = Iterator[Violation]
+Tasks = dict[tuple[str, int], Document]
 
 
 def annotators_claim(bundle: Bundle, history: History) -> Finding:
@@ -47,21 +24,22 @@ def annotators_claim(bundle: Bundle, history: History) -> Finding:
     violations = []
     if required < MINIMUM_LABELS:
         says = f"The submission asks for {show(required)} labels; the protocol for {MINIMUM_LABELS}."
-        violations.append(Violation(says, "submission.json"))
-    labelled = _annotators_of(bundle)
+        violations.append((says, "submission.json"))
+    labelled: dict[str, set[str]] = {}
+    roles = _roles(bundle)
+    for row in bundle.labels:
+        if roles.get(row["annotator"]) == ANNOTATOR:
+            labelled.setdefault(row["facts"]["task_id"], set()).add(row["annotator"])
     few, least = 0, None
-    for line in bundle.trajectories:
-        task_id = line["task_id"]
+    for task_id in (line["task_id"] for line in bundle.trajectories):
         rows, events = labelled.get(task_id, set()), set(history.tasks[task_id].said)
         number = min(len(rows), len(events))
         least = number if least is None else min(least, number)
         if number < max(required, MINIMUM_LABELS):
             few += 1
-            violations.append(Violation(f"{show(task_id)} was labelled by {number}.", task_id))
+            violations.append((f"{show(task_id)} was labelled by {number}.", task_id))
         elif len(rows) > required:
-            violations.append(
-                Violation(f"{show(task_id)} was labelled by {len(rows)}, and has {required} slots.", task_id)
-            )
+            violations.append((f"{show(task_id)} was labelled by {len(rows)}, and has {required} slots.", task_id))
     total = len(bundle.trajectories)
     of_all = plural(total, "trajectory has", "trajectories have")
     good = f"{total} of {of_all} labels of {least or 0} or more different annotators."
@@ -69,121 +47,100 @@ def annotators_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("annotators", good, violations, bad)
 
 
-def _annotators_of(bundle: Bundle) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    roles = {person["pseudonym"]: person["role"] for person in bundle.people}
-    for row in bundle.labels:
-        if roles.get(row["annotator"]) == ANNOTATOR:
-            found.setdefault(row["facts"]["task_id"], set()).add(row["annotator"])
-    return found
+def _roles(bundle: Bundle) -> dict[str, str]:
+    return {person["pseudonym"]: person["role"] for person in bundle.people}
 
 
 def roles_claim(bundle: Bundle, history: History) -> Finding:
     """One role a person, in people.json, in the events, and in what they did."""
     violations = [*_two_roles(bundle, history), *_acting_rows(bundle), *_acting_events(bundle, history)]
     number = Counter(person["role"] for person in bundle.people)
-    good = (
-        f"{', '.join(plural(number[role], role) for role in (ANNOTATOR, ADJUDICATOR, MAINTAINER))}; "
-        f"each has one role, and did only what it allows."
-    )
-    return conclude("roles", good, violations)
+    people = ", ".join(plural(number[role], role) for role in (ANNOTATOR, ADJUDICATOR, MAINTAINER))
+    return conclude("roles", f"{people}; each has one role, and did only what it allows.", violations)
 
 
-def _two_roles(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _two_roles(bundle: Bundle, history: History) -> Found:
     roles: dict[str, str] = {}
     for person in bundle.people:
         name, role = person["pseudonym"], person["role"]
         if name in roles:
-            yield Violation(f"people.json has {show(name)} twice.", name)
+            yield f"people.json has {show(name)} twice.", name
         roles[name] = role
-        if not name.startswith(LETTERS.get(role, "?")):
-            yield Violation(f"{show(name)} is {show(role)}, and no {show(role)} is called so.", name)
+        if not name.startswith(rules.LETTERS.get(role, "?")):
+            yield f"{show(name)} is {show(role)}, and no {show(role)} is called so.", name
     given: dict[str, str] = {}
     for moment in history.of("member_added"):
         member, role = get_text(moment.payload, "member") or "", get_text(moment.payload, "role") or ""
         if given.setdefault(member, role) != role:
-            yield Violation(f"{show(member)} was added as {show(given[member])} and as {show(role)}.", member)
+            yield f"{show(member)} was added as {show(given[member])} and as {show(role)}.", member
         if roles.get(member, role) != role:
-            yield Violation(f"{show(member)} is {show(roles[member])}, and was added as {show(role)}.", member)
+            yield f"{show(member)} is {show(roles[member])}, and was added as {show(role)}.", member
 
 
-def _acting_rows(bundle: Bundle) -> Iterator[Violation]:
+def _acting_rows(bundle: Bundle) -> Found:
     """Who is named by the rows, with the role that this takes."""
-    roles = {person["pseudonym"]: person["role"] for person in bundle.people}
-    named_by = [
-        ("labelled", (ANNOTATOR,), [(row["annotator"], row["facts"]["task_id"]) for row in bundle.labels]),
-        (
-            "adjudicated",
-            (ADJUDICATOR,),
-            [(row["adjudicator"], row["facts"]["task_id"]) for row in bundle.adjudications],
-        ),
-        ("flagged", (ANNOTATOR,), [(row["annotator"], row["task_id"]) for row in bundle.flags]),
-        ("gave back", (ANNOTATOR,), [(row["annotator"], row["task_id"]) for row in bundle.releases]),
-        ("reopened", (MAINTAINER,), [(row["reopened_by"], row["task_id"]) for row in bundle.reopenings]),
-    ]
-    for verb, allowed, pairs in named_by:
-        for name, task_id in pairs:
-            if roles.get(name) not in allowed:
+    roles = _roles(bundle)
+    for verb, allowed, rows, name_key in (
+        ("labelled", ANNOTATOR, bundle.labels, "annotator"),
+        ("adjudicated", ADJUDICATOR, bundle.adjudications, "adjudicator"),
+        ("flagged", ANNOTATOR, bundle.flags, "annotator"),
+        ("gave back", ANNOTATOR, bundle.releases, "annotator"),
+        ("reopened", MAINTAINER, bundle.reopenings, "reopened_by"),
+    ):
+        for row in rows:
+            name, task_id = row[name_key], row.get("facts", row)["task_id"]
+            if roles.get(name) != allowed:
                 who = roles.get(name, "nobody of people.json")
-                yield Violation(f"{show(name)}, who is {show(who)}, {verb} {show(task_id)}.", task_id)
+                yield f"{show(name)}, who is {show(who)}, {verb} {show(task_id)}.", task_id
 
 
-def _acting_events(bundle: Bundle, history: History) -> Iterator[Violation]:
-    roles = {person["pseudonym"]: person["role"] for person in bundle.people}
+def _acting_events(bundle: Bundle, history: History) -> Found:
+    roles = _roles(bundle)
     for moment in history.moments:
-        allowed = ACTORS.get(moment.kind, ())
+        allowed = rules.ACTORS.get(moment.kind, ())
         if moment.kind == "member_deactivated" and moment.payload.get("member") == moment.actor:
             continue  # everybody may leave
-        if allowed and roles.get(moment.actor, NOBODY if not moment.actor else None) not in allowed:
-            who = roles.get(moment.actor, "nobody of people.json")
-            says = f"Event {event_place(moment.event)} is {moment.kind} by {show(moment.actor)}, who is {show(who)}."
-            yield Violation(says, event_place(moment.event))
+        if allowed and roles.get(moment.actor, rules.NOBODY if not moment.actor else None) not in allowed:
+            who, place = roles.get(moment.actor, "nobody of people.json"), event_place(moment.event)
+            yield f"Event {place} is {moment.kind} by {show(moment.actor)}, who is {show(who)}.", place
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
-
-
-MOST_COMPARED = 10_000_000  # pairs of a decision and a key point
 
 
 def reasons_claim(bundle: Bundle) -> Finding:
     """Each label and adjudication, every revision, against the protocol of the submission."""
     tasks = {(task["task_id"], task["version"]): task for task in bundle.catalogue}
     lines = {line["task_id"]: line for line in bundle.trajectories}
-    if _too_many(bundle, tasks, lines):
+    if _asks_for_too_much(bundle, tasks, lines):
         says = "There are more labels and key points than can be held against each other."
-        return conclude("reasons", "", [Violation(says, "catalogue.jsonl")])
+        return conclude("reasons", "", [(says, "catalogue.jsonl")])
     reopened = {(row["task_id"], row["revision"]) for row in bundle.reopenings}
     version = bundle.submission["protocol_version"]
     violations: list[Violation] = [*_protocol_stated(bundle, version)]
     for row in bundle.labels + bundle.adjudications:
         facts, of_label = row["facts"], "annotator" in row
         task_id = facts["task_id"]
-        line = lines.get(task_id)
-        if line is None:
-            violations.append(Violation(f"There is no trajectory of {show(task_id)}, which was judged.", task_id))
+        if (line := lines.get(task_id)) is None:
+            violations.append((f"There is no trajectory of {show(task_id)}, which was judged.", task_id))
             continue
-        lacks = [
-            *_lacks(facts, line["steps"]),
-            *_lacks_findings(facts, line["steps"], _points(tasks, line, facts["at"])),
-        ]
+        points = _key_points(tasks, line, facts["at"])
+        lacks = [*_lacks(facts, line["steps"]), *_lacks_findings(facts, line["steps"], points)]
         if of_label:
             lacks += _lacks_attempt(facts, version)
-        elif facts.get("criterion", "") not in DECIDING:
+        elif facts.get("criterion", "") not in rules.DECIDING:
             lacks.append("the criterion that decides")
         # A maintainer's reopening has a reason of its own.
         asked = not of_label and (task_id, facts["revision"]) in reopened
         if facts["revision"] > 1 and not asked and is_blank(facts["revision_reason"]):
             lacks.append("why it was revised")
         who = row["annotator"] if of_label else row["adjudicator"]
-        violations += [Violation(f"{show(who)} on {show(task_id)}: it lacks {lack}.", task_id) for lack in lacks]
-    good = (
-        f"{plural(len(bundle.labels), 'label')} and {plural(len(bundle.adjudications), 'adjudication')} are complete."
-    )
-    return conclude("reasons", good, violations)
+        violations += [(f"{show(who)} on {show(task_id)}: it lacks {lack}.", task_id) for lack in lacks]
+    labels, adjudications = plural(len(bundle.labels), "label"), plural(len(bundle.adjudications), "adjudication")
+    return conclude("reasons", f"{labels} and {adjudications} are complete.", violations)
 
 
-def _too_many(bundle: Bundle, tasks: dict[tuple[str, int], Document], lines: dict[str, Document]) -> bool:
+def _asks_for_too_much(bundle: Bundle, tasks: Tasks, lines: dict[str, Document]) -> bool:
     """Whether a bundle asks for hours of comparing, as no honest one does."""
     points = {
         task_id: len(tasks.get((task_id, line["task_version"]), {}).get("key_points", []))
@@ -193,73 +150,67 @@ def _too_many(bundle: Bundle, tasks: dict[tuple[str, int], Document], lines: dic
     return sum(points.get(task_id, 0) for task_id in judged) > MOST_COMPARED
 
 
-def _protocol_stated(bundle: Bundle, version: int) -> Iterator[Violation]:
+def _protocol_stated(bundle: Bundle, version: int) -> Found:
     """protocol.json is the protocol of this submission, and not a softer one."""
     stated = bundle.protocol
     if stated["version"] != version or stated["minimum_labels"] != MINIMUM_LABELS:
-        yield Violation("protocol.json is of another version, or asks for other labels.", "protocol.json")
-    known = {
-        "criteria": CRITERIA,
-        "failure_types": FAILURE_TYPES,
-        "causes": CAUSES,
-        "deciding": DECIDING,
-        "paths": PATHS,
-    }
-    for name, codes in known.items():
+        yield "protocol.json is of another version, or asks for other labels.", "protocol.json"
+    for name, codes in rules.TERMS.items():
         if {term["code"] for term in stated[name]} != codes:
-            yield Violation(f"protocol.json has other {name.replace('_', ' ')} than the protocol.", "protocol.json")
-    if [verdict["verdict"] for verdict in stated["verdicts"]] != [FAILURE, SUCCESS, NOT_EXECUTABLE]:
-        yield Violation("protocol.json has other verdicts than the protocol.", "protocol.json")
+            yield f"protocol.json has other {name.replace('_', ' ')} than the protocol.", "protocol.json"
+    if [verdict["verdict"] for verdict in stated["verdicts"]] != list(rules.VERDICTS):
+        yield "protocol.json has other verdicts than the protocol.", "protocol.json"
 
 
 def _lacks(facts: Document, steps: int) -> Iterator[str]:
     """What a decision lacks, or has too much, by its verdict."""
     verdict, unmet = facts["verdict"], any(finding[1] == "unmet" for finding in facts["findings"])
-    if verdict not in (FAILURE, SUCCESS, NOT_EXECUTABLE):
+    if verdict not in rules.VERDICTS:
         yield "a verdict of 0, 1 or 2"
     if verdict == FAILURE:
         yield from _lacks_failure(facts, steps)
     elif facts["failure_step"] is not None or facts["failure_type"] or facts.get("further_failure_types"):
         yield "the failure that it describes"
-    if (verdict == NOT_EXECUTABLE) != (facts["cause"] in CAUSES) or (verdict != NOT_EXECUTABLE and facts["cause"]):
+    if (verdict == NOT_EXECUTABLE) != (facts["cause"] in rules.CAUSES) or (
+        verdict != NOT_EXECUTABLE and facts["cause"]
+    ):
         yield "a cause that fits its verdict"
-    if verdict == SUCCESS and unmet and is_blank(facts["exception_reason"]):
+    if verdict == rules.SUCCESS and unmet and is_blank(facts["exception_reason"]):
         yield "the reason why it is a success with an unmet key point"
     if any(not 0 <= step < steps for step in facts.get("evidence_missing", [])):
         yield "the step whose evidence is said to be missing"
     if is_blank(facts["reasoning"]):
         yield "reasoning"
-    if max(len(facts["reasoning"]), len(facts["exception_reason"])) > REASONING_LIMIT:
-        yield f"an end: a text is longer than {REASONING_LIMIT} characters"
+    if max(len(facts["reasoning"]), len(facts["exception_reason"])) > rules.REASONING_LIMIT:
+        yield f"an end: a text is longer than {rules.REASONING_LIMIT} characters"
 
 
 def _lacks_failure(facts: Document, steps: int) -> Iterator[str]:
     step = facts["failure_step"]
-    if step is None:
-        if steps:  # an answer without steps has none to name
-            yield "the step where it failed"
-    elif not 0 <= step < steps:
+    if step is None and steps:  # an answer without steps has none to name
+        yield "the step where it failed"
+    if step is not None and not 0 <= step < steps:
         yield "a failure step that there is"
-    if facts["failure_type"] not in FAILURE_TYPES:
+    if facts["failure_type"] not in rules.FAILURE_TYPES:
         yield "the type of the failure"
-    if not FAILURE_TYPES.issuperset(facts.get("further_failure_types", [])):
+    if not rules.FAILURE_TYPES.issuperset(facts.get("further_failure_types", [])):
         yield "a further failure type that the protocol has"
 
 
-def _points(tasks: dict[tuple[str, int], Document], line: Document, at: str) -> dict[str, bool]:
+def _key_points(tasks: Tasks, line: Document, at: str) -> dict[str, bool]:
     """The key points that the decision could speak about, and whether it had to.
 
     It had to about those that were accepted and not retired then. What changed in the seconds around it may be either.
     """
     task = tasks.get((line["task_id"], line["task_version"]))
-    found: dict[str, bool] = {}
+    points: dict[str, bool] = {}
     for point in task["key_points"] if task else ():
         accepted, retired = seconds_between(point["accepted_at"], at), seconds_between(point["retired_at"], at)
-        if accepted is None or accepted < -TOLERANCE or (retired is not None and retired > TOLERANCE):
+        if accepted is None or accepted < -rules.TOLERANCE or (retired is not None and retired > rules.TOLERANCE):
             continue
-        surely = accepted > TOLERANCE and (retired is None or retired < -TOLERANCE)
-        found[point["text"]] = found.get(point["text"], False) or surely
-    return found
+        surely = accepted > rules.TOLERANCE and (retired is None or retired < -rules.TOLERANCE)
+        points[point["text"]] = points.get(point["text"], False) or surely
+    return points
 
 
 def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Iterator[str]:
@@ -271,7 +222,7 @@ def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Ite
     for text, finding, step in facts["findings"]:
         if text not in points:
             yield f"a key point “{show(text)}” that the task had then"
-        if finding not in FINDINGS:
+        if finding not in rules.FINDINGS:
             yield "met, unmet or unclear as a finding"
         if (step is None and finding != "unclear" and steps) or (step is not None and not 0 <= step < steps):
             yield f"a step that proves “{show(text)}”"
@@ -279,18 +230,18 @@ def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Ite
 
 def _lacks_attempt(facts: Document, version: int) -> Iterator[str]:
     """Version 2 of the protocol: the annotator did the task first."""
+    attempt = facts.get("attempt")
     if version < 2:
-        if facts.get("attempt") is not None:
+        if attempt is not None:
             yield "the version of the protocol that asks for an own attempt"
         return
-    attempt = facts.get("attempt")
     if attempt is None:
         yield "the own attempt"
         return
-    could_do_it = facts["verdict"] != NOT_EXECUTABLE and attempt["path"] != NOT_COMPARABLE
+    could_do_it = facts["verdict"] != NOT_EXECUTABLE and attempt["path"] != rules.NOT_COMPARABLE
     if attempt["steps"] is None and could_do_it:
         yield "the number of steps of the own attempt"
-    if is_blank(attempt["notes"]) or len(attempt["notes"]) > REASONING_LIMIT:
+    if is_blank(attempt["notes"]) or len(attempt["notes"]) > rules.REASONING_LIMIT:
         yield "notes of the own attempt"
-    if attempt["path"] not in PATHS:
+    if attempt["path"] not in rules.PATHS:
         yield "how the agent's way compares"

@@ -14,10 +14,11 @@ from evaluations.verifier.anchors import chain_id, kept_head, parse_published
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given, Outcome, check_bundle
 from evaluations.verifier.coverage import parse_tasks
-from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Refused, Result, escape, parse_kinds, plural
+from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Result, parse_kinds, plural
 from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.shapes import FORMAT
 from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, parse_keys
+from evaluations.verifier.values import Refused, escape
 
 LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
 LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal

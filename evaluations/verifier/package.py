@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from evaluations.verifier import zip_reader
-from evaluations.verifier.findings import Refused, escape
+from evaluations.verifier.values import Refused, escape
 
 MIB = 1 << 20
 # Bytes of a file, by how its name begins or ends. Trajectories are read line by line, and only their digests stay.

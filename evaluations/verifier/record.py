@@ -9,68 +9,61 @@ from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import (
-    Finding,
-    Violation,
-    conclude,
-    event_place,
-    get_integer,
-    get_text,
-    plural,
-    same_time,
-    seconds_between,
-    show,
-)
+from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.numbers import majority_label
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first
-from evaluations.verifier.rules import (
-    ACTORS,
-    MAINTAINER,
-    NOBODY,
-    OF_NO_TASK,
-    TOLERANCE,
-    WITHOUT_ACT,
-)
+from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, TOLERANCE, WITHOUT_ACT
 from evaluations.verifier.transitions import impossible_events
+from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
 # What an event says that its row does not: the slot of a release, the seed of the next draw and who drew.
 NOT_IN_ROWS = {"released": ("slot",), "spot_checks_drawn": ("next_seed",)}
 WITHOUT_ACTOR = ("spot_checks_drawn",)
+HAVE_ROWS = frozenset(
+    {"label_submitted", "label_revised", "adjudication_decided", "spot_checks_drawn", "flagged", "reported"}
+    | {"judgments_shown", "informed_decided", "report_settled", "released", "reopened", "screenshot_redacted"}
+)
+FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
+
+Found = Iterator[Violation]
+Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the event it should have
 
 
 def complete_record_claim(bundle: Bundle, history: History) -> Finding:
     """Rows and events one to one, nothing that is unknown, and an order in which it can have happened."""
     violations = [
-        *_unknown_events(bundle, history),
+        *_unknown_events(history),
+        *_unknown_tasks(bundle),
         *_rows_and_events(bundle),
-        *slots_of_labels(bundle, history),
-        *decisions_as_said(bundle, history),
-        *releases_lifted(bundle, history),
-        *reports_settled(bundle),
-        *settings_followed(bundle, history),
-        *practice_reached(history),
-        *strangers_and_members(bundle, history),
+        *_slots_of_labels(bundle, history),
+        *_informed_after(bundle),
+        *_decisions(bundle, history),
+        *_releases(bundle, history),
+        *_redactions(bundle),
+        *_reports_settled(bundle),
+        *_settings(bundle, history),
+        *_numbers_stated(bundle, history),
+        *_practice(history),
+        *_strangers(history),
+        *_members(bundle, history),
         *impossible_events(history),
     ]
-    rows = sum(1 for _ in _rows(bundle))
-    entries, events = plural(rows, "entry", "entries"), plural(len(bundle.events), "event")
-    good = f"{entries} of rows and {events} say the same."
-    return conclude("complete_record", good, violations)
+    entries, events = plural(sum(1 for _ in _rows(bundle)), "entry", "entries"), plural(len(bundle.events), "event")
+    return conclude("complete_record", f"{entries} of rows and {events} say the same.", violations)
 
 
-def _unknown_events(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _unknown_events(history: History) -> Found:
     for moment in history.moments:
         place = event_place(moment.event)
         if moment.kind not in ACTORS:
-            yield Violation(f"Event {place} is of no known kind: {show(moment.kind)}.", place)
+            yield f"Event {place} is of no known kind: {show(moment.kind)}.", place
         elif moment.kind not in OF_NO_TASK and moment.before is None:
-            yield Violation(f"Event {place} ({moment.kind}) is of no trajectory of the bundle.", place)
+            yield f"Event {place} ({moment.kind}) is of no trajectory of the bundle.", place
         if (moment.kind == "imported") != (moment is history.moments[0]):
-            yield Violation("The import is not the first event, or not the only one.", place)
-    yield from _unknown_tasks(bundle)
+            yield "The import is not the first event, or not the only one.", place
 
 
-def _unknown_tasks(bundle: Bundle) -> Iterator[Violation]:
+def _unknown_tasks(bundle: Bundle) -> Found:
     known = {line["task_id"] for line in bundle.trajectories}
     lists: dict[str, list[Any]] = {
         "labels.jsonl": [row["facts"]["task_id"] for row in bundle.labels],
@@ -81,105 +74,88 @@ def _unknown_tasks(bundle: Bundle) -> Iterator[Violation]:
     for name in ("flags", "reports", "releases", "reopenings"):
         lists[f"{name}.jsonl"] = [row["task_id"] for row in getattr(bundle, name)]
     for name, task_ids in lists.items():
-        for task_id in task_ids:
-            if task_id not in known:
-                yield Violation(f"{name} names {show(task_id)}, of which there is no trajectory.", task_id)
+        for task_id in (task_id for task_id in task_ids if task_id not in known):
+            yield f"{name} names {show(task_id)}, of which there is no trajectory.", task_id
 
 
-def _rows_and_events(bundle: Bundle) -> Iterator[Violation]:
+# --- rows and events -------------------------------------------------------------------------------------------------
+
+
+def _rows_and_events(bundle: Bundle) -> Found:
     """Each row made into the event that recorded it, and compared with the events that there are."""
     waiting: dict[str, list[tuple[str, str]]] = {}
-    kinds = {"label_submitted", "label_revised", "adjudication_decided", "spot_checks_drawn", "flagged", "reported"}
-    kinds |= {"judgments_shown", "informed_decided", "report_settled", "released", "reopened", "screenshot_redacted"}
-    for event in bundle.events:
-        if event["kind"] in kinds:
-            actor = "" if event["kind"] in WITHOUT_ACTOR else event["actor"]
-            kept = {n: v for n, v in event["payload"].items() if n not in NOT_IN_ROWS.get(event["kind"], ())}
-            key = try_digest([event["kind"], actor, kept])
-            waiting.setdefault(key, []).append((event["at"], event_place(event)))
+    for event in (event for event in bundle.events if event["kind"] in HAVE_ROWS):
+        actor = "" if event["kind"] in WITHOUT_ACTOR else event["actor"]
+        payload = {n: v for n, v in event["payload"].items() if n not in NOT_IN_ROWS.get(event["kind"], ())}
+        key = try_digest([event["kind"], actor, payload])
+        waiting.setdefault(key, []).append((event["at"], event_place(event)))
     for events in waiting.values():
         events.sort(reverse=True)
     for kind, actor, payload, at, place in sorted(_rows(bundle), key=lambda row: (row[0], row[3] or "")):
-        found = waiting.get(try_digest([kind, actor, payload]))
-        if not found:
-            yield Violation(f"No event records this of {show(place)}: {kind} by {show(actor or 'somebody')}.", place)
+        if not (events := waiting.get(try_digest([kind, actor, payload]), [])):
+            yield f"No event records this of {show(place)}: {kind} by {show(actor or 'somebody')}.", place
             continue
-        recorded, number = found.pop()
+        recorded, number = events.pop()
         if not same_time(at, recorded, TOLERANCE):
-            yield Violation(f"A row of {show(place)} has another time than its event {number} ({kind}).", place)
-    for events in waiting.values():
-        for _, number in events:
-            yield Violation(f"Event {number} has no row that says the same.", number)
-
-
-Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the event it should have
+            yield f"A row of {show(place)} has another time than its event {number} ({kind}).", place
+    for _, number in (event for events in waiting.values() for event in events):
+        yield f"Event {number} has no row that says the same.", number
 
 
 def _rows(bundle: Bundle) -> Iterator[Row]:
-    yield from _decision_rows(bundle)
-    yield from _informed_rows(bundle)
+    yield from _rows_of_decisions(bundle)
     for row in bundle.draws:
-        facts, place = row["facts"], "draws.jsonl"
+        facts = row["facts"]
         payload = {"draw": try_digest(facts), "number": facts["number"], "seed": facts["seed"]}
-        yield ("spot_checks_drawn", "", payload, row["drawn_at"], place)
-    for row in bundle.flags:
-        payload = {"task_id": row["task_id"], "note": row["note"]}
-        yield ("flagged", row["annotator"], payload, row["flagged_at"], row["task_id"])
-    for row in bundle.releases:
-        payload = {"task_id": row["task_id"], "reason": row["reason"]}
-        yield ("released", row["annotator"], payload, row["released_at"], row["task_id"])
-    for row in bundle.reopenings:
-        payload = {"task_id": row["task_id"], "reason": row["reason"]}
-        yield ("reopened", row["reopened_by"], payload, row["reopened_at"], row["task_id"])
-    yield from _report_rows(bundle)
-    for row in bundle.redactions:
-        payload = {name: row[name] for name in ("original", "revision", "boxes", "reason", "redacted", "size")}
-        yield ("screenshot_redacted", row["redacted_by"], payload, row["redacted_at"], row["original"])
-
-
-def _decision_rows(bundle: Bundle) -> Iterator[Row]:
-    for row in bundle.labels:
-        facts = row["facts"]
-        kind = "label_submitted" if facts["revision"] == 1 else "label_revised"
-        payload = {"task_id": facts["task_id"], "slot": facts["slot"], "label": try_digest(facts)}
-        if kind == "label_revised":
-            payload["revision"] = facts["revision"]
-        yield (kind, row["annotator"], payload, facts["at"], facts["task_id"])
-    for row in bundle.adjudications:
-        facts = row["facts"]
-        payload = {"task_id": facts["task_id"], "revision": facts["revision"], "adjudication": try_digest(facts)}
-        yield ("adjudication_decided", row["adjudicator"], payload, facts["at"], facts["task_id"])
-
-
-def _informed_rows(bundle: Bundle) -> Iterator[Row]:
-    for row in bundle.informed:
-        shown, informed = row["shown"], row["informed"]
-        of_label = {"task_id": shown["task_id"], "slot": shown["slot"]}
-        yield (
-            "judgments_shown",
-            row["annotator"],
-            of_label | {"shown": try_digest(shown)},
-            shown["at"],
-            shown["task_id"],
-        )
-        if informed is not None:
-            payload = of_label | {"informed": try_digest(informed)}
-            yield ("informed_decided", row["annotator"], payload, informed["at"], shown["task_id"])
-
-
-def _report_rows(bundle: Bundle) -> Iterator[Row]:
+        yield ("spot_checks_drawn", "", payload, row["drawn_at"], "draws.jsonl")
+    for rows, kind, actor, text, at in (
+        (bundle.flags, "flagged", "annotator", "note", "flagged_at"),
+        (bundle.releases, "released", "annotator", "reason", "released_at"),
+        (bundle.reopenings, "reopened", "reopened_by", "reason", "reopened_at"),
+    ):
+        for row in rows:
+            payload = {"task_id": row["task_id"], text: row[text]}
+            yield (kind, row[actor], payload, row[at], row["task_id"])
     for row in bundle.reports:
         of_task = {"task_id": row["task_id"], "kind": row["kind"]}
         yield ("reported", row["reporter"], of_task | {"note": row["note"]}, row["reported_at"], row["task_id"])
         if row["settled_at"] is not None:
             payload = of_task | {"answer": row["answer"]}
             yield ("report_settled", row["settled_by"] or "", payload, row["settled_at"], row["task_id"])
+    for row in bundle.redactions:
+        payload = {name: row[name] for name in ("original", "revision", "boxes", "reason", "redacted", "size")}
+        yield ("screenshot_redacted", row["redacted_by"], payload, row["redacted_at"], row["original"])
+
+
+def _rows_of_decisions(bundle: Bundle) -> Iterator[Row]:
+    for row in bundle.labels:
+        facts = row["facts"]
+        payload = {"task_id": facts["task_id"], "slot": facts["slot"], "label": try_digest(facts)}
+        kind = "label_submitted"
+        if facts["revision"] != 1:
+            kind, payload["revision"] = "label_revised", facts["revision"]
+        yield (kind, row["annotator"], payload, facts["at"], facts["task_id"])
+    for row in bundle.adjudications:
+        facts = row["facts"]
+        payload = {"task_id": facts["task_id"], "revision": facts["revision"], "adjudication": try_digest(facts)}
+        yield ("adjudication_decided", row["adjudicator"], payload, facts["at"], facts["task_id"])
+    for row in bundle.informed:
+        shown, informed = row["shown"], row["informed"]
+        of_label, task_id = {"task_id": shown["task_id"], "slot": shown["slot"]}, shown["task_id"]
+        yield ("judgments_shown", row["annotator"], of_label | {"shown": try_digest(shown)}, shown["at"], task_id)
+        if informed is not None:
+            payload = of_label | {"informed": try_digest(informed)}
+            yield ("informed_decided", row["annotator"], payload, informed["at"], task_id)
 
 
 # --- rows that fit each other ----------------------------------------------------------------------------------------
 
 
-def slots_of_labels(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _is_without_holes(numbers: list[int]) -> bool:
+    return sorted(numbers) == list(range(1, len(numbers) + 1))
+
+
+def _slots_of_labels(bundle: Bundle, history: History) -> Found:
     """One annotator a slot and one slot an annotator, revisions without holes, claimed before they were labelled."""
     required = bundle.submission["required_labels"]
     holder: dict[tuple[str, int], str] = {}
@@ -189,31 +165,25 @@ def slots_of_labels(bundle: Bundle, history: History) -> Iterator[Violation]:
         facts = row["facts"]
         task_id, slot, who = facts["task_id"], facts["slot"], row["annotator"]
         if not 1 <= slot <= required:
-            yield Violation(f"{show(task_id)} has a label in slot {show(slot)}, which there is not.", task_id)
+            yield f"{show(task_id)} has a label in slot {show(slot)}, which there is not.", task_id
         if holder.setdefault((task_id, slot), who) != who:
-            yield Violation(f"Slot {show(slot)} of {show(task_id)} has labels of two annotators.", task_id)
+            yield f"Slot {show(slot)} of {show(task_id)} has labels of two annotators.", task_id
         if slot_of.setdefault((task_id, who), slot) != slot:
-            yield Violation(f"{show(who)} has labels in two slots of {show(task_id)}.", task_id)
+            yield f"{show(who)} has labels in two slots of {show(task_id)}.", task_id
         revisions.setdefault((task_id, slot), []).append(facts["revision"])
-        yield from _claimed_before(row, history)
+        whose = f"The label of {show(who)} on {show(task_id)}"
+        past = history.tasks.get(task_id)
+        claimed = past.slots.get(slot) if past else None
+        if claimed is not None and not same_time(row["claimed_at"], claimed.claimed_at, TOLERANCE):
+            yield f"{whose} states another time of the claim than its event.", task_id
+        if (seconds_between(row["claimed_at"], facts["at"]) or 0) < 0:
+            yield f"{whose} is older than its claim.", task_id
     for (task_id, slot), numbers in revisions.items():
-        if sorted(numbers) != list(range(1, len(numbers) + 1)):
-            yield Violation(f"A revision is missing or doubled in slot {show(slot)} of {show(task_id)}.", task_id)
-    yield from _informed_after(bundle)
+        if not _is_without_holes(numbers):
+            yield f"A revision is missing or doubled in slot {show(slot)} of {show(task_id)}.", task_id
 
 
-def _claimed_before(row: Document, history: History) -> Iterator[Violation]:
-    facts, who = row["facts"], row["annotator"]
-    past = history.tasks.get(facts["task_id"])
-    slot = past.slots.get(facts["slot"]) if past else None
-    place, whose = facts["task_id"], f"The label of {show(who)} on {show(facts['task_id'])}"
-    if slot is not None and not same_time(row["claimed_at"], slot.claimed_at, TOLERANCE):
-        yield Violation(f"{whose} states another time of the claim than its event.", place)
-    if (seconds_between(row["claimed_at"], facts["at"]) or 0) < 0:
-        yield Violation(f"{whose} is older than its claim.", place)
-
-
-def _informed_after(bundle: Bundle) -> Iterator[Violation]:
+def _informed_after(bundle: Bundle) -> Found:
     """What was shown follows the newest revision of a label, once, and is what was answered."""
     newest: dict[tuple[str, int], tuple[str, int]] = {}
     for row in bundle.labels:
@@ -225,75 +195,66 @@ def _informed_after(bundle: Bundle) -> Iterator[Violation]:
         shown, who = row["shown"], row["annotator"]
         key = (shown["task_id"], shown["slot"])
         if newest.get(key) != (who, shown["revision"]):
-            says = f"What {show(who)} was shown of {show(key[0])} does not follow their newest label."
-            yield Violation(says, key[0])
+            yield f"What {show(who)} was shown of {show(key[0])} does not follow their newest label.", key[0]
         if key in seen:
-            yield Violation(f"{show(who)} has two second stages on {show(key[0])}.", key[0])
+            yield f"{show(who)} has two second stages on {show(key[0])}.", key[0]
         seen.add(key)
         if row["informed"] is not None and row["informed"]["shown"] != shown:
-            yield Violation(f"What {show(who)} answered on {show(key[0])} is not about what was shown.", key[0])
+            yield f"What {show(who)} answered on {show(key[0])} is not about what was shown.", key[0]
 
 
-def decisions_as_said(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _decisions(bundle: Bundle, history: History) -> Found:
     """Adjudications by their numbers, opened when they say, and with the labels that there were."""
     opened: dict[tuple[str, int], Moment] = {}
     decided: dict[tuple[str, int], Moment] = {}
-    for moment in history.of("adjudication_opened", "adjudication_decided"):
+    asked_for: Counter[tuple[str, int]] = Counter()
+    for moment in history.of("adjudication_opened", "adjudication_decided", "reopened"):
         if moment.before is not None and moment.task_id is not None:
             key = (moment.task_id, moment.before.decisions + 1)
             if moment.kind == "adjudication_opened":
                 opened[key] = moment
-            else:
+            elif moment.kind == "adjudication_decided":
                 decided.setdefault(key, moment)
+            else:
+                asked_for[key] += 1
     numbers: dict[str, list[int]] = {}
     for row in bundle.adjudications:
         task_id, revision = row["facts"]["task_id"], row["facts"]["revision"]
         numbers.setdefault(task_id, []).append(revision)
-        yield from _as_it_was(row, opened.get((task_id, revision)), decided.get((task_id, revision)))
-    for task_id, found in numbers.items():
-        if sorted(found) != list(range(1, len(found) + 1)):
-            yield Violation(f"An adjudication of {show(task_id)} is missing or doubled.", task_id)
-    yield from _asked_for(bundle, history)
+        for says in _unlike_events(row, opened.get((task_id, revision)), decided.get((task_id, revision))):
+            yield f"Adjudication {show(revision)} of {show(task_id)} {says}.", task_id
+    for task_id, revisions in numbers.items():
+        if not _is_without_holes(revisions):
+            yield f"An adjudication of {show(task_id)} is missing or doubled.", task_id
+    stated = Counter((row["task_id"], row["revision"]) for row in bundle.reopenings)
+    for task_id, _ in (stated - asked_for) + (asked_for - stated):
+        yield f"A reopening of {show(task_id)} asks for another decision than the next one.", task_id
 
 
-def _as_it_was(row: Document, opened: Moment | None, decided: Moment | None) -> Iterator[Violation]:
-    facts = row["facts"]
-    task_id, whose = facts["task_id"], f"Adjudication {show(facts['revision'])} of {show(facts['task_id'])}"
+def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None) -> Iterator[str]:
     if opened is None or opened.actor != row["adjudicator"]:
-        yield Violation(f"{whose} was opened by nobody, or by somebody else.", task_id)
+        yield "was opened by nobody, or by somebody else"
     elif not same_time(row["opened_at"], opened.event["at"], TOLERANCE):
-        yield Violation(f"{whose} states another time of its opening than its event.", task_id)
-    if (seconds_between(row["opened_at"], facts["at"]) or 0) < 0:
-        yield Violation(f"{whose} was decided before it was opened.", task_id)
-    said = decided.before.said if decided is not None and decided.before is not None else {}
-    if row["labels"] != said:
-        yield Violation(f"{whose} states other labels than there were.", task_id)
+        yield "states another time of its opening than its event"
+    if (seconds_between(row["opened_at"], row["facts"]["at"]) or 0) < 0:
+        yield "was decided before it was opened"
+    if row["labels"] != (decided.before.said if decided is not None and decided.before is not None else {}):
+        yield "states other labels than there were"
     most = majority_label(list(row["labels"].values()))
-    changed = None if most is None else facts["verdict"] != most
+    changed = None if most is None else row["facts"]["verdict"] != most
     if row["majority"] != most or row["changed"] is not changed:
-        yield Violation(f"{whose} does not state what it changed.", task_id)
+        yield "does not state what it changed"
 
 
-def reports_settled(bundle: Bundle) -> Iterator[Violation]:
+def _reports_settled(bundle: Bundle) -> Found:
     """A report is settled with time, person and answer, or with none of them."""
     for row in bundle.reports:
         if len({row[name] is None for name in ("settled_at", "settled_by", "answer")}) > 1:
-            yield Violation(f"A report on {show(row['task_id'])} is settled by halves.", row["task_id"])
+            yield f"A report on {show(row['task_id'])} is settled by halves.", row["task_id"]
 
 
-def _asked_for(bundle: Bundle, history: History) -> Iterator[Violation]:
-    """Which decision each reopening asked for."""
-    stated = Counter((row["task_id"], row["revision"]) for row in bundle.reopenings)
-    real: Counter[tuple[str, int]] = Counter()
-    for moment in history.of("reopened"):
-        if moment.before is not None and moment.task_id is not None:
-            real[(moment.task_id, moment.before.decisions + 1)] += 1
-    for task_id, _ in (stated - real) + (real - stated):
-        yield Violation(f"A reopening of {show(task_id)} asks for another decision than the next one.", task_id)
-
-
-def releases_lifted(bundle: Bundle, history: History) -> Iterator[Violation]:
-    """A release was lifted when the trajectory was offered again after it, and only then; redactions by number."""
+def _releases(bundle: Bundle, history: History) -> Found:
+    """A release was lifted when the trajectory was offered again after it, and only then."""
     expected: dict[tuple[str, str], deque[str | None]] = {}
     open_ones: dict[str, list[tuple[str, str]]] = {}
     for moment in history.of("released", "offered_again"):
@@ -306,38 +267,35 @@ def releases_lifted(bundle: Bundle, history: History) -> Iterator[Violation]:
     for row in sorted(bundle.releases, key=lambda row: row["released_at"]):
         events = expected.get((row["task_id"], row["annotator"]))
         lifted = events.popleft() if events else None
-        fits = row["lifted_at"] is None if lifted is None else same_time(row["lifted_at"], lifted, TOLERANCE)
-        if not fits:
+        if not (row["lifted_at"] is None if lifted is None else same_time(row["lifted_at"], lifted, TOLERANCE)):
             says = f"Whether and when {show(row['task_id'])} was offered to {show(row['annotator'])} again is not"
-            yield Violation(f"{says} what the events say.", row["task_id"])
-    redacted: dict[str, list[int]] = {}
+            yield f"{says} what the events say.", row["task_id"]
+
+
+def _redactions(bundle: Bundle) -> Found:
+    revisions: dict[str, list[int]] = {}
     for row in bundle.redactions:
-        redacted.setdefault(row["original"], []).append(row["revision"])
-    for original, numbers in redacted.items():
-        if sorted(numbers) != list(range(1, len(numbers) + 1)):
-            yield Violation(f"A redaction of {show(original)} is missing or doubled.", original)
+        revisions.setdefault(row["original"], []).append(row["revision"])
+    for original, numbers in revisions.items():
+        if not _is_without_holes(numbers):
+            yield f"A redaction of {show(original)} is missing or doubled.", original
 
 
-def practice_reached(history: History) -> Iterator[Violation]:
+def _practice(history: History) -> Found:
     """Who passed the practice had answered something, and enough of it rightly for the mark that was set then."""
     for moment in history.of("practice_passed"):
         right, of = get_integer(moment.payload, "right"), get_integer(moment.payload, "of")
         mark, place = moment.settings["pass_mark"], event_place(moment.event)
         if right is None or of is None or not 0 <= right <= of or of == 0:
-            yield Violation(f"By event {place} {show(moment.actor)} passed a practice of nothing.", place)
+            yield f"By event {place} {show(moment.actor)} passed a practice of nothing.", place
         elif mark is None or moment.payload.get("pass_mark") != mark:
-            yield Violation(f"Event {place} goes by another pass mark than was set then.", place)
+            yield f"Event {place} goes by another pass mark than was set then.", place
         elif right < math.ceil(mark * of - 1e-9):  # 3 of 5 is 60 percent, whatever the floats say
-            yield Violation(
-                f"By event {place} {show(moment.actor)} passed with {right} of {of}, which is too few.", place
-            )
+            yield f"By event {place} {show(moment.actor)} passed with {right} of {of}, which is too few.", place
 
 
-FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
-
-
-def settings_followed(bundle: Bundle, history: History) -> Iterator[Violation]:
-    """Each change goes on from the one before and ends at submission.json; what labels rest on never changed."""
+def _settings(bundle: Bundle, history: History) -> Found:
+    """Each change continues from the one before and ends at submission.json; what labels rest on never changed."""
     current: dict[str, Any] = dict(settings_at_first(bundle))
     begun = drawn = False
     for moment in history.of("configured", "claimed", "spot_checks_drawn"):
@@ -345,31 +303,29 @@ def settings_followed(bundle: Bundle, history: History) -> Iterator[Violation]:
         for name, change in moment.payload.items() if moment.kind == "configured" else ():
             place = event_place(moment.event)
             if not isinstance(change, list) or len(change) != 2 or current.get(name, change[0]) != change[0]:
-                yield Violation(f"Event {place} does not go on from what {show(name)} was.", place)
+                yield f"Event {place} does not go on from what {show(name)} was.", place
                 continue
             current[name] = change[1]
             if (begun and name in FIXED_BY_WORK) or (drawn and name == "spot_check_rate"):
-                yield Violation(f"Event {place} changes {show(name)}, on which work rests already.", place)
+                yield f"Event {place} changes {show(name)}, on which work rests already.", place
     for name in FOLLOWED_SETTINGS:
         if current[name] != bundle.submission[name]:
-            yield Violation(f"submission.json states another {name} than the events come to.", "submission.json")
-    yield from _counted(bundle, history)
+            yield f"submission.json states another {name} than the events come to.", "submission.json"
 
 
-def _counted(bundle: Bundle, history: History) -> Iterator[Violation]:
-    """What events say of numbers that the documents have."""
+def _numbers_stated(bundle: Bundle, history: History) -> Found:
     for moment in history.of("frozen"):
         if get_integer(moment.payload, "trajectories") != len(bundle.trajectories):
-            yield Violation("The event of the freeze counts other trajectories.", event_place(moment.event))
+            yield "The event of the freeze counts other trajectories.", event_place(moment.event)
     if bundle.submission["trajectories"] != len(bundle.trajectories):
-        yield Violation("submission.json counts other trajectories than there are.", "submission.json")
+        yield "submission.json counts other trajectories than there are.", "submission.json"
 
 
 # --- members ---------------------------------------------------------------------------------------------------------
 
 
-def strangers_and_members(bundle: Bundle, history: History) -> Iterator[Violation]:
-    """Whether who acts was a member at that moment, and people.json is what the events of members come to."""
+def _strangers(history: History) -> Found:
+    """Acts of people who were no members then."""
     for moment in history.moments:
         # A maintainer may join by their own act: by bringing the submission, or running the instance.
         member, role = moment.payload.get("member"), moment.payload.get("role")
@@ -377,22 +333,22 @@ def strangers_and_members(bundle: Bundle, history: History) -> Iterator[Violatio
         if own or moment.kind in WITHOUT_ACT or NOBODY in ACTORS.get(moment.kind, ()):
             continue
         if moment.role is None:
-            says = (
-                f"Event {event_place(moment.event)} ({show(moment.kind)}) is by {show(moment.actor)}, who is no active"
+            place = event_place(moment.event)
+            yield (
+                f"Event {place} ({show(moment.kind)}) is by {show(moment.actor)}, who is no active member then.",
+                place,
             )
-            yield Violation(f"{says} member then.", event_place(moment.event))
-    yield from _members(bundle, history)
 
 
-def _members(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _members(bundle: Bundle, history: History) -> Found:
+    """people.json is what the events of members come to."""
     added: dict[str, str] = {}
     left: dict[str, str] = {}
     for moment in history.of("member_added", "member_deactivated", "member_reactivated"):
-        member, at = get_text(moment.payload, "member") or "", moment.event["at"]
+        member, at, place = get_text(moment.payload, "member") or "", moment.event["at"], event_place(moment.event)
         fresh = moment.kind == "member_added"
         if fresh == (member in added) or (moment.kind == "member_reactivated") != (member in left and not fresh):
-            says = f"Event {event_place(moment.event)} is {moment.kind} of {show(member)}, which cannot be."
-            yield Violation(says, event_place(moment.event))
+            yield f"Event {place} is {moment.kind} of {show(member)}, which cannot be.", place
         if fresh:
             added.setdefault(member, at)
         left.pop(member, None)
@@ -401,12 +357,12 @@ def _members(bundle: Bundle, history: History) -> Iterator[Violation]:
     for person in bundle.people:
         name = person["pseudonym"]
         if name not in added:
-            yield Violation(f"No event adds {show(name)}.", name)
+            yield f"No event adds {show(name)}.", name
         elif not same_time(person["joined_at"], added.pop(name), TOLERANCE):
-            yield Violation(f"{show(name)} joined at another time than their event.", name)
+            yield f"{show(name)} joined at another time than their event.", name
         if (person["deactivated_at"] is None) != (name not in left):
-            yield Violation(f"{show(name)} has left by people.json or by the events, not by both.", name)
+            yield f"{show(name)} has left by people.json or by the events, not by both.", name
         elif name in left and not same_time(person["deactivated_at"], left[name], TOLERANCE):
-            yield Violation(f"{show(name)} left at another time than their event.", name)
+            yield f"{show(name)} left at another time than their event.", name
     for name in added:
-        yield Violation(f"{show(name)} was added by an event, and is not in people.json.", name)
+        yield f"{show(name)} was added by an event, and is not in people.json.", name

@@ -11,7 +11,6 @@ from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import get_integer, get_text
 from evaluations.verifier.rules import (
     ADJUDICATED,
     AGREED,
@@ -24,6 +23,7 @@ from evaluations.verifier.rules import (
     SPOT_CHECK,
     UNANIMOUS,
 )
+from evaluations.verifier.values import get_integer, get_text
 
 
 @dataclass(frozen=True)

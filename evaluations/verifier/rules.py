@@ -53,7 +53,7 @@ MINIMUM_LABELS = 3
 USUAL_RATE = 0.1  # of spot checks
 MOST_SLOTS = 99  # that a replay keeps apart; a submission that asks for more is none of this product
 REASONING_LIMIT = 10_000
-FAILURE, SUCCESS, NOT_EXECUTABLE = 0, 1, 2
+FAILURE, SUCCESS, NOT_EXECUTABLE = VERDICTS = (0, 1, 2)
 FINDINGS = frozenset(["met", "unmet", "unclear"])
 
 FAILURE_TYPES = frozenset(
@@ -68,6 +68,13 @@ CRITERIA = frozenset(
 DECIDING = CRITERIA | {"key_point", "not_executable", "other"}
 NOT_COMPARABLE = "not_comparable"
 PATHS = frozenset(["as_short", "longer", "hack", "not_solved", NOT_COMPARABLE])
+TERMS = {  # of protocol.json
+    "criteria": CRITERIA,
+    "failure_types": FAILURE_TYPES,
+    "causes": CAUSES,
+    "deciding": DECIDING,
+    "paths": PATHS,
+}
 
 # Where a trajectory stands, in the order in which the rules are asked.
 IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicated", "dispute"

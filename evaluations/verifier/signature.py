@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from evaluations.verifier.canonical import Malformed, parse_json
-from evaluations.verifier.findings import Finding, escape, failed, noted, passed
+from evaluations.verifier.findings import Finding, failed, noted, passed
+from evaluations.verifier.values import escape
 
 SIGNATURE_TITLE = "The manifest was signed by a key of the submitter"
 PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")

@@ -4,131 +4,107 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from evaluations.verifier import rules
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import (
-    Finding,
-    Violation,
-    conclude,
-    event_place,
-    get_integer,
-    get_text,
-    is_blank,
-    plural,
-    same_time,
-    seconds_between,
-    show,
-)
+from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.replay import History, Moment, Past, Slot
-from evaluations.verifier.rules import (
-    ADJUDICATED,
-    FINAL_STATES,
-    IN_REVIEW,
-    MINIMUM_LABELS,
-    NOT_FINAL,
-    TO_ADJUDICATE,
-    TOLERANCE,
-    WHILE_FROZEN,
-    undated,
-)
+from evaluations.verifier.rules import TOLERANCE, undated
+from evaluations.verifier.values import event_place, get_integer, get_text, is_blank, same_time, seconds_between, show
 
 GENESIS = "0" * 64
+LABELLING = ("label_submitted", "label_revised")
+SUBMISSION = "submission.json"
+
+Found = Iterator[Violation]
 
 
 def chain_claim(bundle: Bundle) -> Finding:
     """Every event has its number, the hash of its content, and the hash of the one before; head and number agree.
 
-    And none is older than one before it: whoever puts events into another order can compute the hashes again.
+    And none is older than one before it, but for the clocks of several servers: whoever puts events into another order
+    can compute the hashes again.
     """
-    violations, previous = [], GENESIS
-    for number, event in enumerate(bundle.events):
-        if event["sequence"] != number:
-            violations.append(Violation(f"Event {number} has the number {show(event['sequence'])}.", f"#{number}"))
-        if event["previous"] != previous:
-            violations.append(Violation(f"Event {number} does not follow the one before it.", f"#{number}"))
-        if event["hash"] != try_digest({name: value for name, value in event.items() if name != "hash"}):
-            violations.append(Violation(f"Event {number} is not what its hash was made over.", f"#{number}"))
-        previous = event["hash"]
-    good = f"{len(bundle.events)} events, the head is {show(previous[:16])}."
-    return conclude("chain", good, [*violations, *_older_ones(bundle), *_chain_ends(bundle)])
-
-
-def _older_ones(bundle: Bundle) -> Iterator[Violation]:
-    """Each is written when the one before it is there, so its time is later but for the clocks of several servers."""
+    violations, late = list[Violation](), list[Violation]()
+    previous: str = GENESIS
     newest: Document | None = None
     for number, event in enumerate(bundle.events):
+        if event["sequence"] != number:
+            violations.append((f"Event {number} has the number {show(event['sequence'])}.", f"#{number}"))
+        if event["previous"] != previous:
+            violations.append((f"Event {number} does not follow the one before it.", f"#{number}"))
+        if event["hash"] != try_digest({name: value for name, value in event.items() if name != "hash"}):
+            violations.append((f"Event {number} is not what its hash was made over.", f"#{number}"))
+        previous = event["hash"]
         seconds = seconds_between((newest or event)["at"], event["at"])
         if newest is not None and seconds is not None and seconds < -TOLERANCE:
             before = f"event {show(newest['sequence'])}, which comes before it in the chain"
-            yield Violation(f"Event {number} is {-seconds:.0f} seconds older than {before}.", f"#{number}")
+            late.append((f"Event {number} is {-seconds:.0f} seconds older than {before}.", f"#{number}"))
         elif seconds is not None and seconds >= 0:
             newest = event
+    good = f"{len(bundle.events)} events, the head is {show(previous[:16])}."
+    return conclude("chain", good, [*violations, *late, *_chain_ends(bundle)])
 
 
-def _chain_ends(bundle: Bundle) -> list[Violation]:
+def _chain_ends(bundle: Bundle) -> Found:
     events, stated = bundle.events, bundle.submission["chain"]
     if not events:
-        return [Violation("There is no event.", "events.jsonl")]
-    real = {"id": events[0]["hash"], "events": len(events), "head": events[-1]["hash"]}
-    says = {"id": "another first event", "events": "another number of events", "head": "another head"}
-    return [
-        Violation(f"submission.json states {says[name]} than events.jsonl has.", "submission.json")
-        for name in real
-        if stated[name] != real[name]
-    ]
+        yield "There is no event.", "events.jsonl"
+        return
+    for name, real, what in (
+        ("id", events[0]["hash"], "another first event"),
+        ("events", len(events), "another number of events"),
+        ("head", events[-1]["hash"], "another head"),
+    ):
+        if stated[name] != real:
+            yield f"submission.json states {what} than events.jsonl has.", SUBMISSION
 
 
 # --- blind_order, fixed_labels and frozen ----------------------------------------------------------------------------
-
-
-LABELLING = ("label_submitted", "label_revised")
 
 
 def blind_order_claim(bundle: Bundle, history: History) -> Finding:
     """Labels come before everything that could show their authors what others, or judges, say of the trajectory."""
     labels, shown = len(history.of(*LABELLING)), len(history.of("judgments_shown"))
     good = f"{plural(labels, 'label or revision', 'labels and revisions')}, each before its author could see another"
-    return conclude("blind_order", f"{good} one; {plural(shown, 'second stage')}.", _not_blind(bundle, history))
+    violations = [*_seen_before(history), *_shown_early(history), *_looked_in_rows(bundle)]
+    return conclude("blind_order", f"{good} one; {plural(shown, 'second stage')}.", violations)
 
 
-def _not_blind(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _place(moment: Moment) -> str:
+    return moment.task_id or event_place(moment.event)
+
+
+def _whose_label(moment: Moment) -> str:
+    return f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {event_place(moment.event)})"
+
+
+def _seen_before(history: History) -> Found:
     for moment in history.of(*LABELLING):
-        yield from _seen_before(moment)
-    yield from _shown_in_time(history)
-    yield from _looked_in_rows(bundle)
+        if moment.results_open:
+            yield f"{_whose_label(moment)} was made after the results were opened.", _place(moment)
+        slots = moment.before.slots.items() if moment.before else ()
+        own = {number: slot for number, slot in slots if slot.holder == moment.actor}
+        if any(slot.looked for slot in own.values()):
+            yield f"{_whose_label(moment)} was made after they were shown what judges say.", _place(moment)
+        this = get_integer(moment.payload, "slot")
+        other = next((number for number, slot in own.items() if slot.verdict is not None and number != this), None)
+        if other is not None:
+            yield f"{_whose_label(moment)} is their second one: they have slot {other} already.", _place(moment)
 
 
-def _shown_in_time(history: History) -> Iterator[Violation]:
+def _shown_early(history: History) -> Found:
     for moment in history.of("judgments_shown"):
-        if not _own_label_is_in(moment):
+        slot = moment.before.slots.get(get_integer(moment.payload, "slot") or 0) if moment.before else None
+        if slot is None or slot.holder != moment.actor or slot.verdict is None:
             says = f"{show(moment.actor)} was shown what judges say of {show(moment.task_id)} before labelling it."
-            yield Violation(says, moment.task_id or event_place(moment.event))
+            yield says, _place(moment)
         if moment.settings["second_stage"] is not True:
-            says = f"Event {event_place(moment.event)} shows judgments, and there is no second stage then."
-            yield Violation(says, event_place(moment.event))
+            place = event_place(moment.event)
+            yield f"Event {place} shows judgments, and there is no second stage then.", place
 
 
-def _seen_before(moment: Moment) -> Iterator[Violation]:
-    place = moment.task_id or event_place(moment.event)
-    what = f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {event_place(moment.event)})"
-    if moment.results_open:
-        yield Violation(f"{what} was made after the results were opened.", place)
-    slots = moment.before.slots.items() if moment.before else ()
-    own = {number: slot for number, slot in slots if slot.holder == moment.actor}
-    if any(slot.looked for slot in own.values()):
-        yield Violation(f"{what} was made after they were shown what judges say.", place)
-    this = get_integer(moment.payload, "slot")
-    other = next((number for number, slot in own.items() if slot.verdict is not None and number != this), None)
-    if other is not None:
-        yield Violation(f"{what} is their second one: they have slot {other} already.", place)
-
-
-def _own_label_is_in(moment: Moment) -> bool:
-    slot = moment.before.slots.get(get_integer(moment.payload, "slot") or 0) if moment.before else None
-    return slot is not None and slot.holder == moment.actor and slot.verdict is not None
-
-
-def _looked_in_rows(bundle: Bundle) -> Iterator[Violation]:
+def _looked_in_rows(bundle: Bundle) -> Found:
     """The same by the times of the rows: what was shown comes after every revision of that label."""
     last: dict[tuple[str, str], str] = {}
     opened = bundle.submission["opened_at"]
@@ -137,151 +113,135 @@ def _looked_in_rows(bundle: Bundle) -> Iterator[Violation]:
         key = (facts["task_id"], row["annotator"])
         last[key] = max(last.get(key, ""), facts["at"])
         if (seconds_between(opened, facts["at"]) or 0) > 0:
-            yield Violation(f"{show(key[1])} labelled {show(key[0])} after the results were opened.", key[0])
+            yield f"{show(key[1])} labelled {show(key[0])} after the results were opened.", key[0]
     for row in bundle.informed:
         key = (row["shown"]["task_id"], row["annotator"])
         seconds = seconds_between(last.get(key), row["shown"]["at"])
         if seconds is None or seconds < 0:
-            yield Violation(f"{show(key[1])} was shown judgments of {show(key[0])} before the label.", key[0])
+            yield f"{show(key[1])} was shown judgments of {show(key[0])} before the label.", key[0]
 
 
 def fixed_labels_claim(bundle: Bundle, history: History) -> Finding:
     """Once an adjudicator has opened a trajectory, or a draw was made over its labels, they stay as they are."""
     violations = []
     for moment in history.of(*LABELLING):
-        place = moment.task_id or event_place(moment.event)
-        what = f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {event_place(moment.event)})"
         if moment.before is not None and moment.before.was_opened:
-            violations.append(Violation(f"{what} was made after an adjudicator had opened it.", place))
+            violations.append((f"{_whose_label(moment)} was made after an adjudicator had opened it.", _place(moment)))
         if moment.before is not None and moment.before.was_drawn_over:
-            violations.append(Violation(f"{what} was made after a draw over its labels.", place))
+            violations.append((f"{_whose_label(moment)} was made after a draw over its labels.", _place(moment)))
         if moment.frozen:
-            violations.append(Violation(f"{what} was made while the submission was frozen.", place))
+            violations.append((f"{_whose_label(moment)} was made while the submission was frozen.", _place(moment)))
     for moment in history.of("adjudication_opened"):
-        if moment.before is not None and moment.before.state == IN_REVIEW:
+        if moment.before is not None and moment.before.state == rules.IN_REVIEW:
             says = f"{show(moment.task_id)} was opened for adjudication before all its labels were in."
-            violations.append(Violation(says, moment.task_id or ""))
-    opened = _first_opened(bundle)
+            violations.append((says, moment.task_id or ""))
+    opened: dict[str, str] = {}
+    for row in bundle.adjudications:
+        task_id = row["facts"]["task_id"]
+        opened[task_id] = min(opened.get(task_id, row["opened_at"]), row["opened_at"])
     for row in bundle.labels:
         task_id = row["facts"]["task_id"]
         if (seconds_between(opened.get(task_id), row["facts"]["at"]) or 0) > 0:
             says = f"{show(row['annotator'])} labelled {show(task_id)} later than its adjudication was opened."
-            violations.append(Violation(says, task_id))
+            violations.append((says, task_id))
     labels, openings = plural(len(bundle.labels), "label"), plural(len(opened), "trajectory", "trajectories")
     good = f"{labels}, which stayed once a draw was made over them; {openings} opened, each with labels that stayed."
     return conclude("fixed_labels", good, violations)
 
 
-def _first_opened(bundle: Bundle) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for row in bundle.adjudications:
-        task_id = row["facts"]["task_id"]
-        found[task_id] = min(found.get(task_id, row["opened_at"]), row["opened_at"])
-    return found
-
-
 def frozen_claim(bundle: Bundle, history: History) -> Finding:
     """The last freeze stands, everything was final then, and since then nothing happened that counts."""
-    submission, violations = bundle.submission, []
+    violations = []
     for moment in history.moments:
-        if moment.frozen and moment.kind not in WHILE_FROZEN:
-            says = f"Event {event_place(moment.event)} is {show(moment.kind)}, in a frozen submission."
-            violations.append(Violation(says, event_place(moment.event)))
+        place = event_place(moment.event)
+        if moment.frozen and moment.kind not in rules.WHILE_FROZEN:
+            violations.append((f"Event {place} is {show(moment.kind)}, in a frozen submission.", place))
         if moment.kind == "frozen" and moment.unfinished:
-            says = f"{plural(moment.unfinished, 'trajectory', 'trajectories')} had no final verdict when it was frozen"
-            violations.append(Violation(f"{says} ({event_place(moment.event)}).", event_place(moment.event)))
+            trajectories = plural(moment.unfinished, "trajectory", "trajectories")
+            violations.append((f"{trajectories} had no final verdict when it was frozen ({place}).", place))
         if moment.kind == "submission_reopened" and (moment.results_open or not moment.frozen):
             why = "after its results were opened" if moment.results_open else "and was not frozen"
-            says = f"Event {event_place(moment.event)} reopens the submission, {why}."
-            violations.append(Violation(says, event_place(moment.event)))
+            violations.append((f"Event {place} reopens the submission, {why}.", place))
     violations += [*_freeze_times(bundle, history), *_opened_times(bundle, history), *_missing_stated(bundle, history)]
-    good = f"Frozen at {show(submission['frozen_at'])}, with {plural(len(bundle.trajectories), 'final verdict')}."
-    return conclude("frozen", good, violations)
+    frozen_at, verdicts = bundle.submission["frozen_at"], plural(len(bundle.trajectories), "final verdict")
+    return conclude("frozen", f"Frozen at {show(frozen_at)}, with {verdicts}.", violations)
 
 
-def _freeze_times(bundle: Bundle, history: History) -> Iterator[Violation]:
-    freezes, stated = history.of("frozen"), bundle.submission["frozen_at"]
+def _freeze_times(bundle: Bundle, history: History) -> Found:
+    stated = bundle.submission["frozen_at"]
     if not history.frozen:
         says = "The submission is not frozen" if stated is None else "submission.json says frozen, and no event does"
-        yield Violation(f"{says}: its labels could still change.", "submission.json")
-    elif stated is None:
-        yield Violation("The events say frozen, and submission.json does not.", "submission.json")
-    elif not same_time(stated, freezes[-1].event["at"], TOLERANCE):
-        yield Violation("submission.json states another time of the freeze than its event.", "submission.json")
-    if history.frozen:
-        yield from _after_the_freeze(bundle, freezes[-1].event["at"])
-
-
-def _after_the_freeze(bundle: Bundle, frozen_at: str) -> Iterator[Violation]:
-    """By the times: a freeze that was dated back is older than what it froze."""
-    for row in bundle.labels + bundle.adjudications:
-        facts = row["facts"]
+        yield f"{says}: its labels could still change.", SUBMISSION
+        return
+    frozen_at = history.of("frozen")[-1].event["at"]
+    if stated is None:
+        yield "The events say frozen, and submission.json does not.", SUBMISSION
+    elif not same_time(stated, frozen_at, TOLERANCE):
+        yield "submission.json states another time of the freeze than its event.", SUBMISSION
+    # A freeze that was dated back is older than what it froze.
+    for facts in (row["facts"] for row in bundle.labels + bundle.adjudications):
         if (seconds_between(frozen_at, facts["at"]) or 0) > TOLERANCE:
-            yield Violation(f"{show(facts['task_id'])} was judged later than the freeze.", facts["task_id"])
+            yield f"{show(facts['task_id'])} was judged later than the freeze.", facts["task_id"]
     if (seconds_between(bundle.submission["created_at"], frozen_at) or 0) < -TOLERANCE:
-        yield Violation("The submission is younger than its freeze.", "submission.json")
+        yield "The submission is younger than its freeze.", SUBMISSION
 
 
-def _opened_times(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _opened_times(bundle: Bundle, history: History) -> Found:
     openings, stated = history.of("results_opened"), bundle.submission["opened_at"]
     if any(not moment.frozen for moment in openings):
-        yield Violation("The results were opened while the submission was not frozen.", event_place(openings[0].event))
+        yield "The results were opened while the submission was not frozen.", event_place(openings[0].event)
     if (stated is None) != (not openings):
-        yield Violation(
-            "submission.json and events do not agree on whether the results were opened.", "submission.json"
-        )
+        yield "submission.json and events do not agree on whether the results were opened.", SUBMISSION
     elif openings and (seconds_between(bundle.submission["frozen_at"], stated) or 0) < -TOLERANCE:
-        yield Violation("The results were opened before the freeze.", "submission.json")
+        yield "The results were opened before the freeze.", SUBMISSION
     elif openings and not same_time(stated, openings[0].event["at"], TOLERANCE):
-        yield Violation("submission.json states another time of the opening than its event.", "submission.json")
+        yield "submission.json states another time of the opening than its event.", SUBMISSION
 
 
-def _missing_stated(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _missing_stated(bundle: Bundle, history: History) -> Found:
     """``partial`` and ``missing`` of submission.json are what these documents lack."""
     submission = bundle.submission
     if submission["partial"] != bool(submission["missing"]):
-        yield Violation(
-            "submission.json lists what is missing and is not partial, or the other way round.", "submission.json"
-        )
-    stated = {_problem(each["code"], each["where"]) for each in submission["missing"]}
-    real = {_problem("not_frozen", "")} if not history.frozen else set()
-    if submission["required_labels"] < MINIMUM_LABELS:
-        real.add(_problem("too_few_labels_required", ""))
+        yield "submission.json lists what is missing and is not partial, or the other way round.", SUBMISSION
+    stated = {(each["code"], each["where"]) for each in submission["missing"]}
+    stated = {(code, undated(where) if code == "task_not_covered" else where) for code, where in stated}
+    real = {("not_frozen", "")} if not history.frozen else set()
+    if submission["required_labels"] < rules.MINIMUM_LABELS:
+        real.add(("too_few_labels_required", ""))
     for task_id, past in history.tasks.items():
         if past.open is not None:
-            real.add(_problem("adjudication_open", task_id))
-        elif past.state in NOT_FINAL:
-            real.add(_problem(NOT_FINAL[past.state], task_id))
-    present = {undated(task_id) for task_id in history.tasks}
+            real.add(("adjudication_open", task_id))
+        elif past.state in rules.NOT_FINAL:
+            real.add((rules.NOT_FINAL[past.state], task_id))
     tasks = {undated(task["task_id"]) for task in bundle.catalogue}
-    real |= {_problem("task_not_covered", task_id) for task_id in tasks - present}
+    real |= {("task_not_covered", task_id) for task_id in tasks - {undated(task_id) for task_id in history.tasks}}
     for code, where in sorted(real - stated):
-        yield Violation(f"submission.json does not say that something is missing ({code}).", where or "submission.json")
+        yield f"submission.json does not say that something is missing ({code}).", where or SUBMISSION
     for code, where in sorted(stated - real):
-        yield Violation(
-            f"submission.json says that something is missing which is there ({show(code)}).",
-            where or "submission.json",
-        )
-
-
-def _problem(code: str, where: str) -> tuple[str, str]:
-    return (code, undated(where) if code == "task_not_covered" else where)
+        says = f"submission.json says that something is missing which is there ({show(code)})."
+        yield says, where or SUBMISSION
 
 
 # --- events that cannot be -------------------------------------------------------------------------------------------
 
 
-def impossible_events(history: History) -> Iterator[Violation]:
-    """Of a slot that was not theirs, an adjudication that nobody had opened, and the like."""
+def impossible_events(history: History) -> Found:
+    """Events of a slot that was not theirs, an adjudication that nobody had opened, and the like."""
     given_back: dict[str, set[str]] = {}
     for moment in history.moments:
         check = _POSSIBLE.get(moment.kind)
         says = check(moment, moment.before) if check is not None and moment.before is not None else None
-        says = says or _given_back(moment, given_back) or _without_reason(moment)
+        says = says or _given_back(moment, given_back)
+        reason = get_text(moment.payload, "reason") or ""
+        if says is None and moment.kind in WITH_REASON and is_blank(reason):
+            says = "it has no reason"
         if says is not None:
             place = event_place(moment.event)
             who, task = show(moment.actor), show(moment.task_id)
-            yield Violation(f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place)
+            yield f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place
+
+
+WITH_REASON = ("released", "offered_again", "reopened", "submission_reopened")
 
 
 def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
@@ -298,14 +258,13 @@ def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
     return None
 
 
-def _without_reason(moment: Moment) -> str | None:
-    wanted = moment.kind in ("released", "offered_again", "reopened", "submission_reopened")
-    return "it has no reason" if wanted and is_blank(get_text(moment.payload, "reason") or "") else None
-
-
 def _slot(moment: Moment, past: Past) -> Slot | None:
-    number = get_integer(moment.payload, "slot")
-    return past.slots.get(number) if number is not None else None
+    return past.slots.get(get_integer(moment.payload, "slot") or 0)
+
+
+def _own_label(moment: Moment, past: Past) -> Slot | None:
+    slot = _slot(moment, past)
+    return slot if slot is not None and slot.holder == moment.actor and slot.revision else None
 
 
 def _claims(moment: Moment, past: Past) -> str | None:
@@ -314,9 +273,8 @@ def _claims(moment: Moment, past: Past) -> str | None:
         return "there is no such slot"
     if number in past.slots:
         return "the slot is taken"
-    if any(slot.holder == moment.actor for slot in past.slots.values()):
-        return "they have a slot of it already"
-    return None
+    holders = {slot.holder for slot in past.slots.values()}
+    return "they have a slot of it already" if moment.actor in holders else None
 
 
 def _submits(moment: Moment, past: Past) -> str | None:
@@ -327,8 +285,7 @@ def _submits(moment: Moment, past: Past) -> str | None:
 
 
 def _revises(moment: Moment, past: Past) -> str | None:
-    slot = _slot(moment, past)
-    if slot is None or slot.holder != moment.actor or not slot.revision:
+    if (slot := _own_label(moment, past)) is None:
         return "they have no label there"
     return None if get_integer(moment.payload, "revision") == slot.revision + 1 else "a revision before it is not there"
 
@@ -344,8 +301,7 @@ def _gives_up(moment: Moment, past: Past) -> str | None:
 
 
 def _is_shown(moment: Moment, past: Past) -> str | None:
-    slot = _slot(moment, past)
-    if slot is None or slot.holder != moment.actor or not slot.revision:
+    if (slot := _own_label(moment, past)) is None:
         return "they have no label there"
     return "they were shown it before" if slot.looked else None
 
@@ -367,7 +323,7 @@ def _flags(moment: Moment, past: Past) -> str | None:
 def _opens(moment: Moment, past: Past) -> str | None:
     if past.open is not None:
         return "somebody has opened it"
-    if past.state not in (*TO_ADJUDICATE, ADJUDICATED):
+    if past.state not in (*rules.TO_ADJUDICATE, rules.ADJUDICATED):
         return f"it is {past.state}"
     return None if get_integer(moment.payload, "revision") == past.decisions + 1 else "it is not the next revision"
 
@@ -380,35 +336,30 @@ def _closes(moment: Moment, past: Past) -> str | None:
     return f"{show(holder)} has not left" if moment.holder_stays else None
 
 
-def _reopens(moment: Moment, past: Past) -> str | None:
-    return None if past.state in FINAL_STATES else f"it has no final verdict, it is {past.state}"
+def _reopens(_moment: Moment, past: Past) -> str | None:
+    return None if past.state in rules.FINAL_STATES else f"it has no final verdict, it is {past.state}"
 
 
-def _is_known(moment: Moment, past: Past) -> str | None:
+def _is_known(_moment: Moment, past: Past) -> str | None:
     return "a label of it is in" if past.said else None
 
 
 def _sees_evidence(moment: Moment, past: Past) -> str | None:
     """Only who no longer judges blind: a dispute of theirs, or one that they have decided."""
-    if past.decisions == 0 and not (past.open and past.open[0] == moment.actor and past.blind is False):
-        return "they judge it blind"
-    return None
+    opened = past.open is not None and past.open[0] == moment.actor and past.blind is False
+    return "they judge it blind" if past.decisions == 0 and not opened else None
 
 
 _POSSIBLE: dict[str, Callable[[Moment, Past], str | None]] = {
     "claimed": _claims,
     "label_submitted": _submits,
     "label_revised": _revises,
-    "lease_expired": _gives_up,
-    "slot_returned": _gives_up,
-    "released": _gives_up,
+    **dict.fromkeys(("lease_expired", "slot_returned", "released"), _gives_up),
     "judgments_shown": _is_shown,
     "informed_decided": _says_informed,
     "flagged": _flags,
     "adjudication_opened": _opens,
-    "adjudication_left": _closes,
-    "adjudication_expired": _closes,
-    "adjudication_returned": _closes,
+    **dict.fromkeys(("adjudication_left", "adjudication_expired", "adjudication_returned"), _closes),
     "adjudication_decided": _closes,
     "reopened": _reopens,
     "known_answer_set": _is_known,

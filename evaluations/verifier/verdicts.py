@@ -10,25 +10,26 @@ from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, conclude, event_place, get_integer, get_text, plural, show
+from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.replay import History, Moment, compute_state
 from evaluations.verifier.rules import ADJUDICATED, DISPUTE, FINAL_STATES, UNANIMOUS
+from evaluations.verifier.values import event_place, get_integer, get_text, show
 
 BY = {UNANIMOUS: "unanimous", ADJUDICATED: "adjudication"}
+SUBMISSION, LABELS, VERDICTS = "submission.json", "human-label.json", "final-verdicts.jsonl"
+
+Found = Iterator[Violation]
 Standing = tuple[str, Any, Any]  # state, verdict, and by what it is final
 
 
 def disputes_claim(bundle: Bundle, history: History) -> Finding:
     """Labels that differ in their newest revisions, and a decided adjudication in rows and events."""
-    labels = newest_labels(bundle)
     decided = {row["facts"]["task_id"] for row in bundle.adjudications}
-    by_rows = [task_id for task_id, slots in labels.items() if len(set(slots.values())) > 1]
+    by_rows = [task_id for task_id, slots in newest_labels(bundle).items() if len(set(slots.values())) > 1]
     by_events = [task_id for task_id, past in history.tasks.items() if len(set(past.said.values())) > 1]
     differing = list(dict.fromkeys(by_rows + by_events))
     open_ones = [t for t in differing if t not in decided or not history.decided_on(t)]
-    violations = [
-        Violation(f"{show(task_id)} has labels that differ, and no decision.", task_id) for task_id in open_ones
-    ]
+    violations = [(f"{show(task_id)} has labels that differ, and no decision.", task_id) for task_id in open_ones]
     disputes = plural(len(differing), "dispute has", "disputes have")
     good = f"{len(differing)} of {disputes} an adjudication."
     return conclude("disputes", good, violations, f"{len(open_ones)} of {disputes} no adjudication.")
@@ -37,133 +38,14 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
 def newest_labels(bundle: Bundle) -> dict[str, dict[int, int]]:
     """By task and slot: the verdict of the newest revision, by the rows."""
     newest: dict[tuple[str, int], Document] = {}
-    for row in bundle.labels:
-        facts = row["facts"]
+    for facts in (row["facts"] for row in bundle.labels):
         key = (facts["task_id"], facts["slot"])
         if key not in newest or newest[key]["revision"] < facts["revision"]:
             newest[key] = facts
-    found: dict[str, dict[int, int]] = {}
+    by_task: dict[str, dict[int, int]] = {}
     for (task_id, slot), facts in newest.items():
-        found.setdefault(task_id, {})[slot] = facts["verdict"]
-    return found
-
-
-def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:
-    """final-verdicts.jsonl is what the rows come to, and what the events come to, one by one."""
-    violations = []
-    by_rows = _by_rows(bundle)
-    stated = [row["task_id"] for row in bundle.final_verdicts]
-    if stated != [line["task_id"] for line in bundle.trajectories]:
-        violations.append(
-            Violation("final-verdicts.jsonl is not of these trajectories in their order.", "final-verdicts.jsonl")
-        )
-    for row in bundle.final_verdicts:
-        task_id = row["task_id"]
-        says = (row["state"], row["verdict"], row["by"])
-        past = history.tasks.get(task_id)
-        by_events = (past.state, past.verdict, BY.get(past.state)) if past else None
-        for source, expected in (("labels and decisions", by_rows.get(task_id)), ("events", by_events)):
-            if expected != says:
-                violations.append(
-                    Violation(f"{show(task_id)} is {_spoken(says)}; by its {source} {_spoken(expected)}.", task_id)
-                )
-    final = sum(row["state"] in FINAL_STATES for row in bundle.final_verdicts)
-    unanimous = sum(row["by"] == BY[UNANIMOUS] for row in bundle.final_verdicts)
-    of_all = plural(len(stated), "verdict is", "verdicts are")
-    good = f"{final} of {of_all} final: {unanimous} unanimous, {final - unanimous} by adjudication."
-    return conclude("final_verdicts", good, violations)
-
-
-def _spoken(said: Standing | None) -> str:
-    return "nothing" if said is None else f"{show(said[0])} with verdict {show(said[1])}"
-
-
-def _by_rows(bundle: Bundle) -> dict[str, Standing]:
-    """What each trajectory comes to by its rows, without a look at the events."""
-    labels = newest_labels(bundle)
-    flagged = {row["task_id"] for row in bundle.flags}
-    drawn = {task_id: False for row in bundle.draws for task_id in row["facts"]["population"]}
-    drawn |= {task_id: True for row in bundle.draws for task_id in row["facts"]["drawn"]}
-    last: dict[str, Document] = {}
-    for row in sorted(bundle.adjudications, key=lambda row: row["facts"]["revision"]):
-        last[row["facts"]["task_id"]] = row["facts"]
-    asked: dict[str, int] = {}
-    for row in bundle.reopenings:
-        asked[row["task_id"]] = max(asked.get(row["task_id"], 0), row["revision"])
-    found = {}
-    for line in bundle.trajectories:
-        task_id = line["task_id"]
-        said, decision = list(labels.get(task_id, {}).values()), last.get(task_id)
-        state = compute_state(
-            labels=said,
-            required=bundle.submission["required_labels"],
-            asked_for=asked.get(task_id, 0),
-            answered=decision["revision"] if decision else 0,
-            decided=decision["verdict"] if decision else None,
-            flagged=task_id in flagged,
-            drawn=drawn.get(task_id),
-        )
-        verdict = decision["verdict"] if decision and state == ADJUDICATED else said[0] if state == UNANIMOUS else None
-        found[task_id] = (state, verdict, BY.get(state))
-    return found
-
-
-def export_claim(bundle: Bundle, history: History) -> Finding:
-    """human-label.json has these verdicts and nothing else, and the event of the last freeze their digest."""
-    violations = [*_human_label(bundle), *_in_the_freeze(bundle, history)]
-    verdicts = plural(len(bundle.final_verdicts), "verdict")
-    good = f"human-label.json has {verdicts}, and the event of the freeze is over the same."
-    return conclude("export", good, violations)
-
-
-def _human_label(bundle: Bundle) -> Iterator[Violation]:
-    document, file = bundle.human_label, "human-label.json"
-    if bundle.submission["partial"]:
-        if not isinstance(document, dict) or document.get("partial") is not True:
-            yield Violation("human-label.json does not say that it is partial.", file)
-            return
-        if document.get("missing") != bundle.submission["missing"]:
-            yield Violation(
-                "human-label.json lists as missing what submission.json does not, or the other way round.", file
-            )
-        document = document.get("labels")
-    if not isinstance(document, list):
-        yield Violation("human-label.json has no list of labels.", file)
-        return
-    texts = {(task["task_id"], task["version"]): task["text"] for task in bundle.catalogue}
-    versions = {line["task_id"]: line["task_version"] for line in bundle.trajectories}
-    key = f"{bundle.submission['agent']}_human_label"
-    expected = [
-        {
-            "task_id": row["task_id"],
-            "confirmed_task": texts.get((row["task_id"], versions.get(row["task_id"]))),
-            key: str(row["verdict"]),
-        }
-        for row in bundle.final_verdicts
-        if row["verdict"] is not None
-    ]
-    if len(document) != len(expected):
-        yield Violation(
-            f"human-label.json has {plural(len(document), 'label')}; final verdicts: {len(expected):,}.", file
-        )
-    for entry, wanted in zip(document, expected, strict=False):
-        if entry != wanted:
-            yield Violation(
-                f"human-label.json says something else of {show(wanted['task_id'])}.", str(wanted["task_id"])
-            )
-
-
-def _in_the_freeze(bundle: Bundle, history: History) -> Iterator[Violation]:
-    """The last freeze was over the verdicts that the events come to, which are those of final-verdicts.jsonl."""
-    freezes = history.of("frozen")
-    if not freezes or not history.frozen:
-        yield Violation("No freeze that stands states these verdicts.", "events.jsonl")
-        return
-    stated, place = get_text(freezes[-1].payload, "verdicts"), event_place(freezes[-1].event)
-    if stated != try_digest({row["task_id"]: row["verdict"] for row in bundle.final_verdicts}):
-        yield Violation("The event of the freeze is over other verdicts than final-verdicts.jsonl.", place)
-    if stated != try_digest(history.verdicts):
-        yield Violation("The event of the freeze is over other verdicts than there were then.", place)
+        by_task.setdefault(task_id, {})[slot] = facts["verdict"]
+    return by_task
 
 
 # --- draws and spot checks -------------------------------------------------------------------------------------------
@@ -172,53 +54,51 @@ def _in_the_freeze(bundle: Bundle, history: History) -> Iterator[Violation]:
 def draws_claim(bundle: Bundle, history: History) -> Finding:
     """Every draw by its seed, rate and population; the seed is the one whose hash was on record before."""
     violations: list[Violation] = []
-    rows = {try_digest(row["facts"]): row["facts"] for row in bundle.draws}
+    draws = [row["facts"] for row in bundle.draws]
+    rows = {try_digest(draw): draw for draw in draws}
     committed = next((get_text(moment.payload, "next_seed") for moment in history.of("imported")), None)
     if committed is None:
-        violations.append(Violation("The import fixed no seed for the first draw.", "#0"))
+        violations.append(("The import fixed no seed for the first draw.", "#0"))
     for number, moment in enumerate(history.of("spot_checks_drawn"), start=1):
-        violations += _drawn_rightly(moment, rows.pop(get_text(moment.payload, "draw") or "", None), number, committed)
+        draw = rows.pop(get_text(moment.payload, "draw") or "", None)
+        violations += _check_draw(moment, draw, number, committed)
         committed = get_text(moment.payload, "next_seed")
     if bundle.submission["next_seed"] != committed:
-        violations.append(
-            Violation("submission.json names another next seed than the last that was fixed.", "submission.json")
-        )
-    if [row["facts"]["number"] for row in bundle.draws] != list(range(1, len(bundle.draws) + 1)):
-        violations.append(Violation("The draws are not numbered from 1 on.", "draws.jsonl"))
-    drawn = sum(len(row["facts"]["drawn"]) for row in bundle.draws)
-    of = sum(len(row["facts"]["population"]) for row in bundle.draws)
-    rates = ", ".join(sorted({f"{row['facts']['rate'] * 100:g} %" for row in bundle.draws}))
-    unanimous = plural(of, "unanimous trajectory", "unanimous trajectories")
-    good = f"{plural(len(bundle.draws), 'draw')} took {drawn} of {unanimous}" + (f", at {rates}." if rates else ".")
+        violations.append(("submission.json names another next seed than the last that was fixed.", SUBMISSION))
+    if [draw["number"] for draw in draws] != list(range(1, len(draws) + 1)):
+        violations.append(("The draws are not numbered from 1 on.", "draws.jsonl"))
+    drawn = sum(len(draw["drawn"]) for draw in draws)
+    unanimous = plural(sum(len(d["population"]) for d in draws), "unanimous trajectory", "unanimous trajectories")
+    rates = ", ".join(sorted({f"{draw['rate'] * 100:g} %" for draw in draws}))
+    good = f"{plural(len(draws), 'draw')} took {drawn} of {unanimous}" + (f", at {rates}." if rates else ".")
     return conclude("draws", good, violations)
 
 
-def _drawn_rightly(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Iterator[Violation]:
+def _check_draw(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Found:
     place = event_place(moment.event)
     if draw is None:
-        yield Violation(f"There is no row of the draw of event {place}.", place)
+        yield f"There is no row of the draw of event {place}.", place
         return
-    told = (get_integer(moment.payload, "number"), get_text(moment.payload, "seed"))
-    if told != (draw["number"], draw["seed"]) or draw["number"] != number:
-        yield Violation(f"Draw {number} and its event {place} have other numbers or seeds.", place)
+    stated = (get_integer(moment.payload, "number"), get_text(moment.payload, "seed"))
+    if stated != (draw["number"], draw["seed"]) or draw["number"] != number:
+        yield f"Draw {number} and its event {place} have other numbers or seeds.", place
         return
     if not draw["population"]:
-        yield Violation(f"Draw {number} was made among no trajectory.", place)
+        yield f"Draw {number} was made among no trajectory.", place
     if committed is None or seed_digest(draw["seed"]) != committed:
-        yield Violation(f"The seed of draw {number} is not the one that was fixed before it.", place)
+        yield f"The seed of draw {number} is not the one that was fixed before it.", place
     if get_text(moment.payload, "next_seed") is None:
-        yield Violation(f"Draw {number} fixed no seed for the next one.", place)
+        yield f"Draw {number} fixed no seed for the next one.", place
     if draw["rate"] != moment.settings["spot_check_rate"]:
-        yield Violation(f"Draw {number} was made at another rate than was set then.", place)
+        yield f"Draw {number} was made at another rate than was set then.", place
     if moment.population is None:
         among = plural(len(draw["population"]), "trajectory", "trajectories")
-        says = f"Draw {number} was made among {among}. Unanimous and in no draw then: {moment.agreed}."
-        yield Violation(says, place)
+        yield f"Draw {number} was made among {among}. Unanimous and in no draw then: {moment.agreed}.", place
     elif list(moment.population) != draw["population"]:
         odd = sorted(set(moment.population) ^ set(draw["population"]))
-        yield Violation(f"Draw {number} was not made among what was unanimous then.", odd[0] if odd else place)
+        yield f"Draw {number} was not made among what was unanimous then.", odd[0] if odd else place
     if draw["drawn"] != draw_sample(draw["population"], draw["rate"], draw["seed"]):
-        yield Violation(f"Draw {number} is not what its seed chooses.", place)
+        yield f"Draw {number} is not what its seed chooses.", place
 
 
 def seed_digest(seed: str) -> str:
@@ -246,44 +126,140 @@ def spot_checks_claim(bundle: Bundle, history: History) -> Finding:
     flagged |= {task_id for task_id, past in history.tasks.items() if past.flagged}
     decided = {row["facts"]["task_id"] for row in bundle.adjudications}
     violations = [
-        Violation(
-            f"{show(task_id)} was {'drawn' if task_id in drawn else 'flagged'}, and nobody has judged it.", task_id
-        )
+        (f"{show(task_id)} was {'drawn' if task_id in drawn else 'flagged'}, and nobody has judged it.", task_id)
         for task_id in sorted(drawn | flagged)
         if task_id not in decided or not history.decided_on(task_id)
     ]
-    open_ones = len(violations)
-    violations += [*_opened_rightly(history), *_decided_as_opened(bundle, history)]
-    wanted = len(drawn | flagged)
-    trajectories = plural(wanted, "trajectory", "trajectories")
+    open_ones, trajectories = len(violations), plural(len(drawn | flagged), "trajectory", "trajectories")
+    violations += [*_opened_wrongly(history), *_decided_unlike_opened(bundle, history)]
     bad = f"Drawn or flagged and not judged: {open_ones} of {trajectories}." if open_ones else ""
-    blind = sum(row["facts"]["blind"] for row in bundle.adjudications)
+    blind = plural(sum(row["facts"]["blind"] for row in bundle.adjudications), "decision")
     good = f"{len(drawn)} drawn and {plural(len(flagged), 'flagged trajectory', 'flagged trajectories')} judged, "
-    good += f"{plural(blind, 'decision')} blind."
-    return conclude("spot_checks", good, violations, bad)
+    return conclude("spot_checks", f"{good}{blind} blind.", violations, bad)
 
 
-def _opened_rightly(history: History) -> Iterator[Violation]:
+def _opened_wrongly(history: History) -> Found:
     for moment in history.of("adjudication_opened"):
         if moment.before is None:
             continue
         demanded = moment.before.decisions == 0 and moment.before.state != DISPUTE
         if moment.payload.get("blind") is not demanded:
-            how = "blind" if demanded else "with its labels"
-            says = f"{show(moment.task_id)} had to be opened {how} (event {event_place(moment.event)}), and was not."
-            yield Violation(says, moment.task_id or event_place(moment.event))
+            how, place = "blind" if demanded else "with its labels", event_place(moment.event)
+            says = f"{show(moment.task_id)} had to be opened {how} (event {place}), and was not."
+            yield says, moment.task_id or place
 
 
-def _decided_as_opened(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _decided_unlike_opened(bundle: Bundle, history: History) -> Found:
     opened = {
         get_text(moment.payload, "adjudication"): moment.before.blind
         for moment in history.of("adjudication_decided")
         if moment.before is not None
     }
-    for row in bundle.adjudications:
-        facts = row["facts"]
+    for facts in (row["facts"] for row in bundle.adjudications):
         if opened.get(try_digest(facts)) is not facts["blind"]:
-            says = (
-                f"The decision on {show(facts['task_id'])} is said to be {'blind' if facts['blind'] else 'not blind'},"
-            )
-            yield Violation(f"{says} and was opened otherwise.", facts["task_id"])
+            how = "blind" if facts["blind"] else "not blind"
+            says = f"The decision on {show(facts['task_id'])} is said to be {how}, and was opened otherwise."
+            yield says, facts["task_id"]
+
+
+# --- final verdicts and export ---------------------------------------------------------------------------------------
+
+
+def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:
+    """final-verdicts.jsonl is what the rows come to, and what the events come to, one by one."""
+    violations = []
+    by_rows = _standing_by_rows(bundle)
+    stated = [row["task_id"] for row in bundle.final_verdicts]
+    if stated != [line["task_id"] for line in bundle.trajectories]:
+        violations.append(("final-verdicts.jsonl is not of these trajectories in their order.", VERDICTS))
+    for row in bundle.final_verdicts:
+        task_id = row["task_id"]
+        own, past = (row["state"], row["verdict"], row["by"]), history.tasks.get(task_id)
+        by_events = (past.state, past.verdict, BY.get(past.state)) if past else None
+        for source, expected in (("labels and decisions", by_rows.get(task_id)), ("events", by_events)):
+            if expected != own:
+                says = f"{show(task_id)} is {_describe(own)}; by its {source} {_describe(expected)}."
+                violations.append((says, task_id))
+    final = sum(row["state"] in FINAL_STATES for row in bundle.final_verdicts)
+    unanimous = sum(row["by"] == BY[UNANIMOUS] for row in bundle.final_verdicts)
+    of_all = plural(len(stated), "verdict is", "verdicts are")
+    good = f"{final} of {of_all} final: {unanimous} unanimous, {final - unanimous} by adjudication."
+    return conclude("final_verdicts", good, violations)
+
+
+def _describe(standing: Standing | None) -> str:
+    return "nothing" if standing is None else f"{show(standing[0])} with verdict {show(standing[1])}"
+
+
+def _standing_by_rows(bundle: Bundle) -> dict[str, Standing]:
+    """What each trajectory comes to by its rows, without a look at the events."""
+    labels = newest_labels(bundle)
+    flagged = {row["task_id"] for row in bundle.flags}
+    drawn = {task_id: False for row in bundle.draws for task_id in row["facts"]["population"]}
+    drawn |= {task_id: True for row in bundle.draws for task_id in row["facts"]["drawn"]}
+    decisions = sorted((row["facts"] for row in bundle.adjudications), key=lambda facts: int(facts["revision"]))
+    last = {facts["task_id"]: facts for facts in decisions}
+    asked: dict[str, int] = {}
+    for row in bundle.reopenings:
+        asked[row["task_id"]] = max(asked.get(row["task_id"], 0), row["revision"])
+    standing = {}
+    for task_id in (line["task_id"] for line in bundle.trajectories):
+        said, decision = list(labels.get(task_id, {}).values()), last.get(task_id)
+        state = compute_state(
+            labels=said,
+            required=bundle.submission["required_labels"],
+            asked_for=asked.get(task_id, 0),
+            answered=decision["revision"] if decision else 0,
+            decided=decision["verdict"] if decision else None,
+            flagged=task_id in flagged,
+            drawn=drawn.get(task_id),
+        )
+        verdict = decision["verdict"] if decision and state == ADJUDICATED else said[0] if state == UNANIMOUS else None
+        standing[task_id] = (state, verdict, BY.get(state))
+    return standing
+
+
+def export_claim(bundle: Bundle, history: History) -> Finding:
+    """human-label.json has these verdicts and nothing else, and the event of the last freeze their digest."""
+    verdicts = plural(len(bundle.final_verdicts), "verdict")
+    good = f"human-label.json has {verdicts}, and the event of the freeze is over the same."
+    return conclude("export", good, [*_check_human_label(bundle), *_check_freeze(bundle, history)])
+
+
+def _check_human_label(bundle: Bundle) -> Found:
+    document = bundle.human_label
+    if bundle.submission["partial"]:
+        if not isinstance(document, dict) or document.get("partial") is not True:
+            yield "human-label.json does not say that it is partial.", LABELS
+            return
+        if document.get("missing") != bundle.submission["missing"]:
+            yield "human-label.json lists as missing what submission.json does not, or the other way round.", LABELS
+        document = document.get("labels")
+    if not isinstance(document, list):
+        yield "human-label.json has no list of labels.", LABELS
+        return
+    texts = {(task["task_id"], task["version"]): task["text"] for task in bundle.catalogue}
+    confirmed = {t["task_id"]: texts.get((t["task_id"], t["task_version"])) for t in bundle.trajectories}
+    key, final = (
+        f"{bundle.submission['agent']}_human_label",
+        [r for r in bundle.final_verdicts if r["verdict"] is not None],
+    )
+    if len(document) != len(final):
+        yield f"human-label.json has {plural(len(document), 'label')}; final verdicts: {len(final):,}.", LABELS
+    for entry, row in zip(document, final, strict=False):
+        task_id = row["task_id"]
+        if entry != {"task_id": task_id, "confirmed_task": confirmed.get(task_id), key: str(row["verdict"])}:
+            yield f"human-label.json says something else of {show(task_id)}.", task_id
+
+
+def _check_freeze(bundle: Bundle, history: History) -> Found:
+    """The last freeze was over the verdicts that the events come to, which are those of final-verdicts.jsonl."""
+    freezes = history.of("frozen")
+    if not freezes or not history.frozen:
+        yield "No freeze that stands states these verdicts.", "events.jsonl"
+        return
+    stated, place = get_text(freezes[-1].payload, "verdicts"), event_place(freezes[-1].event)
+    if stated != try_digest({row["task_id"]: row["verdict"] for row in bundle.final_verdicts}):
+        yield "The event of the freeze is over other verdicts than final-verdicts.jsonl.", place
+    if stated != try_digest(history.verdicts):
+        yield "The event of the freeze is over other verdicts than there were then.", place

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from evaluations.verifier.findings import UNSHOWABLE, Refused, escape
+from evaluations.verifier.values import UNSHOWABLE, Refused, escape
 
 END = struct.Struct("<4s4H2LH")  # end of the central directory
 END64_AT = struct.Struct("<4sLQL")  # where its zip64 form is

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from html import escape as escaped_html
 from typing import Any
 
-from evaluations.verifier.findings import UNSHOWABLE
+from evaluations.verifier.values import UNSHOWABLE
 
 DASH = "–"
 LONGEST_SHOWN = 600  # characters of a text out of the bundle

@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from evaluations.evidence.verification import verify_bundle
 from evaluations.signing import with_own_keys
 from evaluations.verifier import main
-from evaluations.verifier.findings import Refused, Result
+from evaluations.verifier.findings import Result
+from evaluations.verifier.values import Refused
 
 
 class Command(BaseCommand):

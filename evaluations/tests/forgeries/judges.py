@@ -38,7 +38,7 @@ def _within(ends: Any) -> Any:
     """An interval in the middle of where it can be."""
     if not isinstance(ends, Ends):
         return ends
-    spans = [[end for end in (each.least, each.most) if isfinite(end)] for each in (ends.low, ends.high)]
+    spans = [[end for end in each if isfinite(end)] for each in (ends.low, ends.high)]
     return [sum(span) / len(span) for span in spans]
 
 
