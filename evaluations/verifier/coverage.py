@@ -22,6 +22,13 @@ from evaluations.verifier.replay import History
 from evaluations.verifier.rules import undated
 from evaluations.verifier.values import event_place, get_text, seconds_between, show
 
+TASKS_TITLE = "Every task of the given list has a trajectory"
+NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
+TEXT_FIELDS = ("confirmed_task", "text")
+CATALOGUE, SUBMISSION, REPORT = "catalogue.jsonl", "submission.json", "import-report.json"
+
+Found = Iterator[Violation]
+
 
 def coverage_claim(bundle: Bundle, history: History) -> Finding:
     """A trajectory for every task by its id without a date, and the catalogue that the freeze was over."""
@@ -31,29 +38,24 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
     violations = [(f"{show(task_id)} has no trajectory.", task_id) for task_id in lost]
     versions = {(task["task_id"], task["version"]) for task in bundle.catalogue}
     if len(versions) != len(bundle.catalogue):
-        violations.append(("The catalogue has a version of a task twice.", "catalogue.jsonl"))
+        violations.append(("The catalogue has a version of a task twice.", CATALOGUE))
     violations += [
         (f"{show(line['task_id'])} was judged by a version that there is not.", line["task_id"])
         for line in bundle.trajectories
         if (line["task_id"], line["task_version"]) not in versions
     ]
-    violations += _fixed_catalogue(bundle, history)
-    covered, total = len(wanted) - len(lost), len(wanted)
-    trajectories = plural(len(bundle.trajectories), "trajectory", "trajectories")
-    of_all = plural(total, "task has", "tasks have")
-    good = f"{covered} of {of_all} a trajectory: {trajectories} for {plural(len(present), 'task')}."
-    return conclude("coverage", good, violations, f"{len(lost)} of {of_all} no trajectory." if lost else "")
-
-
-def _fixed_catalogue(bundle: Bundle, history: History) -> Iterator[Violation]:
     if not bundle.catalogue:
-        yield "The catalogue has no task.", "catalogue.jsonl"
-    if not history.catalogue_is_fixed:
-        return
-    freezes = history.of("frozen")
-    tasks = sorted(bundle.catalogue, key=lambda task: (task["task_id"], task["version"]))
-    if get_text(freezes[-1].payload, "catalogue") != try_digest(tasks):
-        yield "The catalogue is not the one that the submission was frozen under.", event_place(freezes[-1].event)
+        violations.append(("The catalogue has no task.", CATALOGUE))
+    if history.catalogue_is_fixed:
+        freeze = history.of("frozen")[-1]
+        tasks = sorted(bundle.catalogue, key=lambda task: (task["task_id"], task["version"]))
+        if get_text(freeze.payload, "catalogue") != try_digest(tasks):
+            says = "The catalogue is not the one that the submission was frozen under."
+            violations.append((says, event_place(freeze.event)))
+    of_all = plural(len(wanted), "task has", "tasks have")
+    trajectories = plural(len(bundle.trajectories), "trajectory", "trajectories")
+    good = f"{len(wanted) - len(lost)} of {of_all} a trajectory: {trajectories} for {plural(len(present), 'task')}."
+    return conclude("coverage", good, violations, f"{len(lost)} of {of_all} no trajectory." if lost else "")
 
 
 def imported_claim(bundle: Bundle, history: History) -> Finding:
@@ -62,49 +64,48 @@ def imported_claim(bundle: Bundle, history: History) -> Finding:
     if moment is None or moment.kind != "imported":
         return conclude("imported", "", [("The first event is not the import.", "#0")])
     payload, submission = moment.payload, bundle.submission
-    taken = payload.get("trajectories")
-    violations = [*_trajectories_taken(bundle, taken if isinstance(taken, dict) else {})]
+    imported = payload.get("trajectories")
+    violations = [*_check_trajectories(bundle, imported if isinstance(imported, dict) else {})]
     violations += [
-        (f"submission.json names another {name} than the import.", "submission.json")
+        (f"submission.json names another {name} than the import.", SUBMISSION)
         for name in ("agent", "benchmark", "attempt")
         if payload.get(name) != submission[name]
     ]
     if submission["digest"] != try_digest(sorted([line["task_id"], line["digest"]] for line in bundle.trajectories)):
-        violations.append(("The digest of the submission is not that of its trajectories.", "submission.json"))
-    violations += _reported(bundle, history)
+        violations.append(("The digest of the submission is not that of its trajectories.", SUBMISSION))
+    violations += _check_report(bundle, history)
     if (seconds_between(submission["created_at"], moment.event["at"]) or 0) < 0:
-        violations.append(("The submission is younger than its import.", "submission.json"))
+        violations.append(("The submission is younger than its import.", SUBMISSION))
     good = f"{plural(len(bundle.trajectories), 'trajectory', 'trajectories')} as imported."
     if bundle.import_report is None:
         good += " The import report itself is not there, only its digest."
     return conclude("imported", good, violations)
 
 
-def _reported(bundle: Bundle, history: History) -> Iterator[Violation]:
+def _check_report(bundle: Bundle, history: History) -> Found:
     """The report is the one that the import recorded, and says of these trajectories that they were taken."""
     report, recorded = bundle.import_report, get_text(history.moments[0].payload, "report")
-    place = "import-report.json"
     if recorded is None:
         yield "The import does not say what its report was.", event_place(history.moments[0].event)
     elif report is None and history.report_is_kept:
-        yield "The import report is not there, though the import says that it was kept.", place
+        yield "The import report is not there, though the import says that it was kept.", REPORT
     elif report is not None and try_digest(report) != recorded:
-        yield "The import report is not the one of the import.", place
+        yield "The import report is not the one of the import.", REPORT
     if report is None:
         return
-    here, accepted = [line["task_id"] for line in bundle.trajectories], report["accepted"]
-    for task_id in sorted(set(here) - set(accepted)):
+    here, accepted = {line["task_id"] for line in bundle.trajectories}, set(report["accepted"])
+    for task_id in sorted(here - accepted):
         yield f"The import report does not say that {show(task_id)} was accepted.", task_id
     # One import can become several submissions, and what one of them lacks another may have.
     if any(warning["code"] == "several_submissions" for warning in report["warnings"]):
         return
-    for task_id in sorted(set(accepted) - set(here)):
-        yield f"The import report accepted {show(task_id)}, which is not here.", place
-    for task_id in sorted(set(here).intersection(each["task_id"] for each in report["rejected"])):
+    for task_id in sorted(accepted - here):
+        yield f"The import report accepted {show(task_id)}, which is not here.", REPORT
+    for task_id in sorted(here.intersection(each["task_id"] for each in report["rejected"])):
         yield f"The import report rejected {show(task_id)}, which is here.", task_id
 
 
-def _trajectories_taken(bundle: Bundle, taken: dict[str, object]) -> Iterator[Violation]:
+def _check_trajectories(bundle: Bundle, imported: dict[str, object]) -> Found:
     seen: set[str] = set()
     positions = [line["position"] for line in bundle.trajectories]
     if positions != sorted(set(positions)):
@@ -116,36 +117,32 @@ def _trajectories_taken(bundle: Bundle, taken: dict[str, object]) -> Iterator[Vi
         seen.add(task_id)
         if line["computed"] != line["digest"]:
             yield f"{show(task_id)} is not what its digest was made over.", task_id
-        if task_id not in taken:
+        if task_id not in imported:
             yield f"{show(task_id)} was not imported.", task_id
-        elif taken[task_id] != line["digest"]:
+        elif imported[task_id] != line["digest"]:
             yield f"{show(task_id)} is not as it was imported.", task_id
-    for task_id in taken:
-        if task_id not in seen:
-            yield f"{show(task_id)} was imported, and is not here.", task_id
+    for task_id in (task_id for task_id in imported if task_id not in seen):
+        yield f"{show(task_id)} was imported, and is not here.", task_id
 
 
 # --- the benchmark's own task list -----------------------------------------------------------------------------------
-# The catalogue in a bundle is the submitter's word.
-
-
-TASKS_TITLE = "Every task of the given list has a trajectory"
-NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
-TEXT_FIELDS = ("confirmed_task", "text")
 
 
 def parse_tasks(text: str) -> list[dict[str, Any]]:
     """The tasks of a benchmark's own list (JSON), each with its ``task_id`` as a text; Malformed where it is none."""
     tasks = parse_json(text)
-    found = [each for each in tasks if isinstance(each, dict)] if isinstance(tasks, list) else []
-    ids = [each.get("task_id") for each in found]
+    objects = [each for each in tasks if isinstance(each, dict)] if isinstance(tasks, list) else []
+    ids = [each.get("task_id") for each in objects]
     if not ids or len(ids) != len(tasks) or any(type(one) not in (str, int) for one in ids):
         raise Malformed("is no list of objects with a task_id")
-    return [each | {"task_id": str(each["task_id"])} for each in found]
+    return [each | {"task_id": str(each["task_id"])} for each in objects]
 
 
 def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
-    """Whether the bundle has these tasks (`parse_tasks`, or ids), with the same texts; a note without them."""
+    """Whether the bundle has these tasks (`parse_tasks`, or ids), with the same texts; a note without them.
+
+    The catalogue in a bundle is the submitter's word.
+    """
     if tasks is None:
         return noted("tasks", TASKS_TITLE, NO_LIST)
     given = [each if isinstance(each, dict) else {"task_id": each} for each in tasks]
@@ -153,42 +150,37 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
     present: dict[str, list[Document]] = {}
     for line in bundle.trajectories:
         present.setdefault(undated(line["task_id"]), []).append(line)
-    missing = [each["task_id"] for base, each in wanted.items() if base not in present]
-    return _compared_tasks(bundle, wanted, present, missing)
-
-
-def _compared_tasks(
-    bundle: Bundle, wanted: dict[str, Any], present: dict[str, list[Document]], missing: list[str]
-) -> Finding:
     catalogue = {(row["task_id"], row["version"]): row for row in bundle.catalogue}
     other, replaced, doubled = [], [], []
     for base, task in wanted.items():
-        if base not in present:
-            continue
-        same = [line for line in present[base] if line["task_id"] == task["task_id"]]
-        replaced += [line["task_id"] for line in present[base] if line not in same]
-        doubled += [line["task_id"] for line in present[base][1:]]
-        for line in same:
+        lines = present.get(base, [])
+        doubled += [line["task_id"] for line in lines[1:]]
+        for line in lines:
             row = catalogue.get((line["task_id"], line["task_version"]))
-            if row is None or _is_another_task(task, row, line):
+            if line["task_id"] != task["task_id"]:
+                replaced.append(line["task_id"])
+            elif row is None or _is_another_task(task, row, line):
                 other.append(line["task_id"])
-    beyond = [line["task_id"] for base in sorted(set(present) - set(wanted)) for line in present[base]]
+    missing = [task["task_id"] for base, task in wanted.items() if base not in present]
     if missing or other:
-        return _failed_tasks(len(wanted), missing, other)
-    says = f"{all_of(len(wanted), 'given task has', 'given tasks have')} a trajectory, with what the list says of them"
-    kinds = {
-        "replaced by dated tasks": replaced,
-        "beside another one of the same task": doubled,
-        "of no given task": beyond,
-    }
-    number = {kind: plural(len(ids), "trajectory is", "trajectories are") for kind, ids in kinds.items()}
-    told = [(f"{number[kind]} {kind}", [*map(show, ids)]) for kind, ids in kinds.items() if ids]
-    if told:
-        return noted("tasks", TASKS_TITLE, format_kinds(f"{says}.", told), replaced + doubled + beyond)
-    return passed("tasks", TASKS_TITLE, f"{says}.")
+        return _fail_tasks(len(wanted), missing, other)
+    beyond = [line["task_id"] for base in sorted(set(present) - set(wanted)) for line in present[base]]
+    says = f"{all_of(len(wanted), 'given task has', 'given tasks have')} a trajectory, with what the list says of them."
+    kinds = [
+        (f"{plural(len(ids), 'trajectory is', 'trajectories are')} {kind}", [*map(show, ids)])
+        for kind, ids in (
+            ("replaced by dated tasks", replaced),
+            ("beside another one of the same task", doubled),
+            ("of no given task", beyond),
+        )
+        if ids
+    ]
+    if kinds:
+        return noted("tasks", TASKS_TITLE, format_kinds(says, kinds), replaced + doubled + beyond)
+    return passed("tasks", TASKS_TITLE, says)
 
 
-def _failed_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
+def _fail_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
     """Missing tasks and those unlike the list; where there are both, each kind has its own lines."""
     says = []
     if missing:
@@ -212,11 +204,7 @@ def _is_another_task(task: dict[str, Any], row: Document, line: Document) -> boo
     text = next((task[name] for name in TEXT_FIELDS if isinstance(task.get(name), str)), None)
     length, level = task.get("reference_length"), task.get("level")
     return (
-        (text is not None and any(" ".join(text.split()) != " ".join(said.split()) for said in _texts_of(row, line)))
+        (text is not None and any(text.split() != stated.split() for stated in (row["text"], line["task_text"])))
         or (type(length) is int and (row["reference_length"], line["reference_length"]) != (length, length))
         or (isinstance(level, str) and level.strip().casefold() != row["level"].casefold())
     )
-
-
-def _texts_of(row: Document, line: Document) -> tuple[str, str]:
-    return row["text"], line["task_text"]
