@@ -51,8 +51,8 @@ def members(submission: Submission, bundle: Bundle) -> list[Member]:
     texts["README.md"] = readme(bundle.submission, {*paths, CRATE, MANIFEST, SIGNATURE})
     found = [Member(path, _held(data)) for path, data in texts.items()]
     found += [Member(STREAMED, lambda: map(canonical_line, trajectories.lines(submission))), *files]
-    places = {part.path: number for number, part in enumerate(PARTS)}
-    return sorted(found, key=lambda member: (places[part_of(member.path).path], member.path))
+    places = {part: number for number, part in enumerate(PARTS)}
+    return sorted(found, key=lambda member: (places[part_of(member.path) or ""], member.path))
 
 
 def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:

@@ -25,7 +25,7 @@ from evaluations.verifier.companions import CHECK_COMMAND, TO_CHECK
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_finding, comparison_finding
 from evaluations.verifier.findings import failed, noted
-from evaluations.verifier.main import add_what_is_known
+from evaluations.verifier.main import add_known_options
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 VOID = ("meta", "line", "rect", "circle")
@@ -212,7 +212,7 @@ def test_it_names_the_command_of_the_readme(bundle: Bundle):
 
 def test_the_readme_names_everything_that_a_check_can_be_given():
     parser = argparse.ArgumentParser()
-    add_what_is_known(parser)
+    add_known_options(parser)
     options = [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
     assert [option for option in options if f"`{option} " not in TO_CHECK and f" {option} " not in TO_CHECK] == [
         "--help"

@@ -80,7 +80,8 @@ def test_wilsons_interval_is_that_of_the_product(hits, others):
 def test_the_interval_of_a_gap_is_that_of_the_product(more, fewer, rest):
     if n := more + fewer + rest:
         found = matched(more, fewer, n)
-        assert (found.low, found.high) == pytest.approx(numbers.gap_interval(more, fewer, n), abs=1e-9)
+        figure = numbers.gap_figure(more, fewer, n)
+        assert (found.low, found.high) == pytest.approx((figure["low"], figure["high"]), abs=1e-9)
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ HOW_TO_CHECK = (
     "(base64 --decode), then: openssl ts -verify -token_in -in token.der -digest HEAD -CAfile CERTIFICATE_OF_AUTHORITY"
 )
 
+Lines = list[Document]
+
 
 def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str, str] | None = None) -> list[Finding]:
     """What heads that were published say of the chain.
@@ -36,58 +38,53 @@ def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str,
     """
     if not bundle.anchors and published is None:
         return [noted(*ANCHORS, "None was published, and none was given (--anchors): nothing outside fixes the chain.")]
-    found = [_listed_heads(bundle)] if bundle.anchors else []
-    return found + _time_stamps_of(bundle) + _heads_from_outside(bundle, published, keys or {})
+    listed = [_check_listed(bundle)] if bundle.anchors else []
+    return listed + _check_time_stamps(bundle) + _check_published(bundle, published, keys or {})
 
 
-def chain_id(text: str) -> str:
-    """The hash of a first event as somebody wrote it down; Malformed for what is none."""
-    if not HEX_64.fullmatch(asked := text.strip().lower()):
-        raise Malformed("is no chain id: 64 hex digits, the hash of the first event.")
-    return asked
+def parse_chain_id(text: str) -> str:
+    """The hash of a first event as somebody wrote it down."""
+    return _parse_hash(text, "is no chain id: 64 hex digits, the hash of the first event.")
+
+
+def parse_head(text: str) -> str:
+    """A head of a chain as somebody wrote it down."""
+    return _parse_hash(text, "is no head of a chain: 64 hex digits, the hash of an event.")
+
+
+def _parse_hash(text: str, otherwise: str) -> str:
+    if not HEX_64.fullmatch(given := text.strip().lower()):
+        raise Malformed(otherwise)
+    return given
 
 
 def chain_id_finding(bundle: Bundle, chain: str) -> Finding:
     """Whether the bundle is of the chain whose id somebody was told before."""
-    here, title = _hash_of_event(bundle, 0), "The bundle is of the chain that was asked for"
+    here, title = _event_hash(bundle, 0), "The bundle is of the chain that was asked for"
     if here == chain:
         return passed("chain_id", title, "Its first event has the given hash: no other chain was put in its place.")
     return failed("chain_id", title, f"Its chain is {here or 'none'}: another one than the given {chain}.")
-
-
-def kept_head(text: str) -> str:
-    """A head of a chain as somebody wrote it down; Malformed for what is none."""
-    if not HEX_64.fullmatch(kept := text.strip().lower()):
-        raise Malformed("is no head of a chain: 64 hex digits, the hash of an event.")
-    return kept
 
 
 def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:
     """Whether each hash that somebody kept is still that of an event: it fixes this event and all before it."""
     numbers = {event["hash"]: number for number, event in enumerate(bundle.events)}
     lost = [head for head in dict.fromkeys(heads) if head not in numbers]
-    found = sorted({numbers[head] for head in heads if head in numbers})
-    return ([_lost_heads(lost)] if lost else []) + ([_found_heads(bundle, found)] if found else [])
-
-
-def _lost_heads(lost: list[str]) -> Finding:
-    more = f" (nor {len(lost) - 1} more of the given ones)" if len(lost) > 1 else ""
-    return failed(
-        *KEPT,
-        f"No event has the hash {lost[0]}{more}: the chain was rewritten since this was its head, or it is the head of "
-        "another submission, or of events after this bundle.",
-        lost,
-    )
-
-
-def _found_heads(bundle: Bundle, numbers: list[int]) -> Finding:
-    newest = [f"{number} ({bundle.events[number]['at']})" for number in numbers[-MOST_KEPT_TOLD:]]
-    told = f"{', '.join(newest)} has a given hash" if len(numbers) == 1 else f"{', '.join(newest)} have given hashes"
-    return passed(
-        *KEPT,
-        f"Event{'s' if len(numbers) > 1 else ''} {told}: where the check chain passes, events 0 to {numbers[-1]} are "
-        "as they were when that was the head.",
-    )
+    here = sorted({numbers[head] for head in heads if head in numbers})
+    findings = []
+    if lost:
+        more = f" (nor {len(lost) - 1} more of the given ones)" if len(lost) > 1 else ""
+        says = (
+            f"No event has the hash {lost[0]}{more}: the chain was rewritten since this was its head, or it is the "
+            "head of another submission, or of events after this bundle."
+        )
+        findings.append(failed(*KEPT, says, lost))
+    if here:
+        newest = ", ".join(f"{number} ({bundle.events[number]['at']})" for number in here[-MOST_KEPT_TOLD:])
+        have = f"{newest} has a given hash" if len(here) == 1 else f"{newest} have given hashes"
+        fixed = f"where the check chain passes, events 0 to {here[-1]} are as they were when that was the head."
+        findings.append(passed(*KEPT, f"Event{'s' if len(here) > 1 else ''} {have}: {fixed}"))
+    return findings
 
 
 def parse_published(text: str) -> tuple[list[Any], int]:
@@ -106,189 +103,174 @@ def parse_published(text: str) -> tuple[list[Any], int]:
     return values, torn
 
 
-def _listed_heads(bundle: Bundle) -> Finding:
+def _check_listed(bundle: Bundle) -> Finding:
     """anchors.jsonl against events.jsonl: both are the submitter's, so this proves only that they agree."""
-    wrong = [each["sequence"] for each in bundle.anchors if _hash_of_event(bundle, each["sequence"]) != each["head"]]
+    wrong = [each["sequence"] for each in bundle.anchors if _event_hash(bundle, each["sequence"]) != each["head"]]
     if wrong:
         return _rewritten_after(wrong, "anchors.jsonl")
     methods = ", ".join(sorted({each["method"] for each in bundle.anchors}))
     listed = all_of(
         len(bundle.anchors), f"head in anchors.jsonl ({methods}) is", f"heads in anchors.jsonl ({methods}) are"
     )
-    return passed(
-        *ANCHORS,
-        f"{listed} in the chain. The list is the submitter's own word: compare it with what was published.",
-    )
+    says = f"{listed} in the chain. The list is the submitter's own word: compare it with what was published."
+    return passed(*ANCHORS, says)
 
 
 def _rewritten_after(wrong: list[int], source: str) -> Finding:
-    first = min(wrong)
-    return failed(
-        *ANCHORS,
-        f"The chain was rewritten after it was published: by {source} event {first} had another hash than it has here "
-        f"({len(wrong)} in all).",
-        [f"#{sequence}" for sequence in sorted(set(wrong))],
+    says = (
+        f"The chain was rewritten after it was published: by {source} event {min(wrong)} had another hash than it has "
+        f"here ({len(wrong)} in all)."
     )
+    return failed(*ANCHORS, says, _places(sorted(wrong)))
 
 
-def _hash_of_event(bundle: Bundle, sequence: int) -> str | None:
+def _event_hash(bundle: Bundle, sequence: int) -> str | None:
     return bundle.events[sequence]["hash"] if 0 <= sequence < len(bundle.events) else None
+
+
+def _places(numbers: Iterable[int]) -> list[str]:
+    return [f"#{number}" for number in numbers]
 
 
 # --- what the auditor has from outside -------------------------------------------------------------------------------
 
 
-def _heads_from_outside(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> list[Finding]:
+def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> list[Finding]:
     """Only what a known key signed can fail a bundle: anybody may append a line to a file of heads."""
     if published is None:
         return [noted(*ANCHORS, "No heads from outside were given (--anchors) to compare the chain with.")]
-    chain = _hash_of_event(bundle, 0)
+    chain = _event_hash(bundle, 0)
     heads = [line for line in published if _is_published_head(line)]
     lines = [line for line in heads if line["chain"] == chain]
     if not lines:
         return [_other_chains(heads, len(published), keys)]
-    signed = [line for kind in _by_kind(bundle, lines) for line in _checked_heads(kind, keys)]
-    found = (_compared_heads(bundle, signed), _unsigned_heads(bundle, lines, signed), _heads_beyond(bundle, signed))
-    return [each for each in found if each]
+    # No kind crowds out another one.
+    signed = [_signed_lines(kind, keys) for kind in _by_kind(bundle, lines)]
+    return [*_compare(*signed), *_left_out(bundle, lines, signed), *_beyond_the_end(bundle, signed[2])]
 
 
-def _by_kind(bundle: Bundle, lines: list[Document]) -> tuple[list[Document], ...]:
-    """Heads that differ from the chain, that fit, and that are beyond its end: no kind crowds out another one."""
-    here = [line for line in lines if line["sequence"] < len(bundle.events)]
-    fits = [_hash_of_event(bundle, line["sequence"]) == line["head"] for line in here]
-    differing = [line for line, fit in zip(here, fits, strict=True) if not fit]
-    fitting = [line for line, fit in zip(here, fits, strict=True) if fit]
-    return differing, fitting, [line for line in lines if line["sequence"] >= len(bundle.events)]
+def _by_kind(bundle: Bundle, lines: Lines) -> tuple[Lines, Lines, Lines]:
+    """Heads that differ from the chain, that fit, and that are beyond its end."""
+    kinds: tuple[Lines, Lines, Lines] = ([], [], [])
+    for line in lines:
+        here = _event_hash(bundle, line["sequence"])
+        kinds[2 if here is None else int(here == line["head"])].append(line)
+    return kinds
 
 
-def _other_chains(heads: list[Document], given: int, keys: dict[str, str]) -> Finding:
+def _other_chains(heads: Lines, given: int, keys: dict[str, str]) -> Finding:
     one_of_each = {line["chain"]: line for line in heads if _names_known_key(line, keys)}
-    chains = len(_checked_heads(list(one_of_each.values()), keys))
+    chains = len(_signed_lines(list(one_of_each.values()), keys))
     others = plural(chains, "other chain that was", "other chains that were")
     by_key = f" They have {others} published by a key that is known here." if chains else ""
-    return noted(
-        *ANCHORS,
+    says = (
         f"None of {plural(given, 'given head')} is of this chain: it was never published there, or it was made anew "
-        f"from its first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain).",
+        f"from its first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain)."
     )
+    return noted(*ANCHORS, says)
 
 
 def _is_published_head(line: Any) -> bool:
-    if not isinstance(line, dict):
+    if not isinstance(line, dict) or type(line.get("sequence")) is not int or line["sequence"] < 0:
         return False
-    hashes = (line.get("chain"), line.get("head"))
-    if type(line.get("sequence")) is not int or line["sequence"] < 0:
-        return False
-    return all(isinstance(h, str) and HEX_64.fullmatch(h) for h in hashes)
-
-
-def _checked_heads(lines: list[Document], keys: dict[str, str]) -> list[Document]:
-    """Those of the newest lines that are signed by the known key that they name."""
-    named = sorted((line for line in lines if _names_known_key(line, keys)), key=lambda line: line["sequence"])
-    return [line for line in named[-MOST_ANCHOR_SIGNATURES:] if _is_signed_head(line, keys[line["key_id"]])]
+    return all(isinstance(each, str) and HEX_64.fullmatch(each) for each in (line.get("chain"), line.get("head")))
 
 
 def _names_known_key(line: Document, keys: dict[str, str]) -> bool:
     return isinstance(line.get("key_id"), str) and line["key_id"] in keys
 
 
-def _is_signed_head(line: Document, key: str) -> bool:
-    said = {name: value for name, value in line.items() if name != "signature"}
+def _signed_lines(lines: Lines, keys: dict[str, str]) -> Lines:
+    """Those of the newest lines that are signed by the known key that they name."""
+    known = sorted((line for line in lines if _names_known_key(line, keys)), key=lambda line: line["sequence"])
+    return [line for line in known[-MOST_ANCHOR_SIGNATURES:] if _is_signed(line, keys[line["key_id"]])]
+
+
+def _is_signed(line: Document, key: str) -> bool:
+    signed = {name: value for name, value in line.items() if name != "signature"}
     try:
         signature, public = bytes.fromhex(str(line.get("signature"))), bytes.fromhex(key)
-        return verify(public, canonical_json(said).encode(), signature)
+        return verify(public, canonical_json(signed).encode(), signature)
     except ValueError:
         return False
 
 
-def _compared_heads(bundle: Bundle, signed: list[Document]) -> Finding | None:
+def _compare(differing: Lines, fitting: Lines, _beyond: Lines) -> list[Finding]:
     """Lines up to the end of the bundle; a later one proves nothing wrong."""
-    differing, fitting, _ = _by_kind(bundle, signed)
     if differing:
-        return _rewritten_after([line["sequence"] for line in differing], "what was published outside")
+        return [_rewritten_after([line["sequence"] for line in differing], "what was published outside")]
     if not fitting:
-        return None
+        return []
     last = max(line["sequence"] for line in fitting)
     were, fit = ("was", "fits") if len(fitting) == 1 else ("were", "fit")
-    return passed(
-        *ANCHORS,
-        f"{plural(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was "
-        f"checked, {fit}: events 0 to {last} are as they were then.",
+    says = (
+        f"{plural(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was checked, "
+        f"{fit}: events 0 to {last} are as they were then."
     )
+    return [passed(*ANCHORS, says)]
 
 
-def _unsigned_heads(bundle: Bundle, lines: list[Document], signed: list[Document]) -> Finding | None:
+def _left_out(bundle: Bundle, lines: Lines, signed: list[Lines]) -> list[Finding]:
     """Lines of this chain of which nobody knows who wrote them, or that were too many to be checked."""
-    believed = set(map(id, signed))
+    believed = {id(line) for kind in signed for line in kind}
     left = [line for line in lines if id(line) not in believed]
     if not left:
-        return None
+        return []
     differing = len(_by_kind(bundle, left)[0])
     others = f", of which {plural(differing, 'head says', 'heads say')} otherwise than this chain" if differing else ""
-    says = f"{plural(len(left), 'given head is', 'given heads are')} left out{others}"
-    return noted(
-        *ANCHORS,
-        f"{says}: no signature by a key that is known here was found "
-        f"(--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are checked.",
-        [f"#{line['sequence']}" for line in left],
+    says = (
+        f"{plural(len(left), 'given head is', 'given heads are')} left out{others}: no signature by a key that is "
+        f"known here was found (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are "
+        "checked."
     )
+    return [noted(*ANCHORS, says, _places(line["sequence"] for line in left))]
 
 
-def _heads_beyond(bundle: Bundle, lines: list[Document]) -> Finding | None:
+def _beyond_the_end(bundle: Bundle, lines: Lines) -> list[Finding]:
     """The end of a chain may have been left out, or the bundle is older than what was published: either way, ask."""
-    beyond = [line["sequence"] for line in lines if line["sequence"] >= len(bundle.events)]
-    if not beyond:
-        return None
-    return noted(
-        *ANCHORS,
-        f"Event {max(beyond)} was published, and the bundle ends with event {len(bundle.events) - 1}: it was made "
-        "before, or its end was left out. Ask for a new one.",
-        [f"#{sequence}" for sequence in sorted(set(beyond))],
+    if not (beyond := sorted(line["sequence"] for line in lines)):
+        return []
+    says = (
+        f"Event {beyond[-1]} was published, and the bundle ends with event {len(bundle.events) - 1}: it was made "
+        "before, or its end was left out. Ask for a new one."
     )
+    return [noted(*ANCHORS, says, _places(beyond))]
 
 
 # --- time stamps -----------------------------------------------------------------------------------------------------
 
 
-def _time_stamps_of(bundle: Bundle) -> list[Finding]:
+def _check_time_stamps(bundle: Bundle) -> list[Finding]:
     """The tokens of an authority: which head each is for, and when; a wrong one fails."""
     wrong, late, times = [], [], []
-    for line in bundle.anchors:
-        if line["method"] != "rfc3161":
-            continue
+    for line in (line for line in bundle.anchors if line["method"] == "rfc3161"):
+        sequence = line["sequence"]
         try:
             stamp = decode_time_stamp(line["token"] or "")
         except NoTimeStamp:
-            wrong.append(line["sequence"])
+            wrong.append(sequence)
             continue
         if stamp.imprint != line["head"]:
-            wrong.append(line["sequence"])
-        times.append((stamp.at, line["sequence"]))
-        late += [line["sequence"] + 1] if _is_backdated(bundle, line["sequence"] + 1, stamp.at) else []
-    found = [_no_time_stamps(wrong)] if wrong else []
-    if times and not wrong:
+            wrong.append(sequence)
+        times.append((stamp.at, sequence))
+        late += [sequence + 1] if _is_backdated(bundle, sequence + 1, stamp.at) else []
+    findings = []
+    if wrong:
+        tokens = plural(len(wrong), "token")
+        says = f"{tokens} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it."
+        findings.append(failed(*ANCHORS, says, _places(sorted(wrong))))
+    elif times:
         at, sequence = max(times)
         stamps = plural(len(times), "time stamp is", "time stamps are")
-        said = f"{stamps} for heads of this chain, the last for event {sequence} at {at.isoformat()}."
-        found.append(noted(*ANCHORS, f"{said} {HOW_TO_CHECK}"))
-    return found + ([_dated_before(late)] if late else [])
-
-
-def _no_time_stamps(wrong: list[int]) -> Finding:
-    return failed(
-        *ANCHORS,
-        f"{plural(len(wrong), 'token')} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it.",
-        [f"#{sequence}" for sequence in sorted(set(wrong))],
-    )
-
-
-def _dated_before(late: list[int]) -> Finding:
-    return noted(
-        *ANCHORS,
-        f"{plural(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
-        "clock was wrong, or the event was made later than it says.",
-        [f"#{sequence}" for sequence in late],
-    )
+        says = f"{stamps} for heads of this chain, the last for event {sequence} at {at.isoformat()}. {HOW_TO_CHECK}"
+        findings.append(noted(*ANCHORS, says))
+    if late:
+        says = (
+            f"{plural(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
+            "clock was wrong, or the event was made later than it says."
+        )
+        findings.append(noted(*ANCHORS, says, _places(late)))
+    return findings
 
 
 def _is_backdated(bundle: Bundle, sequence: int, stamped_at: datetime) -> bool:
@@ -326,9 +308,8 @@ class DerElement(NamedTuple):
     whole: bytes
 
 
-@dataclass(frozen=True)
-class Stamped:
-    """What a token says: the SHA-256 in hex, the time in UTC, and the number that the request had, if any."""
+class Stamped(NamedTuple):
+    """The SHA-256 in hex, the time in UTC, and the number that the request had, if any."""
 
     imprint: str
     at: datetime

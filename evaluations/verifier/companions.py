@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Any
 
 from evaluations.verifier.canonical import as_text, text_digest
 from evaluations.verifier.documents import Bundle, Document
@@ -27,65 +25,53 @@ MEDIA_TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
-    """A file, or the files of a folder where ``path`` ends in a slash, and what it says."""
-
-    path: str
-    says: str
-
-    def holds(self, path: str) -> bool:
-        return path.startswith(self.path) if self.path.endswith("/") else path == self.path
-
-
-PARTS = (
-    Part(README, "This text."),
-    Part("submission.json", "What was submitted, under which rules, and the head of its chain of events."),
-    Part("protocol.json", "The protocol that labels follow, with the wording of everything that could be chosen."),
-    Part("catalogue.jsonl", "Every task of the benchmark with its key points, as they were at the freeze."),
-    Part("import-report.json", "What was accepted and refused when the trajectories were imported."),
-    Part("trajectories.jsonl", "What the agent did: every step, with the SHA-256 of its screenshot."),
-    Part("people.json", "Who took part: pseudonyms with role and dates. A annotate, Q adjudicate, M maintain."),
-    Part("labels.jsonl", "Every label with its reasons, and every revision of it."),
-    Part("informed.jsonl", "What annotators were shown of judges after their own label, and what they said then."),
-    Part("flags.jsonl", "Where an annotator asked an adjudicator for a look."),
-    Part("reports.jsonl", "What people reported to maintainers, and the answers."),
-    Part("releases.jsonl", "Trajectories that annotators gave back, and why."),
-    Part("draws.jsonl", "The draws of spot checks: anybody can repeat them from their seeds."),
-    Part("adjudications.jsonl", "Every decision of an adjudicator, the labels it was about, and what it changed."),
-    Part("reopenings.jsonl", "Final verdicts that a maintainer had decided again, and why."),
-    Part("final-verdicts.jsonl", "The outcome of every task, and what it rests on."),
-    Part("human-label.json", "The same in the published form of Online-Mind2Web."),
-    Part("events.jsonl", "The chain of events: each names the hash of the one before."),
-    Part("anchors.jsonl", "Where heads of that chain were published."),
-    Part("redactions.jsonl", "Screenshots of which parts are covered, and why."),
-    Part("judges/runs.jsonl", "Runs of automatic judges. Judges decide nothing."),
-    Part("judges/judgments.jsonl", "What these judges said."),
-    Part("reports/agreement.json", "How far the annotators agree."),
-    Part("reports/comparison.json", "How far judges agree with the final verdicts."),
-    Part("reports/report.html", "Both as a page for a browser."),
-    Part("claims.json", "What was found when the bundle was made; verify.py finds it again."),
-    Part("schemas/", "JSON Schemas of these documents; of those with many lines, for each line."),
-    Part(VERIFIER, "The program that checks all of this. It needs Python 3.10 and nothing else."),
-    Part("screenshots/", "The pictures by their SHA-256. A covered one has the original's name and .redacted.png."),
-    Part("attachments/", "Other files that came with trajectories, by their SHA-256."),
-    Part(CRATE, "The list of files as RO-Crate 1.1."),
-    Part(MANIFEST, "SHA-256 and size of every file but itself and its signature."),
-    Part(SIGNATURE, "The Ed25519 signature over the bytes of MANIFEST.json."),
-)
-
-
-OTHER_PART = Part("", "No file of this format.")
+# The files of a bundle, in the order in which they are written, and what each says; folders end in a slash.
+PARTS = {
+    README: "This text.",
+    "submission.json": "What was submitted, under which rules, and the head of its chain of events.",
+    "protocol.json": "The protocol that labels follow, with the wording of everything that could be chosen.",
+    "catalogue.jsonl": "Every task of the benchmark with its key points, as they were at the freeze.",
+    "import-report.json": "What was accepted and refused when the trajectories were imported.",
+    "trajectories.jsonl": "What the agent did: every step, with the SHA-256 of its screenshot.",
+    "people.json": "Who took part: pseudonyms with role and dates. A annotate, Q adjudicate, M maintain.",
+    "labels.jsonl": "Every label with its reasons, and every revision of it.",
+    "informed.jsonl": "What annotators were shown of judges after their own label, and what they said then.",
+    "flags.jsonl": "Where an annotator asked an adjudicator for a look.",
+    "reports.jsonl": "What people reported to maintainers, and the answers.",
+    "releases.jsonl": "Trajectories that annotators gave back, and why.",
+    "draws.jsonl": "The draws of spot checks: anybody can repeat them from their seeds.",
+    "adjudications.jsonl": "Every decision of an adjudicator, the labels it was about, and what it changed.",
+    "reopenings.jsonl": "Final verdicts that a maintainer had decided again, and why.",
+    "final-verdicts.jsonl": "The outcome of every task, and what it rests on.",
+    "human-label.json": "The same in the published form of Online-Mind2Web.",
+    "events.jsonl": "The chain of events: each names the hash of the one before.",
+    "anchors.jsonl": "Where heads of that chain were published.",
+    "redactions.jsonl": "Screenshots of which parts are covered, and why.",
+    "judges/runs.jsonl": "Runs of automatic judges. Judges decide nothing.",
+    "judges/judgments.jsonl": "What these judges said.",
+    "reports/agreement.json": "How far the annotators agree.",
+    "reports/comparison.json": "How far judges agree with the final verdicts.",
+    "reports/report.html": "Both as a page for a browser.",
+    "claims.json": "What was found when the bundle was made; verify.py finds it again.",
+    "schemas/": "JSON Schemas of these documents; of those with many lines, for each line.",
+    VERIFIER: "The program that checks all of this. It needs Python 3.10 and nothing else.",
+    "screenshots/": "The pictures by their SHA-256. A covered one has the original's name and .redacted.png.",
+    "attachments/": "Other files that came with trajectories, by their SHA-256.",
+    CRATE: "The list of files as RO-Crate 1.1.",
+    MANIFEST: "SHA-256 and size of every file but itself and its signature.",
+    SIGNATURE: "The Ed25519 signature over the bytes of MANIFEST.json.",
+}
 
 
 def media_type(path: str) -> str:
-    """What a file of a bundle is, by its name; attachments are of any kind."""
+    """By the name of a file; attachments are of any kind."""
     return MEDIA_TYPES.get(path.rpartition(".")[2], "application/octet-stream")
 
 
-def part_of(path: str) -> Part:
-    """The part that a file belongs to."""
-    return next((part for part in PARTS if part.holds(path)), OTHER_PART)
+def part_of(path: str) -> str | None:
+    """The key of `PARTS` that a file belongs to."""
+    folder = path.partition("/")[0] + "/"
+    return path if path in PARTS else folder if folder in PARTS else None
 
 
 # --- ro-crate-metadata.json (RO-Crate 1.1, https://w3id.org/ro/crate/1.1) --------------------------------------------
@@ -124,10 +110,6 @@ def crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
         "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
         "about": {"@id": "./"},
     }
-    return {"@context": CRATE_CONTEXT, "@graph": [itself, root, *_crate_entities(submission), *described]}
-
-
-def _crate_entities(submission: Document) -> list[Document]:
     license_ = {
         "@id": "#license",
         "@type": "CreativeWork",
@@ -136,22 +118,21 @@ def _crate_entities(submission: Document) -> list[Document]:
     }
     agent = {"@id": "#agent", "@type": "SoftwareApplication", "name": submission["agent"]}
     benchmark = {"@id": "#benchmark", "@type": "CreativeWork", "name": submission["benchmark_name"]}
-    return [license_, agent, benchmark | {"identifier": submission["benchmark"]}]
+    entities = [itself, root, license_, agent, benchmark | {"identifier": submission["benchmark"]}]
+    return {"@context": CRATE_CONTEXT, "@graph": [*entities, *described]}
 
 
 def _crate_file(path: str, sha256: str, size: int) -> Document:
-    found: dict[str, Any] = {
+    code = {"@type": ["File", "SoftwareSourceCode"], "programmingLanguage": "Python"}
+    return {
         "@id": path,
         "@type": "File",
         "name": path.rpartition("/")[2],
-        "description": part_of(path).says,
+        "description": PARTS.get(part_of(path) or "", "No file of this format."),
         "contentSize": str(size),
         "encodingFormat": media_type(path),
         "sha256": sha256,
-    }
-    if path == VERIFIER:
-        found |= {"@type": ["File", "SoftwareSourceCode"], "programmingLanguage": "Python"}
-    return found
+    } | (code if path == VERIFIER else {})
 
 
 # --- README.md -------------------------------------------------------------------------------------------------------
@@ -193,8 +174,11 @@ def readme(submission: Document, paths: Collection[str]) -> bytes:
         "An evidence bundle of WebVerdict: what an agent did, what people said about it and why, and how that became "
         "one verdict for each task.\n"
     )
-    blocks = [title, says, _standing_in_words(submission), _table_of_files(paths), TO_CHECK, LIMITS_IN_WORDS]
-    return "\n".join(block for block in blocks if block).encode()
+    present = set(map(part_of, paths))
+    rows = [f"| `{path}` | {what} |" for path, what in PARTS.items() if path in present]
+    files = "\n".join(["## Files\n", "| file | what it holds |", "|---|---|", *rows]) + "\n"
+    blocks = [title, says, _standing_in_words(submission), files, TO_CHECK, LIMITS_IN_WORDS]
+    return "\n".join(blocks).encode()
 
 
 def _standing_in_words(submission: Document) -> str:
@@ -211,11 +195,6 @@ def _standing_in_words(submission: Document) -> str:
         missing = plural(len(submission["missing"]), "thing is", "things are")
         lines.append(f"- **partial**: {missing} missing; `submission.json` lists what")
     return "\n".join(lines) + "\n"
-
-
-def _table_of_files(paths: Collection[str]) -> str:
-    rows = [f"| `{part.path}` | {part.says} |" for part in PARTS if any(map(part.holds, paths))]
-    return "\n".join(["## Files\n", "| file | what it holds |", "|---|---|", *rows]) + "\n"
 
 
 def _plain_line(text: str) -> str:
@@ -244,44 +223,36 @@ def companions_finding(package: Package, bundle: Bundle, digests: dict[str, str]
 
     ``digests`` are the SHA-256 of all files by name.
     """
-    made = _companions_made(package, bundle, digests)
+    made = _companion_digests(package, bundle, digests)
     present = [name for name in package.names() if name in made or name.startswith("schemas/")]
-    if left_out := _left_out(present):
+    left_out = [name for name in (README, CRATE) if name not in present]
+    left_out += [] if any(name.startswith("schemas/") for name in present) else ["schemas/"]
+    if left_out:
         says = f"{', '.join(left_out)} not there: every version of this program writes them."
         return failed("companions", COMPANIONS_TITLE, says, left_out)
-    other = sorted(set(present) ^ made.keys())
-    if other:
-        some = f"{', '.join(other[:3])}{' and others' if len(other) > 3 else ''}"
-        says = f"{some} not among the schemas of this format, or missing: they are the same ones in every version."
-        return failed("companions", COMPANIONS_TITLE, says, other)
-    wrong = [name for name in present if digests[name] != made[name]]
-    if not wrong:
-        says = f"All {len(present)} files are as they are made here, byte for byte."
-        return passed("companions", COMPANIONS_TITLE, says)
-    says = (
-        f"{', '.join(wrong[:3])}{' and others' if len(wrong) > 3 else ''} not as made here: believe nothing they say."
-    )
-    if same:
-        return failed("companions", COMPANIONS_TITLE, says, wrong)
-    return noted("companions", COMPANIONS_TITLE, f"{says} {OTHER_VERSION}", wrong)
+    if other := sorted(set(present) ^ made.keys()):
+        says = f"{_name_some(other)} not among the schemas of this format, or missing: they are the same ones in every"
+        return failed("companions", COMPANIONS_TITLE, f"{says} version.", other)
+    if wrong := [name for name in present if digests[name] != made[name]]:
+        says = f"{_name_some(wrong)} not as made here: believe nothing they say."
+        if same:
+            return failed("companions", COMPANIONS_TITLE, says, wrong)
+        return noted("companions", COMPANIONS_TITLE, f"{says} {OTHER_VERSION}", wrong)
+    says = f"All {len(present)} files are as they are made here, byte for byte."
+    return passed("companions", COMPANIONS_TITLE, says)
 
 
-def _left_out(present: list[str]) -> list[str]:
-    found = [name for name in (README, CRATE) if name not in present]
-    return found if any(name.startswith("schemas/") for name in present) else [*found, "schemas/"]
+def _name_some(names: list[str]) -> str:
+    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
 
 
-def _companions_made(package: Package, bundle: Bundle, digests: dict[str, str]) -> dict[str, str]:
+def _companion_digests(package: Package, bundle: Bundle, digests: dict[str, str]) -> dict[str, str]:
     """The SHA-256 that each should have, by name."""
     names = [name for name in package.names() if name not in (MANIFEST, SIGNATURE, CRATE)]
     listed: list[Listed] = [(name, digests[name], package.size(name)) for name in names]
-    paths = {*names, CRATE, MANIFEST, SIGNATURE}
-    made = {README: readme(bundle.submission, paths), **schema_files()}
-    found = {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
-    return found | {CRATE: text_digest(crate(bundle, listed))}
-
-
-# --- the program -----------------------------------------------------------------------------------------------------
+    made = {README: readme(bundle.submission, {*names, CRATE, MANIFEST, SIGNATURE}), **schema_files()}
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
+    return sums | {CRATE: text_digest(crate(bundle, listed))}
 
 
 def is_of_this_version(package: Package, program: bytes | None) -> bool:

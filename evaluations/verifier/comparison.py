@@ -11,7 +11,7 @@ from evaluations.verifier.numbers import (
     NO_CASES,
     coefficient_figure,
     f1_score,
-    gap_interval,
+    gap_figure,
     kappa_of_cells,
     natural_order,
     rate_figure,
@@ -20,8 +20,7 @@ from evaluations.verifier.resampling import Ends, Resamples
 from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, imported_run
 
 OF_ROWS = 2000  # resamples behind the intervals of a row
-SUCCESS_SAID, NO_SUCCESS_SAID, UNSCORED_SAID, ERROR_SAID, NOTHING_SAID = "success", "no", "unscored", "error", "nothing"
-EXCLUDED, NOT_A_SUCCESS = "excluded", "not_success"
+SUCCEEDED, DID_NOT, UNSCORED, ERROR, UNJUDGED = "success", "no", "unscored", "error", "nothing"  # said by a judge
 
 JudgeKey = tuple[str, str]  # name with version, and fingerprint
 Crossed = Counter[tuple[int, str]]  # how many decided cases people, and the judge, say this of
@@ -36,8 +35,7 @@ def recompute_comparison(bundle: Bundle) -> Document:
             lines[line["judge"], line["fingerprint"]].append(line)
     agent, attempt = bundle.submission["agent"], bundle.submission["attempt"]
     name = agent if attempt == 1 else f"{agent} (attempt {attempt})"
-    found = [_judge_beside_people(key, lines[key], name, final) for key in sorted(lines, key=_judge_order)]
-    return {"judges": found}
+    return {"judges": [_judge_beside_people(key, lines[key], name, final) for key in sorted(lines, key=_judge_order)]}
 
 
 def _judge_order(key: JudgeKey) -> tuple[Any, ...]:
@@ -47,39 +45,30 @@ def _judge_order(key: JudgeKey) -> tuple[Any, ...]:
 
 
 def _judge_beside_people(key: JudgeKey, lines: Sequence[Document], name: str, final: dict[str, int]) -> Document:
+    """The row that leaves out what people call not executable, and the row to which that is no success."""
     said: dict[str, str] = {}
     for line in sorted(lines, key=lambda line: not line["error"]):  # a judgment outweighs a failure to make one
-        said[line["task_id"]] = _what_it_said(line)
-    crossed = Counter((verdict, said.get(task_id, NOTHING_SAID)) for task_id, verdict in final.items())
-    rows = both_rules(name, crossed) if final else []
-    not_stated = sum(line.get("status_not_stated", False) and line["task_id"] in final for line in lines)
-    return {"judge": key[0], "fingerprint": key[1], "rows": rows} | (
-        {"status_not_stated": not_stated} if not_stated else {}
-    )
-
-
-def _what_it_said(line: Document) -> str:
-    if line["verdict"] is not None:
-        return SUCCESS_SAID if line["verdict"] == SUCCESS else NO_SUCCESS_SAID
-    return ERROR_SAID if line["error"] else UNSCORED_SAID
-
-
-def both_rules(name: str, crossed: Crossed) -> list[Document]:
-    """The row that leaves out what people call not executable, and the row to which that is no success."""
-    apart = Counter({key: times for key, times in crossed.items() if key[0] != NOT_EXECUTABLE})
+        verdict = SUCCEEDED if line["verdict"] == SUCCESS else DID_NOT
+        said[line["task_id"]] = verdict if line["verdict"] is not None else ERROR if line["error"] else UNSCORED
+    crossed = Counter((verdict, said.get(task_id, UNJUDGED)) for task_id, verdict in final.items())
+    apart = Counter({cell: times for cell, times in crossed.items() if cell[0] != NOT_EXECUTABLE})
     excluded = sum(crossed.values()) - sum(apart.values())
-    first = _row_of_judge(name, EXCLUDED, apart, excluded)
-    if not excluded:
-        return [first, {**first, "human_label_2": NOT_A_SUCCESS}]
-    return [first, _row_of_judge(name, NOT_A_SUCCESS, crossed, 0)]
+    rows = [_row_of_judge(name, "excluded", apart, excluded)] if final else []
+    if final:
+        other = (
+            _row_of_judge(name, "not_success", crossed, 0) if excluded else {**rows[0], "human_label_2": "not_success"}
+        )
+        rows.append(other)
+    not_stated = sum(line.get("status_not_stated", False) and line["task_id"] in final for line in lines)
+    more = {"status_not_stated": not_stated} if not_stated else {}
+    return {"judge": key[0], "fingerprint": key[1], "rows": rows, **more}
 
 
 def _row_of_judge(name: str, rule: str, crossed: Crossed, excluded: int) -> Document:
     cells: Counter[tuple[bool, str]] = Counter()
     for (human, said), times in crossed.items():
         cells[human == SUCCESS, said] += times
-    tp, fn = cells[True, SUCCESS_SAID], cells[True, NO_SUCCESS_SAID]
-    fp, tn = cells[False, SUCCESS_SAID], cells[False, NO_SUCCESS_SAID]
+    tp, fn, fp, tn = (cells[human, said] for human in (True, False) for said in (SUCCEEDED, DID_NOT))
     figures = figures_of_cells(tp, fp, tn, fn)
     shown = {**figures, "accuracy": figures["agreement"]}
     return {
@@ -87,13 +76,10 @@ def _row_of_judge(name: str, rule: str, crossed: Crossed, excluded: int) -> Docu
         "human_label_2": rule,
         "n": tp + fp + tn + fn,
         "excluded": excluded,
-        "unscored": cells[True, UNSCORED_SAID] + cells[False, UNSCORED_SAID],
-        "errors": cells[True, ERROR_SAID] + cells[False, ERROR_SAID],
-        "unjudged": cells[True, NOTHING_SAID] + cells[False, NOTHING_SAID],
-        "tp": tp,
-        "fp": fp,
-        "tn": tn,
-        "fn": fn,
+        "unscored": cells[True, UNSCORED] + cells[False, UNSCORED],
+        "errors": cells[True, ERROR] + cells[False, ERROR],
+        "unjudged": cells[True, UNJUDGED] + cells[False, UNJUDGED],
+        "tp": tp, "fp": fp, "tn": tn, "fn": fn,
         **{key: figure["value"] for key, figure in shown.items()},
         "intervals": {key: ends for key, figure in shown.items() if (ends := _interval_in_row(figure)) is not None},
         "undefined": {key: figure["undefined"] for key, figure in shown.items() if figure["value"] is None},
@@ -108,12 +94,9 @@ def _interval_in_row(figure: Document) -> Any:
 
 
 def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
-    """Every figure of a row by its name; success is positive. Source: Powers (2011), Journal of Machine Learning
-    Technologies 2, 37-63.
+    """Every figure of a row by its name; success is positive. Each is undefined where it would be divided by 0.
 
-    agreement (tp + tn) / n, precision tp / (tp + fp), recall tp / (tp + fn), specificity tn / (tn + fp), npv
-    tn / (tn + fn), false_positive_rate fp / (fp + tn), success rates (tp + fn) / n of people and (tp + fp) / n of the
-    judge, gap (fp - fn) / n. Each is undefined where it would be divided by 0, and says why.
+    Source: Powers (2011), Journal of Machine Learning Technologies 2, 37-63.
     """
     n = tp + fp + tn + fn
     draws = Resamples([tp, fp, tn, fn])
@@ -137,18 +120,8 @@ def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
         "kappa": drawn(kappa_of_cells, "only one class"),
         "success_rate_human": rate(tp + fn, fp + tn),
         "success_rate_judge": rate(tp + fp, tn + fn),
-        "success_rate_gap": _gap_figure(fp, fn, n),
+        "success_rate_gap": gap_figure(fp, fn, n),
     }
-
-
-def _gap_figure(fp: int, fn: int, n: int) -> Document:
-    if not n:
-        return coefficient_figure(None, 0, NO_CASES)
-    low, high = gap_interval(fp, fn, n)
-    return {"value": (fp - fn) / n, "low": low, "high": high, "n": n}
-
-
-# --- which judgments count -------------------------------------------------------------------------------------------
 
 
 def judged_in_no_run(bundle: Bundle) -> Iterator[tuple[str, str]]:
@@ -169,23 +142,19 @@ def miscounted(bundle: Bundle) -> list[tuple[str, str]]:
     lines: dict[tuple[str, str, str], list[Document]] = defaultdict(list)
     for line in bundle.judgments or []:
         lines[line["judge"], line["fingerprint"], line["task_id"]].append(line)
-    found = []
+    wrong = []
     for (judge, _, task_id), own in sorted(lines.items()):
-        told = [line for line in own if line["counts"]]
-        if told != (due := _due_to_count(own, imported)):
-            says = f"of {judge} on {task_id} {_spelt_out(told)} counts, and by the rule {_spelt_out(due)} does"
-            found.append((task_id, says))
-    return found
+        due = [line for line in own if not line["error"]]
+        if due:
+            due = [min(due, key=lambda line: (-(0 if line["run"] in imported else line["run"]), line["repetition"]))]
+        counting = [line for line in own if line["counts"]]
+        if counting != (due or own):
+            says = (
+                f"of {judge} on {task_id} {_spell_out(counting)} counts, and by the rule {_spell_out(due or own)} does"
+            )
+            wrong.append((task_id, says))
+    return wrong
 
 
-def _due_to_count(lines: Sequence[Document], imported: set[int]) -> list[Document]:
-    judged = [line for line in lines if not line["error"]]
-    if not judged:
-        return list(lines)
-    newest = max(0 if line["run"] in imported else line["run"] for line in judged)
-    own = [line for line in judged if (0 if line["run"] in imported else line["run"]) == newest]
-    return [min(own, key=lambda line: line["repetition"])]
-
-
-def _spelt_out(lines: Iterable[Document]) -> str:
+def _spell_out(lines: Iterable[Document]) -> str:
     return ", ".join(f"run {line['run']} repetition {line['repetition']}" for line in lines)[:100] or "nothing"

@@ -7,14 +7,14 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import IO
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
 
-from evaluations.verifier.anchors import chain_id, kept_head, parse_published
+from evaluations.verifier.anchors import parse_chain_id, parse_head, parse_published
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given, Outcome, check_bundle
 from evaluations.verifier.coverage import parse_tasks
-from evaluations.verifier.findings import MOST_PLACES, Finding, Kinds, Result, parse_kinds, plural
+from evaluations.verifier.findings import MOST_PLACES, Finding, Result, parse_kinds, plural
 from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.shapes import FORMAT
 from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, parse_keys
@@ -24,13 +24,13 @@ LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
 LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal
 LONGEST_LINE_BELOW = 400  # characters of one thing, or place, below a sentence
 TOLD_OF_A_KIND = 5  # things of one kind that a terminal shows
-ALL_OF_THEM = "--json lists all of them"
-
-KNOWN = ("keys", "anchors", "chain", "heads", "tasks")  # options with what the person who checks knows from elsewhere
 EPILOG = (
     "Exit code 0: nothing failed; 1: something did, or the bundle was refused; 2: wrong usage. Take this program from "
     "somebody you trust rather than from the bundle that it checks."
 )
+# Output is ASCII; without this, quotation marks would be printed as escapes.
+PLAIN_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "…": "..."})
+WORDS = {Result.PASS: "passed", Result.FAIL: "failed", Result.NOTE: "noted"}
 
 
 class WrongUsage(Exception):
@@ -38,86 +38,38 @@ class WrongUsage(Exception):
 
 
 def main(argv: list[str], program: str = "") -> int:
-    """Check a bundle and print what was found; the exit code. ``program`` is the file that runs, of which a bundle has
-    its own.
+    """Check a bundle, print the findings, return the exit code. ``program`` is the file that runs, of which a bundle
+    has its own.
     """
+    parser = argparse.ArgumentParser(
+        prog="verify.py", description=f"Check an evidence bundle ({FORMAT}), offline.", epilog=EPILOG
+    )
+    parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
+    add_known_options(parser)
+    add_json_option(parser)
     try:
-        options = _parser().parse_args(argv)
-        given = read_given(
-            keys=options.keys,
-            anchors=options.anchors,
-            tasks=options.tasks,
-            chain=options.chain,
-            heads=options.heads,
-            program=_program(program),
-        )
+        options = parser.parse_args(argv)
+        given = read_given(vars(options), _read_program(program))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except WrongUsage as error:
         print(f"verify.py: {escape(str(error))}", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        outcome = check_bundle(options.bundle, given, Progressing(sys.stderr))
+        outcome = check_bundle(options.bundle, given, ProgressLine(sys.stderr))
     except Refused as error:
         print(format_refusal(error, as_json=options.json))  # noqa: T201
         return 1
-    print(as_json(outcome) if options.json else table(outcome))  # noqa: T201
+    print(format_outcome(outcome, as_json=options.json))  # noqa: T201
     return 0 if outcome.good else 1
 
 
-def read_given(
-    *,
-    keys: str | None,
-    anchors: str | None,
-    tasks: str | None,
-    chain: str | None = None,
-    heads: list[str] | None = None,
-    program: bytes | None = None,
-) -> Given:
-    """What the arguments name; WrongUsage for a file that cannot be read, or is something else."""
-    try:
-        return Given(
-            keys=None if keys is None else parse_keys(keys if _is_written_out(keys) else _text("--keys", keys)),
-            anchors=None if anchors is None else _published(anchors),
-            tasks=None if tasks is None else parse_tasks(_text("--tasks", tasks)),
-            chain=None if chain is None else _hash_of("--chain", chain, chain_id),
-            heads=None if heads is None else [_hash_of("--head", head, kept_head) for head in heads],
-            program=program,
-        )
-    except BadKeys as error:
-        raise WrongUsage(f"--keys {keys}: {error}") from None
-    except Malformed as error:
-        raise WrongUsage(f"--tasks {tasks} {error}") from None
+# --- output ----------------------------------------------------------------------------------------------------------
 
 
-def table(outcome: Outcome) -> str:
-    """The findings as lines, each with PASS, FAIL or NOTE in front, below manifest and key."""
-    return format_findings(outcome.manifest or "none", outcome.key_id or "none", outcome.findings)
-
-
-def format_findings(manifest: str, key: str, findings: list[Finding]) -> str:
-    lines = [f"manifest  {manifest} (SHA-256)", f"key       {key}", ""]
-    width = max((len(finding.name) for finding in findings), default=0)
-    for finding in findings:
-        says, kinds = parse_kinds(finding.says)
-        shown = escape(says.translate(PLAIN_QUOTES), LONGEST_SENTENCE)
-        lines.append(f"{finding.result.value.upper()}  {escape(finding.name):<{width}}  {shown}")
-        lines += [f"        {line}" for line in (_of_kinds(kinds) or _places_of(finding))]
-    counts = Counter(finding.result for finding in findings)
-    claims = sum(finding.name in CLAIMS for finding in findings)
-    of_these = f" ({plural(claims, 'claim')} of the report among them)" if claims else ""
-    results = ", ".join(f"{counts[result]} {word}" for result, word in _WORDS.items())
-    lines += ["", f"{plural(len(findings), 'check')}{of_these}: {results}."]
-    return "\n".join(lines)
-
-
-# Output is ASCII; without this, quotation marks would be printed as escapes.
-PLAIN_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "…": "..."})
-_WORDS = {Result.PASS: "passed", Result.FAIL: "failed", Result.NOTE: "noted"}
-
-
-def as_json(outcome: Outcome) -> str:
-    """The same for machines, in ASCII."""
+def format_outcome(outcome: Outcome, *, as_json: bool) -> str:
+    if not as_json:
+        return format_findings(outcome.manifest or "none", outcome.key_id or "none", outcome.findings)
     counts = Counter(finding.result.value for finding in outcome.findings)
     document = {
         "format": FORMAT,
@@ -130,46 +82,56 @@ def as_json(outcome: Outcome) -> str:
     return json.dumps(document, indent=2).replace("\x7f", "\\u007f")
 
 
-def format_refusal(error: Refused, as_json: bool = False) -> str:
-    """The one line, or document, of a package that cannot be read."""
-    says = escape(str(error), LONGEST_SENTENCE)
-    return json.dumps({"format": FORMAT, "good": False, "refused": says}, indent=2) if as_json else f"REFUSED  {says}"
-
-
-def _of_kinds(kinds: Kinds) -> list[str]:
-    """Every kind, however many there are of another one, with the first of its things; those name their places."""
-    lines = []
-    for kind, told_of in kinds:
-        lines += [escape(f"{kind}:", LONGEST_LINE_BELOW), *(f"  {each}" for each in _first(told_of, TOLD_OF_A_KIND))]
-    return lines
-
-
-def _places_of(finding: Finding) -> list[str]:
-    return [] if finding.result is Result.PASS else _first(finding.places, MOST_PLACES)
+def format_findings(manifest: str, key: str, findings: list[Finding]) -> str:
+    """The findings as lines, each with PASS, FAIL or NOTE in front, below manifest and key."""
+    lines = [f"manifest  {manifest} (SHA-256)", f"key       {key}", ""]
+    width = max((len(finding.name) for finding in findings), default=0)
+    for finding in findings:
+        says, kinds = parse_kinds(finding.says)
+        shown = escape(says.translate(PLAIN_QUOTES), LONGEST_SENTENCE)
+        lines.append(f"{finding.result.value.upper()}  {escape(finding.name):<{width}}  {shown}")
+        # Every kind, however many there are of another one, with the first of its things; those name their places.
+        for kind, told_of in kinds:
+            lines.append(f"        {escape(f'{kind}:', LONGEST_LINE_BELOW)}")
+            lines += [f"          {each}" for each in _first(told_of, TOLD_OF_A_KIND)]
+        if not kinds and finding.result is not Result.PASS:
+            lines += [f"        {each}" for each in _first(finding.places, MOST_PLACES)]
+    counts = Counter(finding.result for finding in findings)
+    claims = sum(finding.name in CLAIMS for finding in findings)
+    of_these = f" ({plural(claims, 'claim')} of the report among them)" if claims else ""
+    results = ", ".join(f"{counts[result]} {word}" for result, word in WORDS.items())
+    lines += ["", f"{plural(len(findings), 'check')}{of_these}: {results}."]
+    return "\n".join(lines)
 
 
 def _first(told_of: Sequence[str], most: int) -> list[str]:
     """The first lines, and how many more there are."""
-    rest = [f"and {len(told_of) - most} more: {ALL_OF_THEM}"] if len(told_of) > most else []
+    rest = [f"and {len(told_of) - most} more: --json lists all of them"] if len(told_of) > most else []
     return [escape(each.translate(PLAIN_QUOTES), LONGEST_LINE_BELOW) for each in told_of[:most]] + rest
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="verify.py", description=f"Check an evidence bundle ({FORMAT}), offline.", epilog=EPILOG
-    )
-    parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
-    add_options(parser)
-    return parser
+def format_refusal(error: Refused, *, as_json: bool = False) -> str:
+    says = escape(str(error), LONGEST_SENTENCE)
+    return json.dumps({"format": FORMAT, "good": False, "refused": says}, indent=2) if as_json else f"REFUSED  {says}"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    add_what_is_known(parser)
-    parser.add_argument("--json", action="store_true", help="the findings as JSON")
+class ProgressLine:
+    """How many files were read, on a terminal; nothing anywhere else."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream if stream.isatty() else None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._stream is not None and (done == total or done % 50 == 0):
+            self._stream.write(f"\r{done}/{total} files" + ("\r\x1b[K" if done == total else ""))
+            self._stream.flush()
 
 
-def add_what_is_known(parser: argparse.ArgumentParser) -> None:
-    """The options of `KNOWN`."""
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+def add_known_options(parser: argparse.ArgumentParser) -> None:
+    """Options with what the person who checks knows from elsewhere, which `read_given` reads."""
     parser.add_argument("--keys", metavar="FILE|HEX", help="the submitter's published keys, or one public key in hex")
     parser.add_argument("--anchors", metavar="FILE", help="heads of chains as they were published")
     parser.add_argument("--chain", metavar="ID", help="the id of the chain, as you were told it before")
@@ -179,24 +141,46 @@ def add_what_is_known(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tasks", metavar="FILE", help="the benchmark's own task list (JSON), to be covered")
 
 
-def _hash_of(option: str, text: str, read: Callable[[str], str]) -> str:
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the findings as JSON")
+
+
+def read_given(options: Mapping[str, Any], program: bytes | None = None) -> Given:
+    """Read what the `add_known_options` name; WrongUsage for a file that cannot be read, or is something else."""
+    keys, anchors, tasks, chain, heads = (options[name] for name in ("keys", "anchors", "tasks", "chain", "heads"))
     try:
-        return read(text)
+        return Given(
+            keys=None if keys is None else parse_keys(keys if _is_written_out(keys) else _read_text("--keys", keys)),
+            anchors=None if anchors is None else _read_published(anchors),
+            tasks=None if tasks is None else parse_tasks(_read_text("--tasks", tasks)),
+            chain=None if chain is None else _read_hash("--chain", chain, parse_chain_id),
+            heads=None if heads is None else [_read_hash("--head", head, parse_head) for head in heads],
+            program=program,
+        )
+    except BadKeys as error:
+        raise WrongUsage(f"--keys {keys}: {error}") from None
+    except Malformed as error:
+        raise WrongUsage(f"--tasks {tasks} {error}") from None
+
+
+def _read_hash(option: str, text: str, parse: Callable[[str], str]) -> str:
+    try:
+        return parse(text)
     except Malformed as error:
         raise WrongUsage(f"{option} {text} {error}") from None
 
 
-def _program(path: str) -> bytes | None:
+def _read_program(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             return file.read()
-    except OSError:  # also of no path: then what a bundle brings is compared with nothing
+    except OSError:  # also of no path: then the verify.py of a bundle is compared with nothing
         return None
 
 
-def _published(path: str) -> list[object]:
+def _read_published(path: str) -> list[Any]:
     try:
-        values, torn = parse_published(_text("--anchors", path))
+        values, torn = parse_published(_read_text("--anchors", path))
     except Malformed as error:
         raise WrongUsage(f"--anchors {path} {error}.") from None
     if not values:
@@ -210,8 +194,7 @@ def _is_written_out(keys: str) -> bool:
     return is_key and not os.path.exists(keys)  # noqa: PTH110
 
 
-def _text(option: str, path: str) -> str:
-    """The text of the file that an option names."""
+def _read_text(option: str, path: str) -> str:
     if not os.path.exists(path):  # noqa: PTH110
         or_key = ", and a public key is 64 hex digits" if option == "--keys" else ""
         raise WrongUsage(f"{option} {path}: there is no such file{or_key}.")
@@ -226,15 +209,3 @@ def _text(option: str, path: str) -> str:
         raise WrongUsage(f"{option} {path}: the file is no text in UTF-8.") from None
     except OSError as error:
         raise WrongUsage(f"{option} {path}: the file cannot be read: {error.strerror}.") from None
-
-
-class Progressing:
-    """How many files were read, on a terminal; nothing anywhere else."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream if stream.isatty() else None
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._stream is not None and (done == total or done % 50 == 0):
-            self._stream.write(f"\r{done}/{total} files" + ("\r\x1b[K" if done == total else ""))
-            self._stream.flush()

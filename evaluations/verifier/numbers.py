@@ -1,8 +1,8 @@
 """The figures of a report in plain Python, written apart from `evaluations.statistics`, which they are held against.
 
-Notation: item u has m_u labels, n_uc of them of label c of k. Items with the same labels are one pattern, the counts
-(n_u1, ..., n_uk), and a `Patterns` says how many items look like that. An item is pairable with two labels or more.
-What is undefined is None; why is told by those who ask.
+docs/statistics.md has all formulas and when each is undefined (None here). Item u has m_u labels, n_uc of them of label
+c of k. Items with the same labels are one pattern, the counts (n_u1, ..., n_uk), and a `Patterns` says how many items
+look like that. An item is pairable with two labels or more.
 """
 
 from __future__ import annotations
@@ -44,9 +44,8 @@ def labels_compared(patterns: Patterns) -> list[int]:
 
 
 def raw_agreement(patterns: Patterns) -> float | None:
-    """How often two labels of one item are equal.
+    """P = mean over the pairable u of sum_c n_uc (n_uc - 1) / (m_u (m_u - 1)), two labels of one item being equal.
 
-    P = mean over the pairable u of sum_c n_uc (n_uc - 1) / (m_u (m_u - 1)), from 0 to 1. None without a pairable item.
     Source: Fleiss (1971), Psychological Bulletin 76, 378-382; for varying m_u Gwet (2014), Handbook of Inter-Rater
     Reliability, 4th edition.
     """
@@ -60,12 +59,10 @@ def raw_agreement(patterns: Patterns) -> float | None:
 
 
 def krippendorff_alpha(patterns: Patterns) -> float | None:
-    """Krippendorff's alpha for nominal labels, by the matrix of coincidences; labels may be missing.
+    """1 - (n - 1) (n - sum_c o_cc) / (n^2 - sum_c n_c^2) for nominal labels, n = sum_c n_c of the pairable items.
 
-    Each pairable item adds n_uc (n_uc - 1) / (m_u - 1) to o_cc. With n = sum_c n_c the labels of the pairable items:
-    alpha = 1 - (n - 1) (n - sum_c o_cc) / (n^2 - sum_c n_c^2). From -1 to 1; 0 is chance. None without a pairable item
-    and where all their labels are the same. Source: Krippendorff (2011), Computing Krippendorff's Alpha-Reliability;
-    Content Analysis (2004), chapter 11.
+    Each pairable item adds n_uc (n_uc - 1) / (m_u - 1) to o_cc. Source: Krippendorff (2011), Computing Krippendorff's
+    Alpha-Reliability.
     """
     given = labels_compared(patterns)
     labels = sum(given)
@@ -79,28 +76,17 @@ def krippendorff_alpha(patterns: Patterns) -> float | None:
     return 1 - (labels - 1) * (labels - coinciding) / expected
 
 
-def one_against_the_rest(patterns: Patterns, label: int) -> dict[tuple[int, ...], int]:
-    """Of two labels: 0 is ``label``, 1 is any other."""
-    found: Counter[tuple[int, ...]] = Counter()
-    for pattern, times in patterns.items():
-        found[pattern[label], sum(pattern) - pattern[label]] += times
-    return dict(found)
-
-
 def alpha_of_one_label(patterns: Patterns, label: int) -> float | None:
-    """`krippendorff_alpha` of one label against all others taken together: is this line drawn at the same place?
-
-    None also where no label that can be compared is this one, or every one is. Source: Krippendorff (2004), Content
-    Analysis, section 11.5.
-    """
-    return krippendorff_alpha(one_against_the_rest(patterns, label))
+    """`krippendorff_alpha` of one label against all others. Source: Krippendorff (2004), Content Analysis, 11.5."""
+    two: Counter[tuple[int, ...]] = Counter()
+    for pattern, times in patterns.items():
+        two[pattern[label], sum(pattern) - pattern[label]] += times
+    return krippendorff_alpha(two)
 
 
 def fleiss_kappa(patterns: Patterns) -> float | None:
-    """Fleiss' kappa, generalised to items with different numbers of labels.
+    """(P - P_e) / (1 - P_e), P as in `raw_agreement`, P_e = sum_c p_c^2, p_c the mean of n_uc / m_u over all items.
 
-    (P - P_e) / (1 - P_e), P as in `raw_agreement`, P_e = sum_c p_c^2, p_c the mean of n_uc / m_u over all labelled
-    items. At most 1; 0 is chance. None without a pairable item and where all labels are the same (P_e = 1).
     Source: Fleiss (1971), Psychological Bulletin 76, 378-382; Gwet (2014), Handbook of Inter-Rater Reliability.
     """
     equal, shares = raw_agreement(patterns), _label_shares(patterns)
@@ -111,10 +97,8 @@ def fleiss_kappa(patterns: Patterns) -> float | None:
 
 
 def gwet_ac1(patterns: Patterns) -> float | None:
-    """Gwet's AC1, which stays high where nearly all labels are the same and people agree.
+    """(P - P_e) / (1 - P_e), P_e = sum_c p_c (1 - p_c) / (k - 1), P and p_c as in `fleiss_kappa`.
 
-    (P - P_e) / (1 - P_e), P as in `raw_agreement`, P_e = sum_c p_c (1 - p_c) / (k - 1), p_c as in `fleiss_kappa`, k the
-    labels that can be given. From -1 / (k - 1) to 1. None without a pairable item.
     Source: Gwet (2008), British Journal of Mathematical and Statistical Psychology 61, 29-48.
     """
     equal = raw_agreement(patterns)
@@ -125,10 +109,8 @@ def gwet_ac1(patterns: Patterns) -> float | None:
 
 
 def cohen_kappa(table: Sequence[Sequence[int]]) -> float | None:
-    """Cohen's kappa of two who have said something of the same cases; ``table`` (k, k): first by row, second by column.
+    """(p_o - p_e) / (1 - p_e), p_o the share of the diagonal of a table (k, k), p_e = sum_c (row share) (column share).
 
-    (p_o - p_e) / (1 - p_e), p_o the share of the diagonal, p_e = sum_c (row share of c) (column share of c).
-    From -1 to 1. None without cases, and where both said one and the same only (p_e = 1).
     Source: Cohen (1960), Educational and Psychological Measurement 20, 37-46.
     """
     rows = [sum(row) for row in table]
@@ -155,10 +137,7 @@ def majority_label(labels: Sequence[int]) -> int | None:
 
 
 def f1_score(tp: int, fp: int, tn: int, fn: int) -> float | None:
-    """2 tp / (2 tp + fp + fn), from 0 to 1. None where nothing is a success nor was called one.
-
-    Source: Powers (2011), Journal of Machine Learning Technologies 2, 37-63.
-    """
+    """Source: Powers (2011), Journal of Machine Learning Technologies 2, 37-63."""
     below = 2 * tp + fp + fn
     return 2 * tp / below if below else None
 
@@ -171,8 +150,7 @@ def kappa_of_cells(tp: int, fp: int, tn: int, fn: int) -> float | None:
 def wilson_interval(hits: int, n: int) -> Interval:
     """Wilson's 95 % score interval of the rate hits / n, for n > 0, without continuity correction.
 
-    (p + z^2/2n -+ z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n), within 0 to 1. Source: Wilson (1927), JASA 22,
-    209-212; method 3 of Newcombe (1998), Statistics in Medicine 17, 857-872.
+    Source: Wilson (1927), JASA 22, 209-212; method 3 of Newcombe (1998), Statistics in Medicine 17, 857-872.
     """
     rate, z = hits / n, NORMAL_97_5
     middle = rate + z * z / (2 * n)
@@ -181,17 +159,18 @@ def wilson_interval(hits: int, n: int) -> Interval:
     return (low if hits else 0.0), (high if hits < n else 1.0)
 
 
-def gap_interval(more: int, fewer: int, n: int) -> Interval:
-    """Agresti and Min's 95 % interval of (more - fewer) / n, two rates on the same n > 0 cases.
+def gap_figure(more: int, fewer: int, n: int) -> dict[str, Any]:
+    """(more - fewer) / n of two rates on the same n cases, with Agresti and Min's 95 % interval, within -1 to 1.
 
-    Half a case is added to each of the four cells: with N = n + 2 and d = (more - fewer) / N it is
-    d -+ z sqrt((more + fewer + 1) / N^2 - d^2 / N), within -1 to 1.
-    Source: Agresti and Min (2005), Statistics in Medicine 24, 729-740.
+    Half a case is added to each of the four cells. Source: Agresti and Min (2005), Statistics in Medicine 24, 729-740.
     """
+    if not n:
+        return coefficient_figure(None, 0, NO_CASES)
     cases = n + 2
     difference = (more - fewer) / cases
     spread = NORMAL_97_5 * sqrt((more + fewer + 1) / cases**2 - difference**2 / cases)
-    return max(-1.0, difference - spread), min(1.0, difference + spread)
+    low, high = max(-1.0, difference - spread), min(1.0, difference + spread)
+    return {"value": (more - fewer) / n, "low": low, "high": high, "n": n}
 
 
 def hits_left(parts: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]:
@@ -284,9 +263,6 @@ def _label_shares(patterns: Patterns) -> list[float]:
         sum(times * pattern[place] / sum(pattern) for pattern, times in labelled) / items
         for place in range(_width(patterns) if items else 0)
     ]
-
-
-# --- one figure as a report writes it --------------------------------------------------------------------------------
 
 
 NO_CASES = "no cases"

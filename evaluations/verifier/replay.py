@@ -5,25 +5,19 @@ Rows say what there is in the end; only this tells what could be known, or was s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evaluations.verifier import rules
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.rules import (
-    ADJUDICATED,
-    AGREED,
-    DISPUTE,
-    FINAL_STATES,
-    FLAGGED,
-    IN_REVIEW,
-    MOST_SLOTS,
-    REOPENED,
-    SPOT_CHECK,
-    UNANIMOUS,
-)
+from evaluations.verifier.rules import ADJUDICATED, AGREED, FINAL_STATES, IN_REVIEW, MOST_SLOTS, UNANIMOUS
 from evaluations.verifier.values import get_integer, get_text
+
+FOLLOWED_SETTINGS = (
+    *("protocol_version", "required_labels", "spot_check_rate"),
+    *("practice_set", "pass_mark", "second_stage"),
+)
 
 
 @dataclass(frozen=True)
@@ -61,16 +55,19 @@ class Past:
 
     @property
     def state(self) -> str:
-        verdicts = [slot.verdict for slot in self.slots.values() if slot.verdict is not None]
-        return compute_state(
-            labels=verdicts,
-            required=self.required,
-            asked_for=self.asked_for,
-            answered=self.decisions,
-            decided=self.decided,
-            flagged=self.flagged,
-            drawn=self.drawn,
-        )
+        """The rule of the final verdict: unanimous and not drawn, that label; anything else, the adjudication."""
+        labels = [slot.verdict for slot in self.slots.values() if slot.verdict is not None]
+        if len(labels) < self.required or not labels:
+            return IN_REVIEW
+        if self.asked_for > self.decisions:
+            return rules.REOPENED
+        if self.decided is not None:
+            return ADJUDICATED
+        if min(labels) < max(labels):
+            return rules.DISPUTE
+        if self.flagged:
+            return rules.FLAGGED
+        return AGREED if self.drawn is None else rules.SPOT_CHECK if self.drawn else UNANIMOUS
 
     @property
     def verdict(self) -> int | None:
@@ -79,30 +76,6 @@ class Past:
         if state == ADJUDICATED:
             return self.decided
         return next(iter(self.said.values())) if state == UNANIMOUS else None
-
-
-def compute_state(
-    *,
-    labels: list[int],
-    required: int,
-    asked_for: int,
-    answered: int,
-    decided: int | None,
-    flagged: bool,
-    drawn: bool | None,
-) -> str:
-    """The rule of the final verdict: unanimous and not drawn, that label; anything else, the adjudication."""
-    if len(labels) < required or not labels:
-        return IN_REVIEW
-    if asked_for > answered:
-        return REOPENED
-    if decided is not None:
-        return ADJUDICATED
-    if min(labels) < max(labels):
-        return DISPUTE
-    if flagged:
-        return FLAGGED
-    return AGREED if drawn is None else SPOT_CHECK if drawn else UNANIMOUS
 
 
 @dataclass(frozen=True)
@@ -119,7 +92,7 @@ class Moment:
     agreed: int  # how many trajectories were unanimous and in no draw yet
     unfinished: int  # how many had no final verdict, or were open
     population: tuple[str, ...] | None = None  # of a draw whose row names as many as there were; see `agreed`
-    holder_stays: bool = False  # whom the payload names as ``held_by`` is an active member
+    holder_stays: bool = False  # the person whom the payload names as ``held_by`` is an active member
 
     @property
     def kind(self) -> str:
@@ -136,14 +109,10 @@ class Moment:
 
 @dataclass
 class History:
-    """All moments, and how it all ended: by task, by person (role while they are active), and the settings.
-
-    ``verdicts`` are the final ones at the last freeze by task; None where there was none.
-    """
+    """All moments, and how it all ended. ``verdicts`` are the final ones at the last freeze by task; None without."""
 
     moments: list[Moment]
     tasks: dict[str, Past]
-    active: dict[str, str]
     frozen: bool
     verdicts: dict[str, int | None] | None
 
@@ -166,10 +135,10 @@ class History:
 
 def replay_events(bundle: Bundle) -> History:
     """Never fails: an event that makes no sense changes nothing, and the claims say what is wrong with it."""
-    return _Walk(bundle).walked()
+    return _Replay(bundle).run()
 
 
-class _Walk:
+class _Replay:
     def __init__(self, bundle: Bundle) -> None:
         required = bundle.submission["required_labels"]
         self.slots = min(required, MOST_SLOTS)
@@ -185,20 +154,22 @@ class _Walk:
         self.unfinished = set(self.tasks)
         self.settings = settings_at_first(bundle)
         self.frozen = self.results_open = False
-        self.verdicts: dict[str, int | None] | None = None
 
-    def walked(self) -> History:
+    def run(self) -> History:
         last = max((n for n, event in enumerate(self.events) if event["kind"] == "frozen"), default=None)
-        moments = []
+        moments, verdicts = [], None
         for number, event in enumerate(self.events):
-            moments.append(self._moment(event))
+            moments.append(self._look(event))
             if number == last:
-                self.verdicts = {task_id: past.verdict for task_id, past in self.tasks.items()}
-            self._take(moments[-1])
-        return History(moments, self.tasks, self.active, self.frozen, self.verdicts)
+                verdicts = {task_id: past.verdict for task_id, past in self.tasks.items()}
+            self._apply(moments[-1])
+        return History(moments, self.tasks, self.frozen, verdicts)
 
-    def _moment(self, event: Document) -> Moment:
+    def _look(self, event: Document) -> Moment:
         task_id = get_text(event["payload"], "task_id")
+        draw = self.draws.get(get_text(event["payload"], "draw") or "")
+        # Only where a row has as many: a chain of very many draws must not fill the memory.
+        is_draw = event["kind"] == "spot_checks_drawn" and draw and len(draw["population"]) == len(self.agreed)
         return Moment(
             event,
             task_id,
@@ -209,26 +180,21 @@ class _Walk:
             self.settings,
             len(self.agreed),
             len(self.unfinished),
-            self._population(event),
+            tuple(sorted(self.agreed)) if is_draw else None,
             get_text(event["payload"], "held_by") in self.active,
         )
 
-    def _population(self, event: Document) -> tuple[str, ...] | None:
-        """Only where a row has as many: a chain of very many draws must not fill the memory."""
-        draw = self.draws.get(get_text(event["payload"], "draw") or "")
-        if event["kind"] != "spot_checks_drawn" or draw is None or len(draw["population"]) != len(self.agreed):
-            return None
-        return tuple(sorted(self.agreed))
-
-    def _take(self, moment: Moment) -> None:
-        if moment.kind in _OF_A_TRAJECTORY and moment.task_id is not None and moment.before is not None:
-            self._set(moment.task_id, _OF_A_TRAJECTORY[moment.kind](self, moment, moment.before))
-        elif moment.kind == "spot_checks_drawn":
-            self._drawn(moment)
+    def _apply(self, moment: Moment) -> None:
+        if moment.task_id is not None and moment.before is not None:
+            after = self._after_slot_event(moment, moment.before)
+            if after := after or _after_decision_event(self.decisions, moment, moment.before):
+                self._set(moment.task_id, after)
+        if moment.kind == "spot_checks_drawn":
+            self._apply_draw(moment)
         elif moment.kind.startswith("member_"):
-            self._member(moment)
+            self._apply_member(moment)
         elif moment.kind == "configured":
-            self.settings = self.settings | _new_settings(moment.payload)
+            self.settings = self.settings | {name: new for name, (_, new) in _changed_settings(moment.payload).items()}
         elif moment.kind in ("frozen", "submission_reopened"):
             self.frozen = moment.kind == "frozen"
         elif moment.kind == "results_opened":
@@ -243,7 +209,7 @@ class _Walk:
         finished = state in FINAL_STATES and past.open is None
         (self.unfinished.discard if finished else self.unfinished.add)(task_id)
 
-    def _member(self, moment: Moment) -> None:
+    def _apply_member(self, moment: Moment) -> None:
         member = get_text(moment.payload, "member")
         if member is None:
             return
@@ -254,7 +220,7 @@ class _Walk:
         elif member in self.roles:
             self.active[member] = self.roles[member]
 
-    def _drawn(self, moment: Moment) -> None:
+    def _apply_draw(self, moment: Moment) -> None:
         # A row is the draw of one event: a chain that names it again and again must not take hours.
         draw = self.draws.pop(get_text(moment.payload, "draw") or "", None)
         chosen = frozenset(draw["drawn"] if draw else ())
@@ -265,103 +231,51 @@ class _Walk:
             self.tasks[task_id] = replace(self.tasks[task_id], was_drawn_over=True)
         self.complete_since.clear()
 
-    # --- what each event makes of its trajectory -------------------------------------------------------------------
+    def _after_slot_event(self, moment: Moment, past: Past) -> Past | None:
+        """What an event of a slot makes of its trajectory; None where it is another event, or makes no sense."""
+        kind, number = moment.kind, get_integer(moment.payload, "slot") or 0
+        slot, held = None, past.slots.get(number)
+        if kind == "claimed" and held is None and 1 <= number <= self.slots:
+            slot = Slot(moment.actor, moment.event["at"])
+        elif held is None:
+            return None
+        elif kind in ("lease_expired", "slot_returned", "released") and not held.revision:
+            return replace(past, slots={other: each for other, each in past.slots.items() if other != number})
+        elif kind in ("label_submitted", "label_revised"):
+            verdict = self.labels.get(get_text(moment.payload, "label") or "")
+            slot = None if verdict is None else replace(held, verdict=verdict, revision=held.revision + 1)
+        elif kind in ("judgments_shown", "informed_decided"):
+            slot = replace(held, looked=True, informed=held.informed or kind == "informed_decided")
+        return None if slot is None else replace(past, slots=past.slots | {number: slot})
 
-    def claimed(self, moment: Moment, past: Past) -> Past:
-        slot = get_integer(moment.payload, "slot")
-        if slot is None or not 1 <= slot <= self.slots or slot in past.slots:
-            return past
-        return _with_slot(past, slot, Slot(moment.actor, moment.event["at"]))
 
-    def given_up(self, moment: Moment, past: Past) -> Past:
-        slot = get_integer(moment.payload, "slot")
-        held = past.slots.get(slot) if slot is not None else None
-        if held is None or held.revision:
-            return past
-        return replace(past, slots={number: each for number, each in past.slots.items() if number != slot})
-
-    def labelled(self, moment: Moment, past: Past) -> Past:
-        slot, verdict = get_integer(moment.payload, "slot"), self.labels.get(get_text(moment.payload, "label") or "")
-        held = past.slots.get(slot) if slot is not None else None
-        if slot is None or held is None or verdict is None:
-            return past
-        return _with_slot(past, slot, replace(held, verdict=verdict, revision=held.revision + 1))
-
-    def looked(self, moment: Moment, past: Past) -> Past:
-        slot = get_integer(moment.payload, "slot")
-        held = past.slots.get(slot) if slot is not None else None
-        if slot is None or held is None:
-            return past
-        said = held.informed or moment.kind == "informed_decided"
-        return _with_slot(past, slot, replace(held, looked=True, informed=said))
-
-    def flagged(self, moment: Moment, past: Past) -> Past:
+def _after_decision_event(decisions: dict[str, int], moment: Moment, past: Past) -> Past | None:
+    """What an event of an adjudication or a flag makes of its trajectory; ``decisions`` are verdicts by digest."""
+    kind = moment.kind
+    if kind == "flagged":
         return replace(past, flagged=True)
-
-    def opened(self, moment: Moment, past: Past) -> Past:
+    if kind == "adjudication_opened":
         blind = moment.payload.get("blind") is True
         return replace(past, was_opened=True, open=(moment.actor, past.decisions + 1), blind=blind)
-
-    def closed(self, moment: Moment, past: Past) -> Past:
+    if kind in ("adjudication_left", "adjudication_expired", "adjudication_returned"):
         return replace(past, open=None, blind=None)
-
-    def decided(self, moment: Moment, past: Past) -> Past:
-        verdict = self.decisions.get(get_text(moment.payload, "adjudication") or "")
-        if verdict is None:
-            return past
-        return replace(past, open=None, blind=None, decisions=past.decisions + 1, decided=verdict)
-
-    def reopened(self, moment: Moment, past: Past) -> Past:
-        return replace(past, asked_for=past.decisions + 1)
-
-
-def _with_slot(past: Past, number: int, slot: Slot) -> Past:
-    return replace(past, slots=past.slots | {number: slot})
-
-
-_OF_A_TRAJECTORY: dict[str, Callable[[_Walk, Moment, Past], Past]] = {
-    "claimed": _Walk.claimed,
-    "lease_expired": _Walk.given_up,
-    "slot_returned": _Walk.given_up,
-    "released": _Walk.given_up,
-    "label_submitted": _Walk.labelled,
-    "label_revised": _Walk.labelled,
-    "judgments_shown": _Walk.looked,
-    "informed_decided": _Walk.looked,
-    "flagged": _Walk.flagged,
-    "adjudication_opened": _Walk.opened,
-    "adjudication_left": _Walk.closed,
-    "adjudication_expired": _Walk.closed,
-    "adjudication_returned": _Walk.closed,
-    "adjudication_decided": _Walk.decided,
-    "reopened": _Walk.reopened,
-}
-
-FOLLOWED_SETTINGS = (
-    "protocol_version",
-    "required_labels",
-    "spot_check_rate",
-    "practice_set",
-    "pass_mark",
-    "second_stage",
-)
+    if kind == "adjudication_decided":
+        verdict = decisions.get(get_text(moment.payload, "adjudication") or "")
+        if verdict is not None:
+            return replace(past, open=None, blind=None, decisions=past.decisions + 1, decided=verdict)
+    return replace(past, asked_for=past.decisions + 1) if kind == "reopened" else None
 
 
 def settings_at_first(bundle: Bundle) -> dict[str, Any]:
     """The settings before the first event: what the first change of each says it was, or what it still is."""
-    found = {name: bundle.submission[name] for name in FOLLOWED_SETTINGS}
-    seen: set[str] = set()
-    for event in bundle.events:
-        for name, change in event["payload"].items() if event["kind"] == "configured" else ():
-            if name not in seen and name in found and isinstance(change, list) and len(change) == 2:
-                seen.add(name)
-                found[name] = change[0]
-    return found
+    settings = {name: bundle.submission[name] for name in FOLLOWED_SETTINGS}
+    for event in reversed(bundle.events):
+        if event["kind"] == "configured":
+            settings |= {name: old for name, (old, _) in _changed_settings(event["payload"]).items()}
+    return settings
 
 
-def _new_settings(payload: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: change[1]
-        for name, change in payload.items()
-        if name in FOLLOWED_SETTINGS and isinstance(change, list) and len(change) == 2
-    }
+def _changed_settings(payload: dict[str, Any]) -> dict[str, list[Any]]:
+    """The old and the new value of each."""
+    changes = {name: payload.get(name) for name in FOLLOWED_SETTINGS}
+    return {name: change for name, change in changes.items() if isinstance(change, list) and len(change) == 2}

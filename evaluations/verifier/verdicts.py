@@ -11,7 +11,7 @@ from typing import Any
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, conclude, plural
-from evaluations.verifier.replay import History, Moment, compute_state
+from evaluations.verifier.replay import History, Moment, Past, Slot
 from evaluations.verifier.rules import ADJUDICATED, DISPUTE, FINAL_STATES, UNANIMOUS
 from evaluations.verifier.values import event_place, get_integer, get_text, show
 
@@ -204,18 +204,16 @@ def _standing_by_rows(bundle: Bundle) -> dict[str, Standing]:
         asked[row["task_id"]] = max(asked.get(row["task_id"], 0), row["revision"])
     standing = {}
     for task_id in (line["task_id"] for line in bundle.trajectories):
-        said, decision = list(labels.get(task_id, {}).values()), last.get(task_id)
-        state = compute_state(
-            labels=said,
-            required=bundle.submission["required_labels"],
-            asked_for=asked.get(task_id, 0),
-            answered=decision["revision"] if decision else 0,
-            decided=decision["verdict"] if decision else None,
+        past = Past(
+            bundle.submission["required_labels"],
+            {slot: Slot(str(slot), "", verdict=verdict) for slot, verdict in labels.get(task_id, {}).items()},
             flagged=task_id in flagged,
             drawn=drawn.get(task_id),
+            decisions=last[task_id]["revision"] if task_id in last else 0,
+            decided=last[task_id]["verdict"] if task_id in last else None,
+            asked_for=asked.get(task_id, 0),
         )
-        verdict = decision["verdict"] if decision and state == ADJUDICATED else said[0] if state == UNANIMOUS else None
-        standing[task_id] = (state, verdict, BY.get(state))
+        standing[task_id] = (past.state, past.verdict, BY.get(past.state))
     return standing
 
 

@@ -25,15 +25,15 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
         parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="who audits it")
-        main.add_what_is_known(parser)
+        main.add_known_options(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         person, path = find_person(options["person"]), options["bundle"]
         if not path.exists():
             raise CommandError(f"{path} does not exist.", returncode=2)
         try:
-            given = main.read_given(**{name: options[name] for name in main.KNOWN})
-            audit = open_bundle(path, person, given, progress=main.Progressing(sys.stderr))
+            given = main.read_given(options)
+            audit = open_bundle(path, person, given, progress=main.ProgressLine(sys.stderr))
         except main.WrongUsage as wrong:
             raise CommandError(str(wrong), returncode=2) from wrong
         except PermissionDenied as error:

@@ -22,13 +22,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
-        main.add_options(parser)
+        main.add_known_options(parser)
+        main.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         path, as_json = options["bundle"], options["json"]
         try:
-            given = main.read_given(**{name: options[name] for name in main.KNOWN})
-            outcome = verify_bundle(path, given, main.Progressing(sys.stderr))
+            given = main.read_given(options)
+            outcome = verify_bundle(path, given, main.ProgressLine(sys.stderr))
         except main.WrongUsage as wrong:
             raise CommandError(str(wrong), returncode=2) from wrong
         except Refused as refused:
@@ -36,7 +37,7 @@ class Command(BaseCommand):
                 self.stdout.write(main.format_refusal(refused, as_json=True))
             raise CommandError(main.format_refusal(refused)) from refused
         outcome.findings = with_own_keys(outcome, given)
-        self.stdout.write(main.as_json(outcome) if as_json else main.table(outcome))
+        self.stdout.write(main.format_outcome(outcome, as_json=as_json))
         if not outcome.good:
             failed = [finding.name for finding in outcome.findings if finding.result is Result.FAIL]
             raise CommandError(f"These checks failed: {', '.join(failed)}.")
