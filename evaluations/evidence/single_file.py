@@ -85,5 +85,5 @@ def build_single_file(texts: dict[str, str]) -> str:
     for name, text in texts.items():
         if QUOTES in text or not text.endswith("\n"):
             raise ValueError(f"{name} has {QUOTES} in it, or no line end as its last character.")
-    sections = [f'\nmodules.add("{name}", r{QUOTES}\n{text}{QUOTES})\n' for name, text in texts.items()]
+    sections = [f'modules.add("{name}", r{QUOTES}\n{text}{QUOTES})\n' for name, text in texts.items()]
     return "".join([HEADER, *sections, FOOTER])

@@ -17,7 +17,7 @@ from evaluations.encoding import to_json
 from evaluations.evidence import figures
 from evaluations.measures import JUDGE_MEASURES
 from evaluations.statistics import Measure
-from evaluations.verifier.comparison import figures_of_cells
+from evaluations.verifier.figures import figures_of_cells
 
 
 def row() -> Row:

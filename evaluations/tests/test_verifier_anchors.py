@@ -25,7 +25,7 @@ from evaluations.verifier.anchors import (
     MOST_ANCHOR_SIGNATURES,
     NoTimeStamp,
     anchor_findings,
-    chain_id_finding,
+    chain_id_findings,
     parse_published,
     parse_time_stamp,
 )
@@ -142,8 +142,8 @@ def test_other_chains_of_a_known_key_are_counted_and_fail_nothing() -> None:
 
 def test_a_chain_that_was_asked_for_is_the_one_or_fails() -> None:
     """As when somebody was told the id, and was given another review of the same trajectories later."""
-    assert chain_id_finding(bundle_of(EVENTS, []), EVENTS[0]["hash"]).result is PASS
-    other = chain_id_finding(bundle_of(chain("another"), []), EVENTS[0]["hash"])
+    assert chain_id_findings(bundle_of(EVENTS, []), EVENTS[0]["hash"])[0].result is PASS
+    (other,) = chain_id_findings(bundle_of(chain("another"), []), EVENTS[0]["hash"])
     assert (other.name, other.result, other.places) == ("chain_id", FAIL, ())
 
 

@@ -10,7 +10,7 @@ import pytest
 from evaluations import statistics
 from evaluations.statistics import Confusion, Tally
 from evaluations.verifier import numbers
-from evaluations.verifier.resampling import NOWHERE, RARE, Ends, Resamples, is_within, possible_ends, ranks
+from evaluations.verifier.numbers import NOWHERE, RARE, Ends, Resamples, is_within, possible_ends, ranks
 
 FORMULAS = (
     (statistics.raw_agreement, numbers.raw_agreement),

@@ -14,8 +14,15 @@ from typing import Any
 
 from evaluations.verifier import numbers
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.numbers import LABELS, Patterns, coefficient_figure, natural_order, rate_figure
-from evaluations.verifier.resampling import NOWHERE, Resamples
+from evaluations.verifier.numbers import (
+    LABELS,
+    NOWHERE,
+    Patterns,
+    Resamples,
+    coefficient_figure,
+    natural_order,
+    rate_figure,
+)
 from evaluations.verifier.rules import UNANIMOUS
 
 FIRST_FIGURES, NEWEST_FIGURES = 1, 2  # versions of the formulas; reports of version 1 do not state it
@@ -102,7 +109,6 @@ def recompute_agreement(bundle: Bundle) -> Document:
 
 
 def collect_cases(bundle: Bundle) -> list[Counted]:
-    """The trajectories with labels, by task id."""
     slots: dict[str, dict[int, Document]] = defaultdict(dict)
     for line in sorted(bundle.labels, key=lambda line: int(line["facts"]["revision"])):
         slots[line["facts"]["task_id"]][line["facts"]["slot"]] = line
@@ -130,9 +136,6 @@ def collect_cases(bundle: Bundle) -> list[Counted]:
     for line in bundle.flags:
         cases[line["task_id"]].flagged = True
     return labelled
-
-
-# --- all labels together ---------------------------------------------------------------------------------------------
 
 
 class _Agreed:
@@ -196,9 +199,6 @@ def _of_one_label(agreed: _Agreed, label: int) -> Document:
     return agreed.figure(lambda patterns: numbers.alpha_of_one_label(patterns, label), why)
 
 
-# --- two at a time ---------------------------------------------------------------------------------------------------
-
-
 def _pairs_of_annotators(cases: Sequence[Counted]) -> tuple[list[Document], int]:
     """Every two with a common case, most cases first, and how many are left out."""
     names = sorted({name for case in cases for name, _, _ in case.said}, key=natural_order)
@@ -241,9 +241,6 @@ def _cross_verdicts(counts: Counter[Any]) -> list[list[int]]:
     return [[counts[one, other] for other in range(LABELS)] for one in range(LABELS)]
 
 
-# --- each one alone --------------------------------------------------------------------------------------------------
-
-
 def _each_annotator(cases: Sequence[Counted]) -> list[Document]:
     own: dict[str, list[tuple[int, Any, Counted]]] = defaultdict(list)
     for case in cases:
@@ -267,9 +264,6 @@ def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document
         "overturned": rate_figure(sum(overturned), len(overturned), "no case of theirs was adjudicated"),
         "confusion": _cross_verdicts(said),
     }
-
-
-# --- what the review changed -----------------------------------------------------------------------------------------
 
 
 def _what_review_changed(cases: Sequence[Counted], extrapolate: Extrapolated) -> Document:

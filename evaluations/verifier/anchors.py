@@ -43,12 +43,10 @@ def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str,
 
 
 def parse_chain_id(text: str) -> str:
-    """The hash of a first event as somebody wrote it down."""
     return _parse_hash(text, "is no chain id: 64 hex digits, the hash of the first event.")
 
 
 def parse_head(text: str) -> str:
-    """A head of a chain as somebody wrote it down."""
     return _parse_hash(text, "is no head of a chain: 64 hex digits, the hash of an event.")
 
 
@@ -58,12 +56,14 @@ def _parse_hash(text: str, otherwise: str) -> str:
     return given
 
 
-def chain_id_finding(bundle: Bundle, chain: str) -> Finding:
-    """Whether the bundle is of the chain whose id somebody was told before."""
+def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
+    """Whether the bundle is of the chain whose id somebody was told before, if they were."""
     here, title = _event_hash(bundle, 0), "The bundle is of the chain that was asked for"
+    if chain is None:
+        return []
     if here == chain:
-        return passed("chain_id", title, "Its first event has the given hash: no other chain was put in its place.")
-    return failed("chain_id", title, f"Its chain is {here or 'none'}: another one than the given {chain}.")
+        return [passed("chain_id", title, "Its first event has the given hash: no other chain was put in its place.")]
+    return [failed("chain_id", title, f"Its chain is {here or 'none'}: another one than the given {chain}.")]
 
 
 def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:
@@ -132,9 +132,6 @@ def _places(numbers: Iterable[int]) -> list[str]:
     return [f"#{number}" for number in numbers]
 
 
-# --- what the auditor has from outside -------------------------------------------------------------------------------
-
-
 def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> list[Finding]:
     """Only what a known key signed can fail a bundle: anybody may append a line to a file of heads."""
     if published is None:
@@ -181,7 +178,6 @@ def _names_known_key(line: Document, keys: dict[str, str]) -> bool:
 
 
 def _signed_lines(lines: Lines, keys: dict[str, str]) -> Lines:
-    """Those of the newest lines that are signed by the known key that they name."""
     known = sorted((line for line in lines if _names_known_key(line, keys)), key=lambda line: line["sequence"])
     return [line for line in known[-MOST_ANCHOR_SIGNATURES:] if _is_signed(line, keys[line["key_id"]])]
 
@@ -237,11 +233,7 @@ def _beyond_the_end(bundle: Bundle, lines: Lines) -> list[Finding]:
     return [noted(*ANCHORS, says, _places(beyond))]
 
 
-# --- time stamps -----------------------------------------------------------------------------------------------------
-
-
 def _check_time_stamps(bundle: Bundle) -> list[Finding]:
-    """The tokens of an authority: which head each is for, and when; a wrong one fails."""
     wrong, late, times = [], [], []
     for line in (line for line in bundle.anchors if line["method"] == "rfc3161"):
         sequence = line["sequence"]
@@ -330,7 +322,6 @@ def parse_time_stamp(token: bytes) -> Stamped:
 
 
 def decode_time_stamp(token: str) -> Stamped:
-    """`parse_time_stamp` of a token in base64."""
     try:
         return parse_time_stamp(base64.b64decode(token.encode(), validate=True))
     except (binascii.Error, UnicodeEncodeError):
@@ -358,7 +349,6 @@ def der_number(content: bytes) -> int:
 
 
 def _der_length(data: bytes, at: int) -> tuple[int, int]:
-    """Where the content begins, and how long it is."""
     if at >= len(data):
         raise NoTimeStamp("is cut off")
     first = data[at]
@@ -375,7 +365,6 @@ def _der_only(data: bytes, tag: int) -> bytes:
 
 
 def _der_parts(data: bytes, *tags: int) -> list[bytes]:
-    """The contents of the first elements, which must have these tags."""
     found = der_elements(data)
     if [each.tag for each in found[: len(tags)]] != list(tags):
         raise NoTimeStamp("has not the form of a time stamp")

@@ -30,12 +30,10 @@ def canonical_json(value: Any) -> str:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON of ``value``, in hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 def as_text(value: Any) -> bytes:
-    """A JSON document for people, the same bytes for the same value."""
     return (INDENTED.encode(value) + "\n").encode()
 
 
@@ -119,8 +117,6 @@ def try_digest(value: Any) -> str:
     except ValueError:
         return ""
 
-
-# --- JSON Schema -----------------------------------------------------------------------------------------------------
 
 Schema = dict[str, Any]
 MOST_MISMATCHES = 5

@@ -120,7 +120,6 @@ def _guard(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
 
 
 def claims(bundle: Bundle) -> list[Finding]:
-    """One finding for each of `rules.CLAIMS`, in that order."""
     history = replay_events(bundle)
     return [
         coverage.coverage_claim(bundle, history),
@@ -144,10 +143,7 @@ def claims(bundle: Bundle) -> list[Finding]:
 
 
 def check_bundle(
-    path: str,
-    given: Given,
-    progress: Progressed = lambda done, total: None,
-    render_report: RenderReport | None = None,
+    path: str, given: Given, progress: Progressed = lambda done, total: None, render_report: RenderReport | None = None
 ) -> Outcome:
     """Check the package at ``path``; Refused where it cannot be read safely, BadKeys for the keys.
 
@@ -158,64 +154,46 @@ def check_bundle(
     outcome = Outcome()
     with open_package(path) as package:
         digests = contents.compute_digests(package, progress)
-        shapes = _guard("shapes", lambda: _check_shapes(package, given.program, outcome))
+        same = companions.is_of_this_version(package, given.program)
+        shapes = _guard("shapes", lambda: _check_shapes(package, outcome, same=same))
         outcome.add("manifest", lambda: contents.manifest_finding(package, digests))
         signed = outcome.add("signature", lambda: _check_signature(package, keys, outcome))
+        known = {_key_id(key["public_key"]): key["public_key"] for key in keys or []}
+        if all(finding.result is not Result.FAIL for finding in signed):
+            known[outcome.key_id] = outcome.public_key
         outcome.findings += shapes
-        if outcome.bundle is None:
+        if (bundle := outcome.bundle) is None:
             why = "Not checked, because a document is missing or has another shape."
             outcome.findings += [noted(name, title, why) for name, title in {**CLAIMS, **OF_DOCUMENTS}.items()]
         else:
-            known = {_key_id(key["public_key"]): key["public_key"] for key in keys or []}
-            if all(finding.result is not Result.FAIL for finding in signed):
-                known[outcome.key_id] = outcome.public_key
-            _check_documents(package, outcome.bundle, digests, given, known, render_report, outcome)
+            computed = outcome.add("claims", lambda: claims(bundle))
+            outcome.add("stated_claims", lambda: _check_stated_claims(bundle, computed, same=same))
+            outcome.add("protocol", lambda: _check_protocol(bundle))
+            outcome.add("pictures", lambda: contents.picture_findings(bundle, digests, package))
+            outcome.add("agreement", lambda: figures.agreement_finding(bundle))
+            outcome.add("comparison", lambda: figures.comparison_finding(bundle))
+            outcome.add("judgments", lambda: judgments.judgments_findings(bundle))
+            outcome.add("report_page", lambda: _check_report_page(package, bundle, render_report, same=same))
+            outcome.add("companions", lambda: companions.companions_finding(package, bundle, digests, same=same))
+            outcome.add("tasks", lambda: coverage.tasks_finding(bundle, given.tasks))
+            outcome.add("chain_id", lambda: anchors.chain_id_findings(bundle, given.chain))
+            outcome.add("kept_heads", lambda: anchors.kept_heads_findings(bundle, given.heads or []))
+            outcome.add("anchors", lambda: anchors.anchor_findings(bundle, given.anchors, known))
         if given.program is not None:
             outcome.findings.append(companions.program_finding(package, given.program))
     outcome.findings.append(noted("limits", "What no check can prove", LIMITS))
     return outcome
 
 
-def _check_documents(
-    package: Package,
-    bundle: Bundle,
-    digests: dict[str, str],
-    given: Given,
-    keys: dict[str, str],
-    render_report: RenderReport | None,
-    outcome: Outcome,
-) -> None:
-    """``keys`` are known public keys in hex by their id."""
-    same = companions.is_of_this_version(package, given.program)
-    computed = outcome.add("claims", lambda: claims(bundle))
-    outcome.add("stated_claims", lambda: _check_stated_claims(bundle, computed, same=same))
-    outcome.add("protocol", lambda: _check_protocol(bundle))
-    outcome.add("pictures", lambda: contents.picture_findings(bundle, digests, package))
-    outcome.add("agreement", lambda: figures.agreement_finding(bundle))
-    outcome.add("comparison", lambda: figures.comparison_finding(bundle))
-    outcome.add("judgments", lambda: judgments.judgments_findings(bundle))
-    outcome.add("report_page", lambda: _check_report_page(package, bundle, render_report, same=same))
-    outcome.add("companions", lambda: companions.companions_finding(package, bundle, digests, same=same))
-    outcome.add("tasks", lambda: coverage.tasks_finding(bundle, given.tasks))
-    if (chain := given.chain) is not None:
-        outcome.add("chain_id", lambda: anchors.chain_id_finding(bundle, chain))
-    if (heads := given.heads) is not None:
-        outcome.add("kept_heads", lambda: anchors.kept_heads_findings(bundle, heads))
-    outcome.add("anchors", lambda: anchors.anchor_findings(bundle, given.anchors, keys))
-
-
-# --- checks of a few lines -------------------------------------------------------------------------------------------
-
-
-def _check_shapes(package: Package, program: bytes | None, outcome: Outcome) -> Finding:
+def _check_shapes(package: Package, outcome: Outcome, *, same: bool) -> Finding:
     try:
         outcome.bundle = read_bundle(package)
     except Shapeless as error:
         wrong = error.places
         more = f"; and {len(wrong) - 5} more." if len(wrong) > 5 else "."
         places = [place.partition(":")[0].partition(" ")[0] for place in wrong]
-        version = "" if companions.is_of_this_version(package, program) else f" {OTHER_SHAPES}"
-        return failed("shapes", SHAPES_TITLE, "; ".join(wrong[:5]) + more + version, places)
+        says = "; ".join(wrong[:5]) + more + ("" if same else f" {OTHER_SHAPES}")
+        return failed("shapes", SHAPES_TITLE, says, places)
     outcome.last_event = max((event["at"] for event in outcome.bundle.events), default="")
     return passed("shapes", SHAPES_TITLE, "All documents are there and are what docs/evidence.md says.")
 

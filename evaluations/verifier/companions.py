@@ -64,17 +64,12 @@ PARTS = {
 
 
 def media_type(path: str) -> str:
-    """By the name of a file; attachments are of any kind."""
     return MEDIA_TYPES.get(path.rpartition(".")[2], "application/octet-stream")
 
 
 def part_of(path: str) -> str | None:
-    """The key of `PARTS` that a file belongs to."""
     folder = path.partition("/")[0] + "/"
     return path if path in PARTS else folder if folder in PARTS else None
-
-
-# --- ro-crate-metadata.json (RO-Crate 1.1, https://w3id.org/ro/crate/1.1) --------------------------------------------
 
 
 CRATE_CONTEXT = ["https://w3id.org/ro/crate/1.1/context", {"sha256": "https://schema.org/sha256"}]
@@ -135,9 +130,6 @@ def _crate_file(path: str, sha256: str, size: int) -> Document:
     } | (code if path == VERIFIER else {})
 
 
-# --- README.md -------------------------------------------------------------------------------------------------------
-
-
 CHECK_COMMAND = "python3 -I verify.py . --keys ../webverdict-keys.json"
 TO_CHECK = f"""\
 ## Check it
@@ -168,7 +160,6 @@ LIMITS_IN_WORDS = f"## What it cannot prove\n\n{CANNOT}\n\nIt does show that {PR
 
 
 def readme(submission: Document, paths: Collection[str]) -> bytes:
-    """The text, with the parts that this bundle has; ``paths`` are those of its files."""
     title = f"# {_plain_line(submission['agent'])} on {_plain_line(submission['benchmark_name'])}\n"
     says = (
         "An evidence bundle of WebVerdict: what an agent did, what people said about it and why, and how that became "
@@ -247,7 +238,6 @@ def _name_some(names: list[str]) -> str:
 
 
 def _companion_digests(package: Package, bundle: Bundle, digests: dict[str, str]) -> dict[str, str]:
-    """The SHA-256 that each should have, by name."""
     names = [name for name in package.names() if name not in (MANIFEST, SIGNATURE, CRATE)]
     listed: list[Listed] = [(name, digests[name], package.size(name)) for name in names]
     made = {README: readme(bundle.submission, {*names, CRATE, MANIFEST, SIGNATURE}), **schema_files()}

@@ -37,7 +37,6 @@ Wrong = list[tuple[str, str]]  # place and sentence
 
 
 def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
-    """Whether the manifest lists exactly the files, with their sizes and ``digests`` (SHA-256 by name)."""
     if MANIFEST not in package.names():
         return _fail_manifest([(MANIFEST, "MANIFEST.json is missing")])
     data = package.read(MANIFEST)
@@ -79,15 +78,11 @@ def _fail_manifest(wrong: Wrong, how_to_fix: str = "") -> Finding:
 
 
 def compute_digests(package: Package, progress: Progressed) -> dict[str, str]:
-    """SHA-256 of every file by name; ``progress`` hears how many are done, of how many."""
     names, digests = package.names(), {}
     for number, name in enumerate(names, start=1):
         digests[name] = package.sha256(name)
         progress(number, len(names))
     return digests
-
-
-# --- pictures and attachments ----------------------------------------------------------------------------------------
 
 
 def picture_findings(bundle: Bundle, digests: dict[str, str], package: Package) -> list[Finding]:
@@ -149,7 +144,6 @@ def _stored_files(package: Package) -> Document | None:
 
 
 def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: Wrong) -> dict[str, tuple[str, int]]:
-    """Digest and size of every file that ought to be there, by name."""
     promised = {}
     for sha256, stated in bundle.pictures.items():
         size, media_type, _, _ = min(stated)
@@ -210,7 +204,6 @@ def _faults(redaction: Document, bundle: Bundle) -> Iterator[str]:
 
 
 def _redacted_note(covered: dict[str, Document], bundle: Bundle) -> Finding:
-    """How much of the pictures is covered, and since when."""
     most = max(_covered_share(each, bundle) for each in covered.values())
     frozen = bundle.submission["frozen_at"]
     late = sum(frozen is not None and each["redacted_at"] > frozen for each in covered.values())

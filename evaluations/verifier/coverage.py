@@ -125,9 +125,6 @@ def _check_trajectories(bundle: Bundle, imported: dict[str, object]) -> Found:
         yield f"{show(task_id)} was imported, and is not here.", task_id
 
 
-# --- the benchmark's own task list -----------------------------------------------------------------------------------
-
-
 def parse_tasks(text: str) -> list[dict[str, Any]]:
     """The tasks of a benchmark's own list (JSON), each with its ``task_id`` as a text; Malformed where it is none."""
     tasks = parse_json(text)
@@ -181,7 +178,6 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
 
 
 def _fail_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
-    """Missing tasks and those unlike the list; where there are both, each kind has its own lines."""
     says = []
     if missing:
         verb = "has" if len(missing) == 1 else "have"

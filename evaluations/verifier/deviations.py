@@ -34,7 +34,6 @@ def exceptions_claim(bundle: Bundle, history: History) -> Finding:
 
 
 def _tell_kind(one: str, more: str, found: list[Violation]) -> tuple[str, list[str]]:
-    """How many there are, and all of them as far as the room reaches."""
     told_of: list[str] = []
     left = LONGEST_OF_A_KIND
     for says, _ in found:
@@ -47,8 +46,9 @@ def _tell_kind(one: str, more: str, found: list[Violation]) -> tuple[str, list[s
 
 
 def exceptions(bundle: Bundle, history: History) -> Iterator[Kind]:
-    """Every kind, also those of which there are none."""
-    yield ("missing from a partial bundle", "missing from a partial bundle", _missing(bundle))
+    lost = [(each["code"], each["where"]) for each in bundle.submission["missing"]]
+    missing = [(f"{show(code)} {show(where)}".strip(), where or code) for code, where in lost]
+    yield ("missing from a partial bundle", "missing from a partial bundle", missing)
     blind_turned, turned, others = _revised_decisions(bundle)
     yield ("blind decision turned afterwards", "blind decisions turned afterwards", blind_turned)
     yield ("decision turned afterwards", "decisions turned afterwards", turned)
@@ -56,7 +56,9 @@ def exceptions(bundle: Bundle, history: History) -> Iterator[Kind]:
     flagged = _late_flags(history)
     yield ("flag after a draw or a final verdict", "flags after a draw or a final verdict", flagged)
     yield ("reopened verdict", "reopened verdicts", (quote(r["task_id"], r["reason"]) for r in bundle.reopenings))
-    yield ("reopening of the whole submission", "reopenings of the whole submission", _submission_reopened(history))
+    places = [(event_place(moment.event), moment.payload) for moment in history.of("submission_reopened")]
+    again = [(f"event {place} (“{show(get_text(values, 'reason') or '')}”)", place) for place, values in places]
+    yield ("reopening of the whole submission", "reopenings of the whole submission", again)
     yield ("other revision of a decision", "other revisions of decisions", others)
     yield ("other revision of a label", "other revisions of labels", _revised_labels(bundle, turned=False))
     yield from _of_tasks(bundle, history)
@@ -68,7 +70,8 @@ def exceptions(bundle: Bundle, history: History) -> Iterator[Kind]:
         ("adjudication_expired", "adjudication run out", "adjudications run out"),
         ("adjudication_returned", "adjudication returned", "adjudications returned"),
     ):
-        yield (one, more, _given_up(history, kind))
+        moments = [(get_text(moment.payload, "held_by") or moment.actor, moment) for moment in history.of(kind)]
+        yield (one, more, [(f"{show(who)} on {show(moment.task_id)}", _place(moment)) for who, moment in moments])
 
 
 def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
@@ -82,8 +85,16 @@ def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield ("task without a key point", "tasks without a key point", without)
     late = "written after somebody had claimed the trajectory"
     yield (f"key point {late}", f"key points {late}", _late_key_points(bundle, history))
-    yield ("freeze without the catalogue", "freezes without the catalogue", _catalogue_unfixed(history))
-    yield ("import without its report", "imports without their report", _report_lost(bundle, history))
+    freezes = [event_place(moment.event) for moment in history.of("frozen")[-1:]]
+    says = "has no digest of it, so tasks could have been left out"
+    loose = [] if history.catalogue_is_fixed or not history.frozen else [(f"event {n} {says}", n) for n in freezes]
+    yield ("freeze without the catalogue", "freezes without the catalogue", loose)
+    # Imports of before reports were stored have only the digest of it.
+    imports = [event_place(moment.event) for moment in history.moments[:1]]
+    says = "has its digest alone, so what the import refused or left out, and why, is not known"
+    unknown = bundle.import_report is None and not history.report_is_kept
+    lost = [(f"event {n} {says}", n) for n in imports] if unknown else []
+    yield ("import without its report", "imports without their report", lost)
 
 
 def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
@@ -92,8 +103,12 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
         "trajectories given back",
         (quote(r["task_id"], r["reason"]) for r in bundle.releases),
     )
-    yield ("redaction of a screenshot", "redactions of screenshots", _redacted(bundle))
-    yield ("draw of less than 10 %", "draws of less than 10 %", _small_draws(bundle))
+    newest = {row["original"]: row for row in sorted(bundle.redactions, key=lambda row: row["revision"])}
+    redacted = [quote(original, row["reason"]) for original, row in newest.items() if row["boxes"]]
+    yield ("redaction of a screenshot", "redactions of screenshots", redacted)
+    rates = [(row["facts"]["number"], row["facts"]["rate"]) for row in bundle.draws]
+    small = [(f"draw {show(n)} at {rate * 100:g} %", "draws.jsonl") for n, rate in rates if rate < USUAL_RATE]
+    yield ("draw of less than 10 %", "draws of less than 10 %", small)
     yield (
         "setting changed after the first label",
         "settings changed after the first label",
@@ -114,14 +129,6 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
 
 def _place(moment: Moment) -> str:
     return moment.task_id or event_place(moment.event)
-
-
-# --- labels, decisions and the review --------------------------------------------------------------------------------
-
-
-def _missing(bundle: Bundle) -> Found:
-    for problem in bundle.submission["missing"]:
-        yield f"{show(problem['code'])} {show(problem['where'])}".strip(), problem["where"] or problem["code"]
 
 
 def _revised_decisions(bundle: Bundle) -> tuple[list[Violation], list[Violation], list[Violation]]:
@@ -158,7 +165,6 @@ def _revision(who: str, last: Document, facts: Document, reason: str) -> Violati
 
 
 def _late_flags(history: History) -> Found:
-    """Flags on what a draw had passed, or what was final, and what came of them."""
     for moment in history.of("flagged"):
         before, task_id = moment.before, moment.task_id or ""
         if before is None or (before.drawn is None and before.state not in FINAL_STATES):
@@ -167,24 +173,6 @@ def _late_flags(history: History) -> Found:
         came = f"{show(was)} became {show(now)}" if was != now else "it changed nothing"
         note = show(get_text(moment.payload, "note") or "")
         yield f"{show(task_id)} by {show(moment.actor)} (“{note}”), {came}", task_id
-
-
-def _submission_reopened(history: History) -> Found:
-    for moment in history.of("submission_reopened"):
-        place = event_place(moment.event)
-        yield f"event {place} (“{show(get_text(moment.payload, 'reason') or '')}”)", place
-
-
-def _redacted(bundle: Bundle) -> Found:
-    """The newest revision of each picture, unless it takes the redaction back."""
-    newest = {row["original"]: row for row in sorted(bundle.redactions, key=lambda row: row["revision"])}
-    return [quote(original, row["reason"]) for original, row in newest.items() if row["boxes"]]
-
-
-def _small_draws(bundle: Bundle) -> Found:
-    for facts in (row["facts"] for row in bundle.draws):
-        if facts["rate"] < USUAL_RATE:
-            yield f"draw {show(facts['number'])} at {facts['rate'] * 100:g} %", "draws.jsonl"
 
 
 def _changed_settings(history: History) -> Found:
@@ -246,14 +234,6 @@ def _evidence_seen(history: History) -> Found:
             yield f"{show(key[0])} on {show(key[1])}, decision {number}", key[1]
 
 
-def _given_up(history: History, kind: str) -> Found:
-    for moment in history.of(kind):
-        yield f"{show(get_text(moment.payload, 'held_by') or moment.actor)} on {show(moment.task_id)}", _place(moment)
-
-
-# --- tasks -----------------------------------------------------------------------------------------------------------
-
-
 def _judged_tasks(bundle: Bundle) -> list[Document]:
     judged = {(line["task_id"], line["task_version"]) for line in bundle.trajectories}
     return [task for task in bundle.catalogue if (task["task_id"], task["version"]) in judged]
@@ -288,7 +268,6 @@ def _doubled(bundle: Bundle) -> Found:
 
 
 def _reworded(bundle: Bundle) -> Found:
-    """The text that the agent had is not that of the task that its trajectory was judged by."""
     texts = {(task["task_id"], task["version"]): task["text"].split() for task in bundle.catalogue}
     for line in bundle.trajectories:
         text = texts.get((line["task_id"], line["task_version"]))
@@ -332,25 +311,6 @@ def _late_key_points(bundle: Bundle, history: History) -> Found:
         for point in task["key_points"]:
             if (seconds_between(first.get(task["task_id"]), point["accepted_at"]) or 0) > 0:
                 yield quote(task["task_id"], point["text"])
-
-
-def _catalogue_unfixed(history: History) -> Found:
-    if history.frozen and not history.catalogue_is_fixed:
-        place = event_place(history.of("frozen")[-1].event)
-        yield f"event {place} has no digest of it, so tasks could have been left out", place
-
-
-def _report_lost(bundle: Bundle, history: History) -> Found:
-    """The import recorded the digest of a report that is not here, as those of before reports were stored do."""
-    if bundle.import_report is None and history.moments and not history.report_is_kept:
-        place = event_place(history.moments[0].event)
-        yield (
-            f"event {place} has its digest alone, so what the import refused or left out, and why, is not known",
-            place,
-        )
-
-
-# --- times -----------------------------------------------------------------------------------------------------------
 
 
 def times_claim(bundle: Bundle) -> Finding:

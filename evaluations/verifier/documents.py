@@ -142,7 +142,6 @@ def _check_judges(submission: Document, names: set[str]) -> list[str]:
 
 
 def read_value(package: Package, name: str) -> Any:
-    """The value of a document of one; Shapeless where it is none of its shape."""
     return _parse_document(package.read(name), name, name)
 
 

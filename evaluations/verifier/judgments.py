@@ -64,7 +64,6 @@ class RecordedRun:
 
     @property
     def items(self) -> int:
-        """How many judgments were asked for."""
         return (get_integer(self.start["payload"], "trajectories") or 0) * (self.repetitions or 0)
 
     def follow(self, event: Document) -> None:
@@ -91,9 +90,7 @@ def judgments_findings(bundle: Bundle) -> list[Finding]:
         violations += [
             *_runs_unlike_events(bundle, recorded),
             *_runs_out_of_order(bundle, recorded),
-            *_judgments_without_run(bundle),
             *_judgments_unlike_events(bundle, recorded),
-            *_other_judges_than_stated(bundle),
             *_impossible_lines(bundle, recorded),
         ]
         return [_fail(violations) if violations else _count(bundle, recorded)]
@@ -117,7 +114,10 @@ def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
     fixed = {line["run"] for line in bundle.runs or [] if line["event_run"] in covered}
     total = len(bundle.judgments or [])
     inside = sum(line["run"] in fixed for line in bundle.judgments or [])
-    more = [*_never_ended(bundle, recorded), *_withheld(bundle)]
+    more = [*_never_ended(bundle, recorded)]
+    if numbers := [line["run"] for line in bundle.runs or [] if line["withheld"]]:
+        why = "an address or a path was taken out, so nobody can compare the fingerprint of the judge"
+        more.append(f"Of {_name_runs(numbers)} {why}.")
     if total and inside == total and not more:
         good = f"{all_of(total, 'judgment is one', 'judgments are those')} of which the chain has the digest."
         return passed("judgments", OF_JUDGMENTS, f"{good} {THEIR_WORD}")
@@ -138,18 +138,9 @@ def _never_ended(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[s
         yield f"{whose}: nothing holds what is said of their judgments to the chain, and {counting} of them count."
 
 
-def _withheld(bundle: Bundle) -> Iterator[str]:
-    if numbers := [line["run"] for line in bundle.runs or [] if line["withheld"]]:
-        why = "an address or a path was taken out, so nobody can compare the fingerprint of the judge"
-        yield f"Of {_name_runs(numbers)} {why}."
-
-
 def _name_runs(numbers: list[Any]) -> str:
     told_of = ", ".join(show(number) for number in numbers[:RUNS_NAMED])
     return f"{'Run' if len(numbers) == 1 else 'Runs'} {told_of}{', ...' if len(numbers) > RUNS_NAMED else ''}"
-
-
-# --- runs of the events ----------------------------------------------------------------------------------------------
 
 
 def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[Violation]]:
@@ -210,11 +201,7 @@ def _read_counts(event: Document) -> Counts | None:
     return Counter(numbers) if len(numbers) == len(counts) else None
 
 
-# --- runs of the documents -------------------------------------------------------------------------------------------
-
-
 def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
-    """Runs of the documents and of the events, one to one."""
     lines = bundle.runs or []
     for name, what in (("run", "twice in runs.jsonl"), ("event_run", "two runs in runs.jsonl")):
         for number, times in Counter(line[name] for line in lines if line[name] is not None).items():
@@ -228,31 +215,38 @@ def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Fou
             yield f"{which} {show(line['state'])}, and there is no event of it.", _run_place(line["run"])
         elif number is not None:
             yield from ((says, _run_place(line["run"])) for says in _run_unlike_events(line, recorded.get(number)))
+        # Everything that decides what a judge says is in its fingerprint.
+        facts = {name: line[name] for name in JUDGE_FACTS} | {"prompts": line["prompts_digest"]}
+        if not line["withheld"] and try_digest(facts) != line["fingerprint"]:
+            says = f"Run {show(line['run'])} says of its judge {show(line['judge'])} what its fingerprint does not."
+            yield says, _run_place(line["run"])
     there = {line["event_run"] for line in lines}
     for number, run in recorded.items():
         if not run.test and number not in there:
             yield f"The run of event {event_place(run.start)} is not in runs.jsonl.", event_place(run.start)
 
 
-def _run_unlike_events(line: Document, run: RecordedRun | None) -> Iterator[str]:
-    whose = f"Run {show(line['run'])} ({show(line['judge'])})"
+def _run_unlike_events(line: Document, run: RecordedRun | None) -> list[str]:
+    whose, finished_at = f"Run {show(line['run'])} ({show(line['judge'])})", line["finished_at"]
     if run is None or run.test:
-        yield f"{whose} is none that the events tell of."
-        return
-    judge = line["judge"] if line["version"] == 1 else f"{line['judge']}@{line['version']}"
-    recorded = run.start["payload"]
-    if (get_text(recorded, "judge"), get_text(recorded, "fingerprint")) != (judge, line["fingerprint"]):
-        yield f"{whose} is of another judge than its events."
-    if run.state != ("open" if line["state"] in ("waiting", "running") else line["state"]):
-        yield f"{whose} is {show(line['state'])}, and by its events it is {run.state}."
-    elif run.state == "finished" and run.end and not same_time(line["finished_at"], run.end["at"], TOLERANCE):
-        yield f"{whose} finished at another time than its event."
-    elif run.state != "finished" and line["finished_at"] is not None:
-        yield f"{whose} is {show(line['state'])}, and has a time at which it finished."
-    if line["repeat"] != run.repetitions:
-        yield f"{whose} has {show(line['repeat'])} repetitions, and event {event_place(run.start)} says otherwise."
-    if not run.lasted(line["started_at"]):
-        yield f"{whose} began before its first event, or after its last."
+        return [f"{whose} is none that the events tell of."]
+    judge, event = line["judge"] if line["version"] == 1 else f"{line['judge']}@{line['version']}", run.start["payload"]
+    recorded = (get_text(event, "judge"), get_text(event, "fingerprint"))
+    state = "open" if line["state"] in ("waiting", "running") else line["state"]
+    ended = run.end["at"] if run.state == state == "finished" and run.end else None
+    number, began = show(line["repeat"]), event_place(run.start)
+    says = (
+        (recorded != (judge, line["fingerprint"]), "is of another judge than its events"),
+        (run.state != state, f"is {show(line['state'])}, and by its events it is {run.state}"),
+        (ended and not same_time(finished_at, ended, TOLERANCE), "finished at another time than its event"),
+        (
+            run.state == state != "finished" and finished_at is not None,
+            f"is {show(line['state'])}, and has a time at which it finished",
+        ),
+        (line["repeat"] != run.repetitions, f"has {number} repetitions, and event {began} says otherwise"),
+        (not run.lasted(line["started_at"]), "began before its first event, or after its last"),
+    )
+    return [f"{whose} {what}." for holds, what in says if holds]
 
 
 def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
@@ -272,27 +266,8 @@ def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Foun
             yield f"{show(judge)}@{show(version)} has {times} imported runs.", show(judge)
 
 
-def _other_judges_than_stated(bundle: Bundle) -> Found:
-    """Runs whose judge has another fingerprint than everything that decides what it says."""
-    for line in bundle.runs or []:
-        facts = {name: line[name] for name in JUDGE_FACTS} | {"prompts": line["prompts_digest"]}
-        if not line["withheld"] and try_digest(facts) != line["fingerprint"]:
-            says = f"Run {show(line['run'])} says of its judge {show(line['judge'])} what its fingerprint does not."
-            yield says, _run_place(line["run"])
-
-
 def _run_place(run: object) -> str:
     return f"run {show(run)}"
-
-
-# --- judgments -------------------------------------------------------------------------------------------------------
-
-
-def _judgments_without_run(bundle: Bundle) -> Found:
-    known = {line["run"] for line in bundle.runs or []}
-    unknown = Counter(line["run"] for line in bundle.judgments or [] if line["run"] not in known)
-    for number, times in unknown.items():
-        yield f"{plural(times, 'judgment')} of run {show(number)}, which there is not.", _run_place(number)
 
 
 def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
@@ -333,7 +308,6 @@ def _is_as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bo
 
 
 def _count_facts(facts: list[Document], items: int) -> Counts:
-    """As `_read_counts`, of facts; without what is 0."""
     counts: Counts = Counter()
     for fact in facts:
         no_verdict = FAILED_ITEMS if fact["error"] else NO_VERDICT
@@ -343,13 +317,14 @@ def _count_facts(facts: list[Document], items: int) -> Counts:
 
 
 def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
-    """Judgments that no product writes, whatever their run is."""
     runs = {line["run"]: line for line in bundle.runs or []}
     tasks = {line["task_id"] for line in bundle.trajectories}
     seen: set[tuple[int, str, int]] = set()
-    for line in bundle.judgments or []:
-        if (of := runs.get(line["run"])) is None:
-            continue
+    unknown = Counter(line["run"] for line in bundle.judgments or [] if line["run"] not in runs)
+    for number, times in unknown.items():
+        yield f"{plural(times, 'judgment')} of run {show(number)}, which there is not.", _run_place(number)
+    for line in (line for line in bundle.judgments or [] if line["run"] in runs):
+        of = runs[line["run"]]
         key = line["run"], line["task_id"], line["repetition"]
         run, problem = recorded.get(of["event_run"]), judgment_problem(line, of)
         if problem is None and line["task_id"] not in tasks:

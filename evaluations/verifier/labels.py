@@ -78,7 +78,6 @@ def _two_roles(bundle: Bundle, history: History) -> Found:
 
 
 def _acting_rows(bundle: Bundle) -> Found:
-    """Who is named by the rows, with the role that this takes."""
     roles = _roles(bundle)
     for verb, allowed, rows, name_key in (
         ("labelled", ANNOTATOR, bundle.labels, "annotator"),
@@ -103,9 +102,6 @@ def _acting_events(bundle: Bundle, history: History) -> Found:
         if allowed and roles.get(moment.actor, rules.NOBODY if not moment.actor else None) not in allowed:
             who, place = roles.get(moment.actor, "nobody of people.json"), event_place(moment.event)
             yield f"Event {place} is {moment.kind} by {show(moment.actor)}, who is {show(who)}.", place
-
-
-# --- reasons ---------------------------------------------------------------------------------------------------------
 
 
 def reasons_claim(bundle: Bundle) -> Finding:
@@ -162,39 +158,29 @@ def _protocol_stated(bundle: Bundle, version: int) -> Found:
         yield "protocol.json has other verdicts than the protocol.", "protocol.json"
 
 
-def _lacks(facts: Document, steps: int) -> Iterator[str]:
-    """What a decision lacks, or has too much, by its verdict."""
-    verdict, unmet = facts["verdict"], any(finding[1] == "unmet" for finding in facts["findings"])
-    if verdict not in rules.VERDICTS:
-        yield "a verdict of 0, 1 or 2"
-    if verdict == FAILURE:
-        yield from _lacks_failure(facts, steps)
-    elif facts["failure_step"] is not None or facts["failure_type"] or facts.get("further_failure_types"):
-        yield "the failure that it describes"
-    if (verdict == NOT_EXECUTABLE) != (facts["cause"] in rules.CAUSES) or (
-        verdict != NOT_EXECUTABLE and facts["cause"]
-    ):
-        yield "a cause that fits its verdict"
-    if verdict == rules.SUCCESS and unmet and is_blank(facts["exception_reason"]):
-        yield "the reason why it is a success with an unmet key point"
-    if any(not 0 <= step < steps for step in facts.get("evidence_missing", [])):
-        yield "the step whose evidence is said to be missing"
-    if is_blank(facts["reasoning"]):
-        yield "reasoning"
-    if max(len(facts["reasoning"]), len(facts["exception_reason"])) > rules.REASONING_LIMIT:
-        yield f"an end: a text is longer than {rules.REASONING_LIMIT} characters"
-
-
-def _lacks_failure(facts: Document, steps: int) -> Iterator[str]:
-    step = facts["failure_step"]
-    if step is None and steps:  # an answer without steps has none to name
-        yield "the step where it failed"
-    if step is not None and not 0 <= step < steps:
-        yield "a failure step that there is"
-    if facts["failure_type"] not in rules.FAILURE_TYPES:
-        yield "the type of the failure"
-    if not rules.FAILURE_TYPES.issuperset(facts.get("further_failure_types", [])):
-        yield "a further failure type that the protocol has"
+def _lacks(facts: Document, steps: int) -> list[str]:
+    verdict, step, failure_type, cause = (facts[n] for n in ("verdict", "failure_step", "failure_type", "cause"))
+    further, missing = facts.get("further_failure_types", []), facts.get("evidence_missing", [])
+    failed, executed = verdict == FAILURE, verdict != NOT_EXECUTABLE
+    unmet = any(finding[1] == "unmet" for finding in facts["findings"])
+    longest = max(len(facts["reasoning"]), len(facts["exception_reason"]))
+    lacks = (
+        (verdict not in rules.VERDICTS, "a verdict of 0, 1 or 2"),
+        (failed and step is None and steps, "the step where it failed"),  # an answer without steps has none to name
+        (failed and step is not None and not 0 <= step < steps, "a failure step that there is"),
+        (failed and failure_type not in rules.FAILURE_TYPES, "the type of the failure"),
+        (failed and not rules.FAILURE_TYPES.issuperset(further), "a further failure type that the protocol has"),
+        (not failed and (step is not None or failure_type or further), "the failure that it describes"),
+        (executed == (cause in rules.CAUSES) or (executed and cause), "a cause that fits its verdict"),
+        (
+            verdict == rules.SUCCESS and unmet and is_blank(facts["exception_reason"]),
+            "the reason why it is a success with an unmet key point",
+        ),
+        (any(not 0 <= each < steps for each in missing), "the step whose evidence is said to be missing"),
+        (is_blank(facts["reasoning"]), "reasoning"),
+        (longest > rules.REASONING_LIMIT, f"an end: a text is longer than {rules.REASONING_LIMIT} characters"),
+    )
+    return [what for holds, what in lacks if holds]
 
 
 def _key_points(tasks: Tasks, line: Document, at: str) -> dict[str, bool]:

@@ -64,9 +64,6 @@ def main(argv: list[str], program: str = "") -> int:
     return 0 if outcome.good else 1
 
 
-# --- output ----------------------------------------------------------------------------------------------------------
-
-
 def format_outcome(outcome: Outcome, *, as_json: bool) -> str:
     if not as_json:
         return format_findings(outcome.manifest or "none", outcome.key_id or "none", outcome.findings)
@@ -83,7 +80,6 @@ def format_outcome(outcome: Outcome, *, as_json: bool) -> str:
 
 
 def format_findings(manifest: str, key: str, findings: list[Finding]) -> str:
-    """The findings as lines, each with PASS, FAIL or NOTE in front, below manifest and key."""
     lines = [f"manifest  {manifest} (SHA-256)", f"key       {key}", ""]
     width = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
@@ -105,7 +101,6 @@ def format_findings(manifest: str, key: str, findings: list[Finding]) -> str:
 
 
 def _first(told_of: Sequence[str], most: int) -> list[str]:
-    """The first lines, and how many more there are."""
     rest = [f"and {len(told_of) - most} more: --json lists all of them"] if len(told_of) > most else []
     return [escape(each.translate(PLAIN_QUOTES), LONGEST_LINE_BELOW) for each in told_of[:most]] + rest
 
@@ -125,9 +120,6 @@ class ProgressLine:
         if self._stream is not None and (done == total or done % 50 == 0):
             self._stream.write(f"\r{done}/{total} files" + ("\r\x1b[K" if done == total else ""))
             self._stream.flush()
-
-
-# --- options ---------------------------------------------------------------------------------------------------------
 
 
 def add_known_options(parser: argparse.ArgumentParser) -> None:

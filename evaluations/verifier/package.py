@@ -1,19 +1,27 @@
 """Open a package, a zip or the folder that was unpacked from one, as files that can be read safely.
 
-Nothing is ever written to the disk, and files are read piece by piece.
+Nothing is ever written to the disk, and files are read piece by piece. Of a zip that nobody has to trust every byte has
+one meaning, or it is refused. The standard library's reader takes what others read otherwise (entries that overlap,
+names that are there twice, sizes that lie, a second name in an extra field, which `unzip` then uses); here the central
+directory, each entry's own header and what stands behind it have to say the same, and what comes out of an entry is
+counted while it comes. Only "stored" and "deflate" are known, as in every bundle, and of extra fields those in which
+no program looks for a file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO
 
-from evaluations.verifier import zip_reader
-from evaluations.verifier.values import Refused, escape
+from evaluations.verifier.values import UNSHOWABLE, Refused, escape
 
 MIB = 1 << 20
 # Bytes of a file, by how its name begins or ends. Trajectories are read line by line, and only their digests stay.
@@ -61,9 +69,9 @@ def open_package(path: str) -> Iterator[Package]:
             yield _check_sizes(_open_folder(path))
         elif os.path.isfile(path):  # noqa: PTH113
             with open(path, "rb") as file:  # noqa: PTH123
-                entries = zip_reader.zip_entries(file, os.fstat(file.fileno()).st_size)
+                entries = zip_entries(file, os.fstat(file.fileno()).st_size)
                 sizes = {name: entry.size for name, entry in entries.items()}
-                yield _check_sizes(Package(sizes, lambda name: zip_reader.unpack(file, entries[name])))
+                yield _check_sizes(Package(sizes, lambda name: unpack(file, entries[name])))
         else:
             raise Refused(f"{escape(path, 200)} is no file and no folder; name the bundle.")
     except OSError as error:
@@ -71,7 +79,7 @@ def open_package(path: str) -> Iterator[Package]:
 
 
 def _check_sizes(package: Package) -> Package:
-    zip_reader.check_collisions(package.names())
+    check_collisions(package.names())
     documents = 0
     for name in package.names():
         size, most = package.size(name), _largest(name)
@@ -99,15 +107,15 @@ def _largest(name: str) -> int:
 def _open_folder(path: str) -> Package:
     sizes: dict[str, int] = {}
     for name, size in _walk_folder(path, ""):
-        zip_reader.check_name(name)
+        check_name(name)
         sizes[name] = size
-        if len(sizes) > zip_reader.MOST_ENTRIES:
-            raise Refused(f"The folder has more than {zip_reader.MOST_ENTRIES:,} files; at most so many are read.")
+        if len(sizes) > MOST_ENTRIES:
+            raise Refused(f"The folder has more than {MOST_ENTRIES:,} files; at most so many are read.")
     return Package(sizes, lambda name: _read_pieces(path, name, sizes[name]), is_folder=True)
 
 
 def _walk_folder(root: str, inside: str, depth: int = 0) -> Iterator[tuple[str, int]]:
-    if depth > zip_reader.DEEPEST_FOLDER:
+    if depth > DEEPEST_FOLDER:
         raise Refused(f"{escape(inside, 200)} lies too deep; a bundle has no such folder.")
     with os.scandir(os.path.join(root, inside)) as entries:  # noqa: PTH118
         for entry in entries:
@@ -127,10 +135,337 @@ def _read_pieces(root: str, name: str, size: int) -> Iterator[bytes]:
         read = 0
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise Refused(f"{escape(name, 200)} is no ordinary file any more; leave the folder alone while it is read.")
-        while piece := file.read(zip_reader.AT_ONCE):
+        while piece := file.read(AT_ONCE):
             read += len(piece)
             if read > size:
                 break
             yield piece
     if read != size:
         raise Refused(f"{escape(name, 200)} changed while it was read; leave the folder alone meanwhile.")
+
+
+# --- a zip -----------------------------------------------------------------------------------------------------------
+
+END = struct.Struct("<4s4H2LH")  # end of the central directory
+END64_AT = struct.Struct("<4sLQL")  # where its zip64 form is
+END64 = struct.Struct("<4sQ2H2L4Q")
+AT64 = b"PK\x06\x07"
+CENTRAL = struct.Struct("<4s6H3L5H2L")
+LOCAL = struct.Struct("<4s5H3L2H")
+FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF  # "see the zip64 field"
+ENCRYPTED, DESCRIBED_AFTER, STRONG, UTF8, MASKED = 0x1, 0x8, 0x40, 0x800, 0x2000
+STORED, DEFLATED = 0, 8
+KNOWN_FLAGS = DESCRIBED_AFTER | UTF8 | 0x6  # the last two say how hard deflate tried
+DESCRIPTOR = b"PK\x07\x08"  # may begin what stands behind an entry that was written before its size was known
+LONGEST_DESCRIPTOR = 24
+ZIP64 = 1
+# Extra fields that name no file and hold nothing of it, with the most bytes they have: sizes beyond 4 GB, times of
+# Windows and Unix, owners, and the mark of a jar.
+HARMLESS = {ZIP64: 28, 0x000A: 32, 0x5455: 13, 0x5855: 12, 0x7855: 4, 0x7875: 19, 0xCAFE: 0}
+AT_ONCE = 1 << 16
+
+MOST_ENTRIES = 200_000
+LARGEST_DIRECTORY = 128 << 20  # bytes
+LARGEST_RATIO = 400  # bytes that come out for one that went in: text reaches 50, a blank page 300
+SMALL_ANYWAY = 4 << 20  # bytes: nothing smaller is a bomb
+LONGEST_PATH = 512  # characters
+DEEPEST_FOLDER = 8
+DRIVE_LETTER = re.compile(r"[A-Za-z]:")
+AGAIN = "unpack the zip and pack it again"
+
+
+@dataclass(frozen=True)
+class ZipEntry:
+    """One file as the central directory has it; sizes in bytes, ``offset`` is that of its own header."""
+
+    name: str
+    raw_name: bytes
+    flags: int
+    method: int
+    crc: int
+    packed: int
+    size: int
+    offset: int
+
+    def refuse(self, says: str) -> Refused:
+        return _refuse_file(self.name, says)
+
+
+def _refuse_file(name: str, says: str) -> Refused:
+    return Refused(f"{escape(name, 200) or 'A file without a name'} {says}.")
+
+
+def zip_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
+    count, directory_size, directory_at = _read_end(file, size)
+    if count > MOST_ENTRIES or directory_size > LARGEST_DIRECTORY:
+        raise Refused(f"The zip has {count:,} entries; at most {MOST_ENTRIES:,} are read.")
+    file.seek(directory_at)
+    directory = file.read(directory_size)
+    entries: dict[str, ZipEntry] = {}
+    at = 0
+    for _ in range(count):
+        entry, mode, at = _read_central(directory, at)
+        if entry.name in entries:
+            raise entry.refuse("is in the zip twice; pack it again with one of them")
+        _check_entry(entry, mode)
+        entries[entry.name] = entry
+    if at != len(directory):
+        raise Refused("The zip's directory holds more than its entries; the file is damaged or made by hand.")
+    _check_overlaps(file, list(entries.values()), directory_at)
+    files = {name: entry for name, entry in entries.items() if not name.endswith("/")}
+    _check_folders(file, [entry for name, entry in entries.items() if name not in files], files)
+    return files
+
+
+def unpack(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+    """What an entry holds, piece by piece; Refused as soon as it is not what the directory says."""
+    file.seek(entry.offset + _local_size(file, entry))
+    size, crc = 0, 0
+    for piece in _inflate(file, entry) if entry.method == DEFLATED else _read_packed(file, entry):
+        size += len(piece)
+        if size > entry.size:
+            raise entry.refuse(f"holds more than the {entry.size:,} bytes that the zip declares")
+        crc = zlib.crc32(piece, crc)
+        yield piece
+    if size != entry.size:
+        raise entry.refuse(f"holds {size:,} bytes; the zip declares {entry.size:,}")
+    if crc != entry.crc:
+        raise entry.refuse("is damaged: its check sum (CRC) is wrong; fetch the file again")
+
+
+def check_name(name: str) -> None:
+    """Raise Refused unless ``name`` is a plain relative path with / that means the same on every system."""
+    parts = name.split("/")
+    if "\\" in name or name.startswith("/") or DRIVE_LETTER.match(name) or any(p in ("", ".", "..") for p in parts):
+        raise _refuse_file(name, "is not a plain path inside the package; write it with / and without ..")
+    if UNSHOWABLE.search(name):
+        raise _refuse_file(name, "has characters in its name that cannot be shown; take them away")
+    if not name.isascii():  # in any other script it depends on the program which names are the same
+        raise _refuse_file(name, "has letters in its name that ASCII does not have; rename it")
+    if len(parts) > DEEPEST_FOLDER + 1:
+        raise _refuse_file(name, "lies too deep; a bundle has no such folder")
+    if len(name) > LONGEST_PATH:
+        raise _refuse_file(name, f"has a name of more than {LONGEST_PATH} characters; shorten it")
+
+
+def check_collisions(names: list[str]) -> None:
+    """Raise Refused for names (ASCII) that differ only by case, and for a file that is a folder too."""
+    spelt: dict[str, str] = {}
+    for name in names:
+        other = spelt.setdefault(name.lower(), name)
+        if other != name:
+            raise _refuse_file(name, f"and {escape(other, 200)} differ only by case; keep one of them")
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder:
+            if folder.lower() in spelt:
+                raise _refuse_file(folder, "is a file and a folder at once; keep one of them")
+            folder = folder.rpartition("/")[0]
+
+
+def _read_end(file: IO[bytes], size: int) -> tuple[int, int, int]:
+    """Number of entries, size and offset of the central directory, which has to end where its end begins."""
+    if size < END.size:
+        raise Refused("It is no zip file, or was cut off; fetch it again.")
+    file.seek(size - END.size)
+    magic, disk, disk_of, here, count, length, at, comment = END.unpack(file.read(END.size))
+    if magic != b"PK\x05\x06" or comment:
+        raise Refused("It is no zip file, was cut off, or has something behind its end; fetch it again.")
+    end = size - END.size
+    file.seek(max(0, end - END64_AT.size))
+    # Some programs follow zip64 records wherever they see them, and others only where these values are full.
+    if file.read(len(AT64)) == AT64 or FULL16 in (here, count) or FULL32 in (length, at):
+        count64, length64, at64, end = _read_end64(file, end)
+        short = ((here, FULL16, count64), (count, FULL16, count64), (length, FULL32, length64), (at, FULL32, at64))
+        if any(stated not in (full, value) for stated, full, value in short):
+            raise Refused("The zip says two things about its directory (zip64); pack it again.")
+        here, count, length, at = count64, count64, length64, at64
+    if disk or disk_of or here != count:
+        raise Refused("The zip is a part of several; give one whole file.")
+    if at + length != end or count * CENTRAL.size > length:
+        raise Refused("The zip's directory is not where its end says; the file is damaged or has something added.")
+    return count, length, at
+
+
+def _read_end64(file: IO[bytes], end: int) -> tuple[int, int, int, int]:
+    start = end - END64_AT.size - END64.size
+    if start < 0:
+        raise Refused("The zip lacks its zip64 records; it was cut off or made by hand.")
+    file.seek(start)
+    magic, length, _, _, disk, disk_of, here, count, size, at = END64.unpack(file.read(END64.size))
+    magic_at, disk_at, at64, disks = END64_AT.unpack(file.read(END64_AT.size))
+    sound = magic == b"PK\x06\x06" and magic_at == AT64 and length == END64.size - 12
+    if not sound or at64 != start or disk or disk_of or disk_at or disks not in (0, 1) or here != count:
+        raise Refused("The zip's zip64 records make no sense; it was cut off or made by hand.")
+    return count, size, at, start
+
+
+def _read_central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
+    """The entry at an offset of the directory, the Unix mode it was packed with, and where the next one begins."""
+    if len(directory) - at < CENTRAL.size:
+        raise Refused("The zip's directory is cut off; fetch the file again.")
+    magic, _, _, flags, method, _, _, crc, *sizes, disk, _, mode, offset = CENTRAL.unpack_from(directory, at)
+    packed, size, name_size, extra_size, comment_size = sizes
+    start = at + CENTRAL.size
+    end = start + name_size + extra_size + comment_size
+    if magic != b"PK\x01\x02" or end > len(directory):
+        raise Refused("The zip's directory is damaged; fetch the file again.")
+    raw = directory[start : start + name_size]
+    name = _decode_name(raw, flags)
+    if comment_size:
+        raise _refuse_file(name, f"has a comment in the zip, which the manifest does not cover; {AGAIN}")
+    extra = directory[start + name_size : start + name_size + extra_size]
+    size, packed, offset = _replace_full(extra, name, [size, packed, offset])
+    if disk:
+        raise Refused("The zip is a part of several; give one whole file.")
+    return ZipEntry(name, raw, flags, method, crc, packed, size, offset), mode >> 16, end
+
+
+def _decode_name(raw: bytes, flags: int) -> str:
+    try:
+        name = raw.decode("utf-8" if flags & UTF8 else "ascii")
+    except UnicodeDecodeError:
+        shown = escape(repr(raw[:200])[2:-1])
+        raise Refused(f"{shown} is no name in UTF-8; rename the file and pack it again.") from None
+    check_name(name.removesuffix("/"))
+    return name
+
+
+def _replace_full(extra: bytes, name: str, values: list[int]) -> list[int]:
+    """The values with those that are full replaced from the zip64 field, in its order, which holds no more."""
+    field = _read_zip64_field(extra, name)
+    result = []
+    for value in values:
+        if value == FULL32:
+            if len(field) < 8:
+                raise _refuse_file(name, f"lacks its size in the zip (zip64); {AGAIN}")
+            value, field = int.from_bytes(field[:8], "little"), field[8:]  # noqa: PLW2901
+        result.append(value)
+    if field:
+        raise _refuse_file(name, f"has two sizes or places in the zip (zip64); {AGAIN}")
+    return result
+
+
+def _read_zip64_field(extra: bytes, name: str) -> bytes:
+    """What the zip64 field of a header holds, if it has one; Refused for fields that others may read as something else.
+
+    Above all 0x7075 is one: a second name, by which `unzip` would write one file in the place of another.
+    """
+    fields: dict[int, bytes] = {}
+    while extra:
+        kind, length = struct.unpack("<2H", extra[:4]) if len(extra) >= 4 else (0, FULL16)
+        if kind in fields or 4 + length > len(extra):
+            raise _refuse_file(name, f"has extra fields in the zip that are doubled or cut off; {AGAIN}")
+        if length > HARMLESS.get(kind, -1):
+            says = f"has the extra field 0x{kind:04x} in the zip, by which others may read another name or content"
+            raise _refuse_file(name, f"{says}; {AGAIN}, with no more than names and times")
+        fields[kind], extra = extra[4 : 4 + length], extra[4 + length :]
+    return fields.get(ZIP64, b"")
+
+
+def _check_folders(file: IO[bytes], folders: list[ZipEntry], files: Iterable[str]) -> None:
+    """Folders hold files, and nothing themselves."""
+    idle = {entry.name for entry in folders}
+    for name in files if folders else ():
+        idle.difference_update(name[: at + 1] for at, letter in enumerate(name) if letter == "/")
+    for entry in folders:
+        if entry.size or entry.packed > 2:  # an empty deflate stream has two bytes
+            raise entry.refuse("is a folder with content; pack the zip again")
+        if entry.name in idle:
+            raise entry.refuse("is an empty folder; pack the zip again without it")
+        for _ in unpack(file, entry):
+            pass
+
+
+def _check_entry(entry: ZipEntry, mode: int) -> None:
+    if entry.flags & (ENCRYPTED | STRONG | MASKED):
+        raise entry.refuse("is encrypted; pack the zip without a password")
+    if entry.flags & ~KNOWN_FLAGS:
+        raise entry.refuse(f"is packed in a way that is not known (flags 0x{entry.flags:04x}); {AGAIN}")
+    if entry.method not in (STORED, DEFLATED):
+        raise entry.refuse(f"is packed by method {entry.method}; only stored and deflate are read")
+    if stat.S_IFMT(mode) not in (0, stat.S_IFDIR if entry.name.endswith("/") else stat.S_IFREG):
+        raise entry.refuse("is a symbolic link or a special file; put the file itself there")
+    if entry.method == STORED and entry.size != entry.packed:
+        raise entry.refuse(f"has two sizes in the zip; {AGAIN}")
+    if entry.size > SMALL_ANYWAY and entry.size > LARGEST_RATIO * entry.packed:
+        says = f"would unpack to {entry.size:,} bytes from {entry.packed:,}, as a zip bomb does"
+        raise entry.refuse(f"{says}; at most {LARGEST_RATIO} times as much is read")
+
+
+def _check_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
+    """Entries fill the file from its first byte to the directory, one behind the other."""
+    in_order = sorted(entries, key=lambda one: one.offset)
+    starts = [*(entry.offset for entry in in_order), end]
+    if starts[0]:
+        raise Refused(f"The zip begins with bytes that belong to nothing; {AGAIN}.")
+    for entry, following in zip(in_order, starts[1:], strict=True):
+        if entry.offset + LOCAL.size > end:
+            raise entry.refuse("lies outside of the zip; the file is damaged")
+        over = entry.offset + _local_size(file, entry) + entry.packed
+        if over > following:
+            raise entry.refuse(f"overlaps another entry of the zip, or its directory; {AGAIN}")
+        if entry.flags & DESCRIBED_AFTER:
+            file.seek(over)
+            if file.read(min(following - over, LONGEST_DESCRIPTOR + 1)) not in _descriptors(entry):
+                raise entry.refuse(f"has something else behind it in the zip than its check sum and sizes; {AGAIN}")
+        elif over != following:
+            raise Refused(f"The zip has bytes behind {escape(entry.name, 200)} that belong to nothing; {AGAIN}.")
+
+
+def _descriptors(entry: ZipEntry) -> list[bytes]:
+    """What may stand behind an entry: check sum and sizes of four or eight bytes, with or without a signature."""
+    sizes = (entry.packed, entry.size)
+    forms = [struct.pack("<L2Q", entry.crc, *sizes)]
+    if max(sizes) <= FULL32:
+        forms.append(struct.pack("<3L", entry.crc, *sizes))
+    return [*forms, *(DESCRIPTOR + form for form in forms)]
+
+
+def _local_size(file: IO[bytes], entry: ZipEntry) -> int:
+    """Length of an entry's own header in bytes; Refused when it does not say what the directory says."""
+    file.seek(entry.offset)
+    head = file.read(LOCAL.size)
+    if len(head) != LOCAL.size:
+        raise entry.refuse("is cut off; fetch the zip again")
+    magic, _, flags, method, _, _, crc, packed, size, name_size, extra_size = LOCAL.unpack(head)
+    raw, extra = file.read(name_size), file.read(extra_size)
+    if magic != b"PK\x03\x04" or (raw, flags, method) != (entry.raw_name, entry.flags, entry.method):
+        raise entry.refuse("is something else in its own header than in the zip's directory")
+    size, packed = _replace_full(extra, entry.name, [size, packed])
+    known = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
+    if any(here != there and (here or not flags & DESCRIBED_AFTER) for here, there in known):
+        raise entry.refuse("has other sizes in its own header than in the zip's directory")
+    return LOCAL.size + name_size + extra_size
+
+
+def _read_packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+    at, end = file.tell(), file.tell() + entry.packed
+    while at < end:
+        file.seek(at)  # somebody may have read another entry between two pieces
+        piece = file.read(min(AT_ONCE, end - at))
+        if not piece:
+            raise entry.refuse("is cut off; fetch the zip again")
+        at += len(piece)
+        yield piece
+
+
+def _inflate(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        for piece in _read_packed(file, entry):
+            waiting = piece
+            while waiting and not stream.eof:
+                out = stream.decompress(waiting, AT_ONCE)
+                waiting = stream.unconsumed_tail
+                if out:
+                    yield out
+            if stream.unused_data or (stream.eof and waiting):
+                raise entry.refuse("has something behind its end; pack the zip again")
+        rest = stream.flush()
+    except zlib.error:
+        raise entry.refuse("is damaged: it does not unpack; fetch the file again") from None
+    if rest:
+        yield rest
+    if not stream.eof:
+        raise entry.refuse("is cut off; fetch the zip again")

@@ -39,10 +39,8 @@ def complete_record_claim(bundle: Bundle, history: History) -> Finding:
         *_informed_after(bundle),
         *_decisions(bundle, history),
         *_releases(bundle, history),
-        *_redactions(bundle),
-        *_reports_settled(bundle),
         *_settings(bundle, history),
-        *_numbers_stated(bundle, history),
+        *_small_documents(bundle, history),
         *_practice(history),
         *_strangers(history),
         *_members(bundle, history),
@@ -76,9 +74,6 @@ def _unknown_tasks(bundle: Bundle) -> Found:
     for name, task_ids in lists.items():
         for task_id in (task_id for task_id in task_ids if task_id not in known):
             yield f"{name} names {show(task_id)}, of which there is no trajectory.", task_id
-
-
-# --- rows and events -------------------------------------------------------------------------------------------------
 
 
 def _rows_and_events(bundle: Bundle) -> Found:
@@ -146,9 +141,6 @@ def _rows_of_decisions(bundle: Bundle) -> Iterator[Row]:
         if informed is not None:
             payload = of_label | {"informed": try_digest(informed)}
             yield ("informed_decided", row["annotator"], payload, informed["at"], task_id)
-
-
-# --- rows that fit each other ----------------------------------------------------------------------------------------
 
 
 def _is_without_holes(numbers: list[int]) -> bool:
@@ -231,26 +223,24 @@ def _decisions(bundle: Bundle, history: History) -> Found:
         yield f"A reopening of {show(task_id)} asks for another decision than the next one.", task_id
 
 
-def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None) -> Iterator[str]:
-    if opened is None or opened.actor != row["adjudicator"]:
-        yield "was opened by nobody, or by somebody else"
-    elif not same_time(row["opened_at"], opened.event["at"], TOLERANCE):
-        yield "states another time of its opening than its event"
-    if (seconds_between(row["opened_at"], row["facts"]["at"]) or 0) < 0:
-        yield "was decided before it was opened"
-    if row["labels"] != (decided.before.said if decided is not None and decided.before is not None else {}):
-        yield "states other labels than there were"
+def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None) -> list[str]:
+    facts, opened_at = row["facts"], row["opened_at"]
+    opener, event_at = (opened.actor, opened.event["at"]) if opened is not None else (None, None)
+    said = decided.before.said if decided is not None and decided.before is not None else {}
     most = majority_label(list(row["labels"].values()))
-    changed = None if most is None else row["facts"]["verdict"] != most
-    if row["majority"] != most or row["changed"] is not changed:
-        yield "does not state what it changed"
-
-
-def _reports_settled(bundle: Bundle) -> Found:
-    """A report is settled with time, person and answer, or with none of them."""
-    for row in bundle.reports:
-        if len({row[name] is None for name in ("settled_at", "settled_by", "answer")}) > 1:
-            yield f"A report on {show(row['task_id'])} is settled by halves.", row["task_id"]
+    changed = None if most is None else facts["verdict"] != most
+    by_them = opener == row["adjudicator"]
+    says = (
+        (not by_them, "was opened by nobody, or by somebody else"),
+        (
+            by_them and not same_time(opened_at, event_at, TOLERANCE),
+            "states another time of its opening than its event",
+        ),
+        ((seconds_between(opened_at, facts["at"]) or 0) < 0, "was decided before it was opened"),
+        (row["labels"] != said, "states other labels than there were"),
+        (row["majority"] != most or row["changed"] is not changed, "does not state what it changed"),
+    )
+    return [what for holds, what in says if holds]
 
 
 def _releases(bundle: Bundle, history: History) -> Found:
@@ -270,15 +260,6 @@ def _releases(bundle: Bundle, history: History) -> Found:
         if not (row["lifted_at"] is None if lifted is None else same_time(row["lifted_at"], lifted, TOLERANCE)):
             says = f"Whether and when {show(row['task_id'])} was offered to {show(row['annotator'])} again is not"
             yield f"{says} what the events say.", row["task_id"]
-
-
-def _redactions(bundle: Bundle) -> Found:
-    revisions: dict[str, list[int]] = {}
-    for row in bundle.redactions:
-        revisions.setdefault(row["original"], []).append(row["revision"])
-    for original, numbers in revisions.items():
-        if not _is_without_holes(numbers):
-            yield f"A redaction of {show(original)} is missing or doubled.", original
 
 
 def _practice(history: History) -> Found:
@@ -313,7 +294,17 @@ def _settings(bundle: Bundle, history: History) -> Found:
             yield f"submission.json states another {name} than the events come to.", "submission.json"
 
 
-def _numbers_stated(bundle: Bundle, history: History) -> Found:
+def _small_documents(bundle: Bundle, history: History) -> Found:
+    """Reports are settled with time, person and answer, or with none of them; redactions and trajectories by number."""
+    for row in bundle.reports:
+        if len({row[name] is None for name in ("settled_at", "settled_by", "answer")}) > 1:
+            yield f"A report on {show(row['task_id'])} is settled by halves.", row["task_id"]
+    revisions: dict[str, list[int]] = {}
+    for row in bundle.redactions:
+        revisions.setdefault(row["original"], []).append(row["revision"])
+    for original, numbers in revisions.items():
+        if not _is_without_holes(numbers):
+            yield f"A redaction of {show(original)} is missing or doubled.", original
     for moment in history.of("frozen"):
         if get_integer(moment.payload, "trajectories") != len(bundle.trajectories):
             yield "The event of the freeze counts other trajectories.", event_place(moment.event)
@@ -321,11 +312,7 @@ def _numbers_stated(bundle: Bundle, history: History) -> Found:
         yield "submission.json counts other trajectories than there are.", "submission.json"
 
 
-# --- members ---------------------------------------------------------------------------------------------------------
-
-
 def _strangers(history: History) -> Found:
-    """Acts of people who were no members then."""
     for moment in history.moments:
         # A maintainer may join by their own act: by bringing the submission, or running the instance.
         member, role = moment.payload.get("member"), moment.payload.get("role")
@@ -341,7 +328,6 @@ def _strangers(history: History) -> Found:
 
 
 def _members(bundle: Bundle, history: History) -> Found:
-    """people.json is what the events of members come to."""
     added: dict[str, str] = {}
     left: dict[str, str] = {}
     for moment in history.of("member_added", "member_deactivated", "member_reactivated"):

@@ -50,7 +50,6 @@ class Past:
 
     @property
     def said(self) -> dict[str, int]:
-        """The verdict of everybody whose label is in."""
         return {slot.holder: slot.verdict for slot in self.slots.values() if slot.verdict is not None}
 
     @property
@@ -71,7 +70,6 @@ class Past:
 
     @property
     def verdict(self) -> int | None:
-        """The final one, None while there is none."""
         state = self.state
         if state == ADJUDICATED:
             return self.decided

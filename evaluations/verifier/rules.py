@@ -96,53 +96,23 @@ LETTERS = {ANNOTATOR: "A", ADJUDICATOR: "Q", MAINTAINER: "M"}
 NOBODY = ""  # actor of events without a member: the import, the end of judge runs, and operators
 
 RUNS_ENDED = ("judge_run_finished", "judge_run_stopped")  # by themselves
-RUNS_BY_HAND = (
-    "judge_run_started",
-    "judge_run_paused",
-    "judge_run_resumed",
-    "judge_run_cancelled",
-    "judge_run_retried",
-)
+RUNS_BY_HAND = tuple(f"judge_run_{verb}" for verb in ("started", "paused", "resumed", "cancelled", "retried"))
 JUDGE_RUNS = RUNS_BY_HAND + RUNS_ENDED
 IMPORTED_RUN = "imported"  # the state of what stands for a run where judgments were made elsewhere
 
 # Every kind of event there is, with the roles of who may act in it.
-ACTORS = {
-    "imported": (NOBODY,),
-    "member_added": (MAINTAINER,),
-    "member_deactivated": (MAINTAINER,),
-    "member_reactivated": (MAINTAINER,),
-    "configured": (MAINTAINER,),
-    "known_answer_set": (MAINTAINER,),
-    "practice_passed": (ANNOTATOR,),
-    "claimed": (ANNOTATOR,),
-    "lease_expired": (ANNOTATOR,),
-    "slot_returned": (MAINTAINER,),
-    "released": (ANNOTATOR,),
-    "offered_again": (MAINTAINER,),
-    "label_submitted": (ANNOTATOR,),
-    "label_revised": (ANNOTATOR,),
-    "flagged": (ANNOTATOR,),
+ACTORS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("imported", "password_link_created", "password_set", *RUNS_ENDED), (NOBODY,)),
+    **dict.fromkeys(("member_added", "member_deactivated", "member_reactivated", "configured"), (MAINTAINER,)),
+    **dict.fromkeys(("known_answer_set", "slot_returned", "offered_again", "report_settled"), (MAINTAINER,)),
+    **dict.fromkeys(("adjudication_returned", "reopened", "frozen", "results_opened"), (MAINTAINER,)),
+    **dict.fromkeys(("submission_reopened", "screenshot_redacted", *RUNS_BY_HAND), (MAINTAINER,)),
+    **dict.fromkeys(("practice_passed", "claimed", "lease_expired", "released", "label_submitted"), (ANNOTATOR,)),
+    **dict.fromkeys(("label_revised", "flagged", "judgments_shown", "informed_decided"), (ANNOTATOR,)),
+    **dict.fromkeys(("adjudication_opened", "adjudication_left", "adjudication_expired"), (ADJUDICATOR,)),
+    **dict.fromkeys(("adjudication_decided", "network_evidence_seen"), (ADJUDICATOR,)),
     "reported": (ANNOTATOR, ADJUDICATOR),
-    "report_settled": (MAINTAINER,),
-    "judgments_shown": (ANNOTATOR,),
-    "informed_decided": (ANNOTATOR,),
     "spot_checks_drawn": (MAINTAINER, ADJUDICATOR),
-    "adjudication_opened": (ADJUDICATOR,),
-    "adjudication_left": (ADJUDICATOR,),
-    "adjudication_expired": (ADJUDICATOR,),
-    "adjudication_returned": (MAINTAINER,),
-    "adjudication_decided": (ADJUDICATOR,),
-    "network_evidence_seen": (ADJUDICATOR,),
-    "reopened": (MAINTAINER,),
-    "frozen": (MAINTAINER,),
-    "results_opened": (MAINTAINER,),
-    "submission_reopened": (MAINTAINER,),
-    "screenshot_redacted": (MAINTAINER,),
-    "password_link_created": (NOBODY,),
-    "password_set": (NOBODY,),
-    **dict.fromkeys(RUNS_BY_HAND, (MAINTAINER,)),
-    **dict.fromkeys(RUNS_ENDED, (NOBODY,)),
 }
 # Written in the name of somebody who has gone, which needs no act of theirs.
 WITHOUT_ACT = ("lease_expired", "adjudication_expired")

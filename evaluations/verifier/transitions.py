@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from evaluations.verifier import rules
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, conclude, plural
-from evaluations.verifier.replay import History, Moment, Past, Slot
+from evaluations.verifier.replay import History, Moment, Past
 from evaluations.verifier.rules import TOLERANCE, undated
 from evaluations.verifier.values import event_place, get_integer, get_text, is_blank, same_time, seconds_between, show
 
@@ -58,9 +58,6 @@ def _chain_ends(bundle: Bundle) -> Found:
     ):
         if stated[name] != real:
             yield f"submission.json states {what} than events.jsonl has.", SUBMISSION
-
-
-# --- blind_order, fixed_labels and frozen ----------------------------------------------------------------------------
 
 
 def blind_order_claim(bundle: Bundle, history: History) -> Finding:
@@ -222,26 +219,20 @@ def _missing_stated(bundle: Bundle, history: History) -> Found:
         yield says, where or SUBMISSION
 
 
-# --- events that cannot be -------------------------------------------------------------------------------------------
+WITH_REASON = ("released", "offered_again", "reopened", "submission_reopened")
 
 
 def impossible_events(history: History) -> Found:
-    """Events of a slot that was not theirs, an adjudication that nobody had opened, and the like."""
     given_back: dict[str, set[str]] = {}
     for moment in history.moments:
-        check = _POSSIBLE.get(moment.kind)
-        says = check(moment, moment.before) if check is not None and moment.before is not None else None
+        says = _impossible(moment, moment.before) if moment.before is not None else None
         says = says or _given_back(moment, given_back)
-        reason = get_text(moment.payload, "reason") or ""
-        if says is None and moment.kind in WITH_REASON and is_blank(reason):
+        if says is None and moment.kind in WITH_REASON and is_blank(get_text(moment.payload, "reason") or ""):
             says = "it has no reason"
         if says is not None:
             place = event_place(moment.event)
             who, task = show(moment.actor), show(moment.task_id)
             yield f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place
-
-
-WITH_REASON = ("released", "offered_again", "reopened", "submission_reopened")
 
 
 def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
@@ -258,110 +249,60 @@ def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
     return None
 
 
-def _slot(moment: Moment, past: Past) -> Slot | None:
-    return past.slots.get(get_integer(moment.payload, "slot") or 0)
-
-
-def _own_label(moment: Moment, past: Past) -> Slot | None:
-    slot = _slot(moment, past)
-    return slot if slot is not None and slot.holder == moment.actor and slot.revision else None
-
-
-def _claims(moment: Moment, past: Past) -> str | None:
-    number = get_integer(moment.payload, "slot")
-    if number is None or not 1 <= number <= past.required:
-        return "there is no such slot"
-    if number in past.slots:
-        return "the slot is taken"
-    holders = {slot.holder for slot in past.slots.values()}
-    return "they have a slot of it already" if moment.actor in holders else None
-
-
-def _submits(moment: Moment, past: Past) -> str | None:
-    slot = _slot(moment, past)
-    if slot is None or slot.holder != moment.actor:
-        return "they do not hold the slot"
-    return "a label is in the slot already" if slot.revision else None
-
-
-def _revises(moment: Moment, past: Past) -> str | None:
-    if (slot := _own_label(moment, past)) is None:
-        return "they have no label there"
-    return None if get_integer(moment.payload, "revision") == slot.revision + 1 else "a revision before it is not there"
-
-
-def _gives_up(moment: Moment, past: Past) -> str | None:
-    slot = _slot(moment, past)
-    holder = get_text(moment.payload, "held_by") if moment.kind == "slot_returned" else moment.actor
-    if slot is None or slot.holder != holder:
-        return "they do not hold the slot"
-    if moment.holder_stays:
-        return f"{show(holder)} has not left"
-    return "a label is in the slot" if slot.revision else None
-
-
-def _is_shown(moment: Moment, past: Past) -> str | None:
-    if (slot := _own_label(moment, past)) is None:
-        return "they have no label there"
-    return "they were shown it before" if slot.looked else None
-
-
-def _says_informed(moment: Moment, past: Past) -> str | None:
-    slot = _slot(moment, past)
-    if slot is None or slot.holder != moment.actor or not slot.looked:
-        return "they were shown nothing"
-    return "they had said it before" if slot.informed else None
-
-
-def _flags(moment: Moment, past: Past) -> str | None:
-    mine = [slot for slot in past.slots.values() if slot.holder == moment.actor]
-    if not mine:
-        return "they have no slot of it"
-    return "they had been shown what judges say" if mine[0].looked else None
-
-
-def _opens(moment: Moment, past: Past) -> str | None:
-    if past.open is not None:
-        return "somebody has opened it"
-    if past.state not in (*rules.TO_ADJUDICATE, rules.ADJUDICATED):
-        return f"it is {past.state}"
-    return None if get_integer(moment.payload, "revision") == past.decisions + 1 else "it is not the next revision"
-
-
-def _closes(moment: Moment, past: Past) -> str | None:
-    returned = moment.kind == "adjudication_returned"
-    holder = get_text(moment.payload, "held_by") if returned else moment.actor
-    if past.open != (holder, get_integer(moment.payload, "revision")):
-        return "they had not opened it for this revision"
-    return f"{show(holder)} has not left" if moment.holder_stays else None
-
-
-def _reopens(_moment: Moment, past: Past) -> str | None:
-    return None if past.state in rules.FINAL_STATES else f"it has no final verdict, it is {past.state}"
-
-
-def _is_known(_moment: Moment, past: Past) -> str | None:
-    return "a label of it is in" if past.said else None
-
-
-def _sees_evidence(moment: Moment, past: Past) -> str | None:
-    """Only who no longer judges blind: a dispute of theirs, or one that they have decided."""
-    opened = past.open is not None and past.open[0] == moment.actor and past.blind is False
-    return "they judge it blind" if past.decisions == 0 and not opened else None
-
-
-_POSSIBLE: dict[str, Callable[[Moment, Past], str | None]] = {
-    "claimed": _claims,
-    "label_submitted": _submits,
-    "label_revised": _revises,
-    **dict.fromkeys(("lease_expired", "slot_returned", "released"), _gives_up),
-    "judgments_shown": _is_shown,
-    "informed_decided": _says_informed,
-    "flagged": _flags,
-    "adjudication_opened": _opens,
-    **dict.fromkeys(("adjudication_left", "adjudication_expired", "adjudication_returned"), _closes),
-    "adjudication_decided": _closes,
-    "reopened": _reopens,
-    "known_answer_set": _is_known,
-    "network_evidence_seen": _sees_evidence,
-}
+def _impossible(moment: Moment, past: Past) -> str | None:
+    """Why an event cannot have happened to its trajectory: the first of its kind's reasons that holds."""
+    kind, payload = moment.kind, moment.payload
+    number, revision = get_integer(payload, "slot") or 0, get_integer(payload, "revision")
+    by_maintainer = kind in ("slot_returned", "adjudication_returned")
+    holder = get_text(payload, "held_by") if by_maintainer else moment.actor
+    own = [slot for slot in past.slots.values() if slot.holder == moment.actor]
+    slot = past.slots.get(number)
+    held, own_slot = slot is not None and slot.holder == holder, slot if slot in own else None
+    labelled = own_slot is not None and own_slot.revision > 0
+    stays = (moment.holder_stays, f"{show(holder)} has not left")
+    sees_labels = past.open is not None and past.open[0] == moment.actor and past.blind is False
+    given_up = (
+        (not held, "they do not hold the slot"),
+        stays,
+        (slot is not None and slot.revision, "a label is in the slot"),
+    )
+    closed = ((past.open != (holder, revision), "they had not opened it for this revision"), stays)
+    reasons: dict[str, tuple[tuple[object, str], ...]] = {
+        "claimed": (
+            (not 1 <= number <= past.required, "there is no such slot"),
+            (number in past.slots, "the slot is taken"),
+            (own, "they have a slot of it already"),
+        ),
+        "label_submitted": (
+            (own_slot is None, "they do not hold the slot"),
+            (labelled, "a label is in the slot already"),
+        ),
+        "label_revised": (
+            (not labelled, "they have no label there"),
+            (own_slot and revision != own_slot.revision + 1, "a revision before it is not there"),
+        ),
+        **dict.fromkeys(("lease_expired", "slot_returned", "released"), given_up),
+        "judgments_shown": (
+            (not labelled, "they have no label there"),
+            (own_slot and own_slot.looked, "they were shown it before"),
+        ),
+        "informed_decided": (
+            (not (own_slot and own_slot.looked), "they were shown nothing"),
+            (own_slot and own_slot.informed, "they had said it before"),
+        ),
+        "flagged": (
+            (not own, "they have no slot of it"),
+            (own and own[0].looked, "they had been shown what judges say"),
+        ),
+        "adjudication_opened": (
+            (past.open is not None, "somebody has opened it"),
+            (past.state not in (*rules.TO_ADJUDICATE, rules.ADJUDICATED), f"it is {past.state}"),
+            (revision != past.decisions + 1, "it is not the next revision"),
+        ),
+        **dict.fromkeys(("adjudication_left", "adjudication_expired", "adjudication_returned"), closed),
+        "adjudication_decided": closed,
+        "reopened": ((past.state not in rules.FINAL_STATES, f"it has no final verdict, it is {past.state}"),),
+        "known_answer_set": ((past.said, "a label of it is in"),),
+        "network_evidence_seen": ((past.decisions == 0 and not sees_labels, "they judge it blind"),),
+    }
+    return next((says for holds, says in reasons.get(kind, ()) if holds), None)

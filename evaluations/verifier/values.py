@@ -47,7 +47,6 @@ def show(value: object) -> str:
 
 
 def quote(place: str, reason: str) -> tuple[str, str]:
-    """A place with what somebody wrote about it."""
     return (f"{show(place)} (“{show(reason)}”)", place)
 
 

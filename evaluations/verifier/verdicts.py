@@ -36,7 +36,6 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
 
 
 def newest_labels(bundle: Bundle) -> dict[str, dict[int, int]]:
-    """By task and slot: the verdict of the newest revision, by the rows."""
     newest: dict[tuple[str, int], Document] = {}
     for facts in (row["facts"] for row in bundle.labels):
         key = (facts["task_id"], facts["slot"])
@@ -46,9 +45,6 @@ def newest_labels(bundle: Bundle) -> dict[str, dict[int, int]]:
     for (task_id, slot), facts in newest.items():
         by_task.setdefault(task_id, {})[slot] = facts["verdict"]
     return by_task
-
-
-# --- draws and spot checks -------------------------------------------------------------------------------------------
 
 
 def draws_claim(bundle: Bundle, history: History) -> Finding:
@@ -160,9 +156,6 @@ def _decided_unlike_opened(bundle: Bundle, history: History) -> Found:
             how = "blind" if facts["blind"] else "not blind"
             says = f"The decision on {show(facts['task_id'])} is said to be {how}, and was opened otherwise."
             yield says, facts["task_id"]
-
-
-# --- final verdicts and export ---------------------------------------------------------------------------------------
 
 
 def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:

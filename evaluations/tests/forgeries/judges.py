@@ -7,8 +7,8 @@ from typing import Any
 
 from evaluations.tests.forgeries.ground import forgery
 from evaluations.tests.forging import Forged, Line
-from evaluations.verifier.comparison import recompute_comparison
-from evaluations.verifier.resampling import Ends
+from evaluations.verifier.figures import recompute_comparison
+from evaluations.verifier.numbers import Ends
 
 
 def compared(forged: Forged) -> bytes:
