@@ -220,10 +220,10 @@ def test_a_bomb_that_declares_little_stops_at_what_it_declared(tmp_path: Path) -
     ("name", "size"),
     [
         (b"labels.jsonl", packages.LARGEST_LINES),
-        (b"trajectories.jsonl", packages.LARGEST_TRAJECTORIES),
+        (b"trajectories.jsonl", packages.LARGEST["trajectories.jsonl"]),
         (b"submission.json", packages.LARGEST_VALUE),
-        (b"screenshots/a.png", packages.LARGEST_PICTURE),
-        (b"attachments/a", packages.LARGEST_ATTACHMENT),
+        (b"screenshots/a.png", packages.LARGEST["screenshots"]),
+        (b"attachments/a", packages.LARGEST["attachments"]),
     ],
 )
 def test_a_file_that_is_too_large_is_refused(name: bytes, size: int, refusal: Callable[[bytes], str]) -> None:

@@ -8,21 +8,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from statistics import median
 from typing import Any
 
 from evaluations.verifier import numbers
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.numbers import (
-    LABELS,
-    NOWHERE,
-    Patterns,
-    Resamples,
-    coefficient_figure,
-    natural_order,
-    rate_figure,
-)
+from evaluations.verifier.numbers import LABELS, NOWHERE, Patterns, Resamples, coefficient_figure, rate_figure
 from evaluations.verifier.rules import UNANIMOUS
 
 FIRST_FIGURES, NEWEST_FIGURES = 1, 2  # versions of the formulas; reports of version 1 do not state it
@@ -95,6 +88,10 @@ def recompute_agreement(bundle: Bundle) -> Document:
     first = figures_version(bundle.agreement) == FIRST_FIGURES
     extrapolate = numbers.sum_of_rates if first else numbers.hits_left
     pairs, left_out = _pairs_of_annotators(cases)
+    own: dict[str, list[tuple[int, Any, Counted]]] = defaultdict(list)
+    for case in cases:
+        for name, verdict, seconds in case.said:
+            own[name].append((verdict, seconds, case))
     return {
         "rules": "default",
         **({} if first else {"figures_version": NEWEST_FIGURES}),
@@ -103,7 +100,7 @@ def recompute_agreement(bundle: Bundle) -> Document:
         "pairs": pairs,
         "pairs_left_out": left_out,
         "first_against_second": None,
-        "annotators": _each_annotator(cases),
+        "annotators": [_annotator_alone(name, own[name]) for name in sorted(own, key=numbers.natural_order)],
         "adjudications": _what_review_changed(cases, extrapolate) if cases else None,
     }
 
@@ -175,7 +172,11 @@ def _all_together(cases: Sequence[Counted]) -> Document:
         "ac1": agreed.figure(numbers.gwet_ac1),
         "fleiss_kappa": agreed.figure(numbers.fleiss_kappa),
     }
-    per_label = {str(label): _of_one_label(agreed, label) for label in range(LABELS)}
+    per_label = {}
+    for label in range(LABELS):
+        given = any(numbers.labels_compared(agreed.patterns)[label : label + 1])
+        why = f"{'every' if given else 'no'} label that can be compared is this one"
+        per_label[str(label)] = agreed.figure(partial(numbers.alpha_of_one_label, label=label), why)
     outcomes = {name: rate_figure(found[name], len(complete)) for name in numbers.OUTCOMES_OF_LABELS}
     named = {"raw_agreement": raw, **figures}
     named |= {f"per_label.{label}": figure for label, figure in per_label.items()}
@@ -193,15 +194,9 @@ def _all_together(cases: Sequence[Counted]) -> Document:
     }
 
 
-def _of_one_label(agreed: _Agreed, label: int) -> Document:
-    given = any(numbers.labels_compared(agreed.patterns)[label : label + 1])
-    why = "every label that can be compared is this one" if given else "no label that can be compared is this one"
-    return agreed.figure(lambda patterns: numbers.alpha_of_one_label(patterns, label), why)
-
-
 def _pairs_of_annotators(cases: Sequence[Counted]) -> tuple[list[Document], int]:
     """Every two with a common case, most cases first, and how many are left out."""
-    names = sorted({name for case in cases for name, _, _ in case.said}, key=natural_order)
+    names = sorted({name for case in cases for name, _, _ in case.said}, key=numbers.natural_order)
     rank = {name: place for place, name in enumerate(names)}
     common: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
     for case in cases:
@@ -241,14 +236,6 @@ def _cross_verdicts(counts: Counter[Any]) -> list[list[int]]:
     return [[counts[one, other] for other in range(LABELS)] for one in range(LABELS)]
 
 
-def _each_annotator(cases: Sequence[Counted]) -> list[Document]:
-    own: dict[str, list[tuple[int, Any, Counted]]] = defaultdict(list)
-    for case in cases:
-        for name, verdict, seconds in case.said:
-            own[name].append((verdict, seconds, case))
-    return [_annotator_alone(name, own[name]) for name in sorted(own, key=natural_order)]
-
-
 def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document:
     """What one annotator said, beside what became final."""
     said = Counter((verdict, case.final) for verdict, _, case in own)
@@ -269,7 +256,14 @@ def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document
 def _what_review_changed(cases: Sequence[Counted], extrapolate: Extrapolated) -> Document:
     adjudicated = [case for case in cases if case.adjudicated is not None]
     checked = [case for case in cases if case.checked]
-    draws = _draws_of(cases)
+    # Of each draw the unanimous that nobody looked at, the missed and the checked.
+    of_draw: dict[int | None, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for case in cases:
+        numbers_of = of_draw[case.draw]
+        numbers_of[0] += case.state == UNANIMOUS
+        numbers_of[1] += case.checked and case.missed
+        numbers_of[2] += case.checked
+    draws = [(unchecked, missed, looked) for unchecked, missed, looked in of_draw.values()]
     return {
         "adjudicated": len(adjudicated),
         "disputes": sum(case.complete and not case.unanimous for case in cases),
@@ -292,17 +286,6 @@ def _changed_figure(adjudicated: Sequence[Counted]) -> Document:
     changed = [most != decided for most, decided in majorities if most is not None]
     why = "no case with a majority was adjudicated" if adjudicated else "no such case was adjudicated"
     return rate_figure(sum(changed), len(changed), why)
-
-
-def _draws_of(cases: Sequence[Counted]) -> list[tuple[int, int, int]]:
-    """Of each draw the unanimous that nobody looked at, the missed and the checked."""
-    found: dict[int | None, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for case in cases:
-        draw = found[case.draw]
-        draw[0] += case.state == UNANIMOUS
-        draw[1] += case.checked and case.missed
-        draw[2] += case.checked
-    return [(unchecked, missed, checked) for unchecked, missed, checked in found.values()]
 
 
 def _expected_figure(draws: Sequence[tuple[int, int, int]], extrapolate: Extrapolated) -> Document:

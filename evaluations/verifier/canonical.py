@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -76,16 +77,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise Malformed(f"has a number of {len(digits)} digits")
-    return int(digits)
-
-
-def _float(digits: str) -> float:
-    number = float(digits) if len(digits) <= MOST_DIGITS else math.inf
+def _number(kind: type[int] | type[float], digits: str) -> int | float:
+    number = kind(digits) if len(digits) <= MOST_DIGITS else math.inf
     if not math.isfinite(number):
-        raise Malformed("has a number that is too large or too long")
+        raise Malformed(f"has a number that is too large or too long: {len(digits)} digits")
     return number
 
 
@@ -93,7 +88,12 @@ def _constant(name: str) -> None:
     raise Malformed(f"has {name}, which JSON does not know")
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+DECODER = json.JSONDecoder(
+    object_pairs_hook=_once,
+    parse_int=partial(_number, int),
+    parse_float=partial(_number, float),
+    parse_constant=_constant,
+)
 
 
 def _depth(value: Any) -> int:

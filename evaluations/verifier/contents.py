@@ -165,18 +165,15 @@ def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], 
         sha256 = name.removeprefix("screenshots/").partition(".")[0]
         _, media_type, width, height = min(bundle.pictures[sha256])
         head = next(package.stream(name), b"")[:LONGEST_MAGIC]
-        if sha256 not in covered and not _is_picture(head, media_type):
+        is_picture = head.startswith(b"\xff\xd8\xff" if media_type == "image/jpeg" else PNG_MAGIC)
+        if media_type == "image/webp":
+            is_picture = head[:4] + head[8:12] == b"RIFFWEBP"
+        if sha256 not in covered and not is_picture:
             yield name, f"{name} is no picture of the type {escape(media_type, 60)}"
         elif sha256 in covered:
             size = head.ljust(LONGEST_MAGIC, b"\0")
             if PNG_HEAD.unpack_from(size) != (PNG_MAGIC, b"IHDR", width, height):
                 yield name, f"{name} is no PNG of {width} x {height} pixels, as its original is"
-
-
-def _is_picture(head: bytes, media_type: str) -> bool:
-    if media_type == "image/webp":
-        return head[:4] == b"RIFF" and head[8:12] == b"WEBP"
-    return head.startswith(b"\xff\xd8\xff" if media_type == "image/jpeg" else PNG_MAGIC)
 
 
 def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], Wrong]:

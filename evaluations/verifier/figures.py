@@ -57,9 +57,12 @@ def comparison_finding(bundle: Bundle) -> Finding:
     """reports/comparison.json against judgments and final verdicts; a note where the bundle has no judges."""
     if bundle.judgments is None and bundle.comparison is None:
         return noted("comparison", OF_COMPARISON, "This bundle was made without judges, so nothing is compared.")
-    if strange := [*_too_many_judges(bundle), *_strange_verdicts(bundle), *judged_in_no_run(bundle)]:
+    pairs = {(line["judge"], line["fingerprint"]) for line in bundle.judgments or []}
+    crowd = f"it is of {len(pairs):,} judges, and {MOST_JUDGES:,} are the most"
+    strange = [("judges/judgments.jsonl", crowd)] if len(pairs) > MOST_JUDGES else []
+    if strange := [*strange, *_strange_verdicts(bundle), *_judged_in_no_run(bundle)]:
         return _not_computed("comparison", OF_COMPARISON, strange)
-    if wrong := miscounted(bundle):
+    if wrong := _miscounted(bundle):
         others = f" So it is with {len(wrong) - 1} more." if len(wrong) > 1 else ""
         says = f"Not the judgments count that should: {wrong[0][1]}.{others}"
         return failed("comparison", OF_COMPARISON, says, [place for place, _ in wrong])
@@ -82,19 +85,11 @@ def _strange_verdicts(bundle: Bundle) -> Strange:
             yield line["task_id"], f"{line['task_id']} has the verdict {str(line['verdict'])[:20]}"
 
 
-def _too_many_judges(bundle: Bundle) -> Strange:
-    pairs = {(line["judge"], line["fingerprint"]) for line in bundle.judgments or []}
-    if len(pairs) > MOST_JUDGES:
-        yield "judges/judgments.jsonl", f"it is of {len(pairs):,} judges, and {MOST_JUDGES:,} are the most"
-
-
 def _crowded(bundle: Bundle) -> Strange:
-    slots: dict[str, set[Any]] = {}
-    for line in bundle.labels:
-        slots.setdefault(line["facts"]["task_id"], set()).add(line["facts"]["slot"])
-    for task_id, taken in slots.items():
-        if len(taken) > MOST_LABELS:
-            yield task_id, f"{task_id} has {len(taken)} labels, and {MOST_LABELS} are the most that a trajectory has"
+    slots = {(line["facts"]["task_id"], line["facts"]["slot"]) for line in bundle.labels}
+    for task_id, taken in Counter(task_id for task_id, _ in sorted(slots)).items():
+        if taken > MOST_LABELS:
+            yield task_id, f"{task_id} has {taken} labels, and {MOST_LABELS} are the most that a trajectory has"
 
 
 # --- comparing two documents -----------------------------------------------------------------------------------------
@@ -138,7 +133,11 @@ class Differences:
                 self.compare(f"{place}[{_name_entry(other, number)}]", one, other)
         elif not isinstance(recomputed, (dict, list)):
             self.numbers += _is_number(recomputed)
-            if not _is_same(stated, recomputed):
+            # Numbers to `EXACT`, counts and everything else as they are; true is not 1.
+            same = type(stated) is type(recomputed) and stated == recomputed
+            if isinstance(recomputed, float) and _is_number(stated):
+                same = isclose(stated, recomputed, rel_tol=EXACT, abs_tol=EXACT)
+            if not same:
                 self.add(place, f"is {_show(stated)}, and {self.gives} {_show(recomputed)}")
         else:
             self.add(place or "it", f"is {_show(stated)}, and should be {_show(recomputed)}")
@@ -178,13 +177,6 @@ def compare(stated: Any, recomputed: Any, gives: str) -> Differences:
     differences = Differences(gives)
     differences.compare("", stated, recomputed)
     return differences
-
-
-def _is_same(stated: Any, recomputed: Any) -> bool:
-    """As numbers to `EXACT`, counts and everything else as they are; true is not 1."""
-    if isinstance(recomputed, float):
-        return _is_number(stated) and isclose(stated, recomputed, rel_tol=EXACT, abs_tol=EXACT)
-    return type(stated) is type(recomputed) and bool(stated == recomputed)
 
 
 def _is_number(value: Any) -> bool:
@@ -278,16 +270,13 @@ def _row_of_judge(name: str, rule: str, crossed: Crossed, excluded: int) -> Docu
         "tn": tn,
         "fn": fn,
         **{key: figure["value"] for key, figure in shown.items()},
-        "intervals": {key: ends for key, figure in shown.items() if (ends := _interval_in_row(figure)) is not None},
+        "intervals": {
+            key: figure["low"] if isinstance(figure["low"], Ends) else [figure["low"], figure["high"]]
+            for key, figure in shown.items()
+            if (figure["low"].allowed if isinstance(figure["low"], Ends) else figure["low"] is not None)
+        },
         "undefined": {key: figure["undefined"] for key, figure in shown.items() if figure["value"] is None},
     }
-
-
-def _interval_in_row(figure: Document) -> Any:
-    low, high = figure["low"], figure["high"]
-    if isinstance(low, Ends):
-        return low if low.allowed else None
-    return None if low is None else [low, high]
 
 
 def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
@@ -321,7 +310,7 @@ def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
     }
 
 
-def judged_in_no_run(bundle: Bundle) -> Iterator[tuple[str, str]]:
+def _judged_in_no_run(bundle: Bundle) -> Iterator[tuple[str, str]]:
     """Tasks, and a sentence, of judgments whose run is not in runs.jsonl, or is one of another judge."""
     runs = {line["run"]: (f"{line['judge']}@{line['version']}", line["fingerprint"]) for line in bundle.runs or []}
     for line in bundle.judgments or []:
@@ -329,7 +318,7 @@ def judged_in_no_run(bundle: Bundle) -> Iterator[tuple[str, str]]:
             yield line["task_id"], f"{line['task_id']} was judged in run {line['run']}, which is no run of that judge"
 
 
-def miscounted(bundle: Bundle) -> list[tuple[str, str]]:
+def _miscounted(bundle: Bundle) -> list[tuple[str, str]]:
     """Tasks, and why in a sentence, of which other judgments count than the rule says.
 
     Of a judge and a task counts the lowest repetition of its newest run that has a judgment of it; where no run has

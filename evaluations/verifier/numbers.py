@@ -201,8 +201,7 @@ def gwet_ac1(patterns: Patterns) -> float | None:
 
     Source: Gwet (2008), British Journal of Mathematical and Statistical Psychology 61, 29-48.
     """
-    equal = raw_agreement(patterns)
-    if equal is None:
+    if (equal := raw_agreement(patterns)) is None:
         return None
     by_chance = sum(share * (1 - share) for share in _label_shares(patterns)) / (_width(patterns) - 1)
     return (equal - by_chance) / (1 - by_chance)
@@ -236,9 +235,7 @@ def majority_label(labels: Sequence[int]) -> int | None:
 
 
 def f1_score(tp: int, fp: int, tn: int, fn: int) -> float | None:
-    """Source: Powers (2011), Journal of Machine Learning Technologies 2, 37-63."""
-    below = 2 * tp + fp + fn
-    return 2 * tp / below if below else None
+    return 2 * tp / (2 * tp + fp + fn) if tp or fp or fn else None
 
 
 def kappa_of_cells(tp: int, fp: int, tn: int, fn: int) -> float | None:
@@ -304,24 +301,18 @@ def _beta_binomial(trials: int, a: int, b: int) -> list[float]:
 
 
 def _sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
-    """Probabilities of the sum of independent counts.
-
-    Probabilities become fixed-point numbers in cells of one long number: a product of two of those convolves them, in
-    far less time than cell by cell.
-    """
+    """Probabilities of the sum of independent counts: fixed-point numbers in cells of one long number, of which a
+    product convolves them, in far less time than cell by cell."""
     if len(distributions) == 1:
         return distributions[0]
     half = len(distributions) // 2  # in halves: a hostile bundle has a draw for each trajectory
     first, second = _sum_distribution(distributions[:half]), _sum_distribution(distributions[half:])
     cells = len(first) + len(second) - 1
-    convolved = (_to_cells(first) * _to_cells(second)).to_bytes(cells * CELL, "little")
-    return [int.from_bytes(convolved[at : at + CELL], "little") / FIXED_POINT**2 for at in range(0, cells * CELL, CELL)]
-
-
-def _to_cells(probabilities: Sequence[float]) -> int:
-    return int.from_bytes(
-        b"".join(int(each * FIXED_POINT).to_bytes(CELL, "little") for each in probabilities), "little"
+    one, other = (
+        b"".join(int(each * FIXED_POINT).to_bytes(CELL, "little") for each in part) for part in (first, second)
     )
+    convolved = (int.from_bytes(one, "little") * int.from_bytes(other, "little")).to_bytes(cells * CELL, "little")
+    return [int.from_bytes(convolved[at : at + CELL], "little") / FIXED_POINT**2 for at in range(0, cells * CELL, CELL)]
 
 
 def _first_beyond(probabilities: Sequence[float]) -> int:
@@ -367,7 +358,6 @@ NO_CASES = "no cases"
 
 
 def rate_figure(hits: int, n: int, why: str = NO_CASES, *, interval: bool = True) -> dict[str, Any]:
-    """hits / n with Wilson's interval; ``why`` there is none where n is 0."""
     if not n:
         return {"value": None, "low": None, "high": None, "n": 0, "hits": 0, "undefined": why}
     low, high = wilson_interval(hits, n) if interval else (None, None)
@@ -375,7 +365,7 @@ def rate_figure(hits: int, n: int, why: str = NO_CASES, *, interval: bool = True
 
 
 def coefficient_figure(value: float | None, n: int, why: str, ends: Ends = NOWHERE) -> dict[str, Any]:
-    """A coefficient over n cases, with the ``ends`` that its interval can have; ``why`` there is none."""
+    """``why`` there is no value, else the ``ends`` that its interval can have."""
     if value is None:
         return {"value": None, "low": None, "high": None, "n": n, "undefined": why}
     return {"value": float(value), "low": ends, "high": ends, "n": n}

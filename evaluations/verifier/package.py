@@ -24,13 +24,11 @@ from typing import IO
 from evaluations.verifier.values import UNSHOWABLE, Refused, escape
 
 MIB = 1 << 20
-# Bytes of a file, by how its name begins or ends. Trajectories are read line by line, and only their digests stay.
-LARGEST_TRAJECTORIES = 512 * MIB
+# Bytes of a file, by its folder or name. Trajectories are read line by line, and only their digests stay.
+LARGEST = {"attachments": 512 * MIB, "screenshots": 64 * MIB, "trajectories.jsonl": 512 * MIB}
 LARGEST_LINES = 128 * MIB  # of any other document of many lines
 LARGEST_VALUE = 64 * MIB  # of any other document
 LARGEST_DOCUMENTS = 768 * MIB  # of all of them together
-LARGEST_PICTURE = 64 * MIB
-LARGEST_ATTACHMENT = 512 * MIB
 LARGEST_PACKAGE = 1 << 40
 
 
@@ -66,7 +64,13 @@ def open_package(path: str) -> Iterator[Package]:
     """The package at ``path``; Refused for everything that is none, or that is not safe to read."""
     try:
         if os.path.isdir(path):  # noqa: PTH112 - plain functions, as everywhere in the single file
-            yield _check_sizes(_open_folder(path))
+            files: dict[str, int] = {}
+            for name, size in _walk_folder(path, ""):
+                check_name(name)
+                files[name] = size
+                if len(files) > MOST_ENTRIES:
+                    raise Refused(f"The folder has more than {MOST_ENTRIES:,} files; at most so many are read.")
+            yield _check_sizes(Package(files, lambda name: _read_pieces(path, name, files[name]), is_folder=True))
         elif os.path.isfile(path):  # noqa: PTH113
             with open(path, "rb") as file:  # noqa: PTH123
                 entries = zip_entries(file, os.fstat(file.fileno()).st_size)
@@ -82,7 +86,9 @@ def _check_sizes(package: Package) -> Package:
     check_collisions(package.names())
     documents = 0
     for name in package.names():
-        size, most = package.size(name), _largest(name)
+        size = package.size(name)
+        default = LARGEST_LINES if name.endswith(".jsonl") else LARGEST_VALUE
+        most = LARGEST.get(name.partition("/")[0], default)
         if size > most:
             raise Refused(f"{escape(name, 200)} has {size:,} bytes; at most {most:,} are read.")
         documents += 0 if name.startswith(("screenshots/", "attachments/")) else size
@@ -92,26 +98,6 @@ def _check_sizes(package: Package) -> Package:
     if total > LARGEST_PACKAGE:
         raise Refused(f"The package unpacks to {total:,} bytes; at most {LARGEST_PACKAGE:,} are read.")
     return package
-
-
-def _largest(name: str) -> int:
-    if name.startswith("attachments/"):
-        return LARGEST_ATTACHMENT
-    if name.startswith("screenshots/"):
-        return LARGEST_PICTURE
-    if name == "trajectories.jsonl":
-        return LARGEST_TRAJECTORIES
-    return LARGEST_LINES if name.endswith(".jsonl") else LARGEST_VALUE
-
-
-def _open_folder(path: str) -> Package:
-    sizes: dict[str, int] = {}
-    for name, size in _walk_folder(path, ""):
-        check_name(name)
-        sizes[name] = size
-        if len(sizes) > MOST_ENTRIES:
-            raise Refused(f"The folder has more than {MOST_ENTRIES:,} files; at most so many are read.")
-    return Package(sizes, lambda name: _read_pieces(path, name, sizes[name]), is_folder=True)
 
 
 def _walk_folder(root: str, inside: str, depth: int = 0) -> Iterator[tuple[str, int]]:
@@ -311,7 +297,12 @@ def _read_central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
     if magic != b"PK\x01\x02" or end > len(directory):
         raise Refused("The zip's directory is damaged; fetch the file again.")
     raw = directory[start : start + name_size]
-    name = _decode_name(raw, flags)
+    try:
+        name = raw.decode("utf-8" if flags & UTF8 else "ascii")
+    except UnicodeDecodeError:
+        shown = escape(repr(raw[:200])[2:-1])
+        raise Refused(f"{shown} is no name in UTF-8; rename the file and pack it again.") from None
+    check_name(name.removesuffix("/"))
     if comment_size:
         raise _refuse_file(name, f"has a comment in the zip, which the manifest does not cover; {AGAIN}")
     extra = directory[start + name_size : start + name_size + extra_size]
@@ -319,16 +310,6 @@ def _read_central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
     if disk:
         raise Refused("The zip is a part of several; give one whole file.")
     return ZipEntry(name, raw, flags, method, crc, packed, size, offset), mode >> 16, end
-
-
-def _decode_name(raw: bytes, flags: int) -> str:
-    try:
-        name = raw.decode("utf-8" if flags & UTF8 else "ascii")
-    except UnicodeDecodeError:
-        shown = escape(repr(raw[:200])[2:-1])
-        raise Refused(f"{shown} is no name in UTF-8; rename the file and pack it again.") from None
-    check_name(name.removesuffix("/"))
-    return name
 
 
 def _replace_full(extra: bytes, name: str, values: list[int]) -> list[int]:
@@ -407,19 +388,15 @@ def _check_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
             raise entry.refuse(f"overlaps another entry of the zip, or its directory; {AGAIN}")
         if entry.flags & DESCRIBED_AFTER:
             file.seek(over)
-            if file.read(min(following - over, LONGEST_DESCRIPTOR + 1)) not in _descriptors(entry):
+            # Check sum and sizes of four or eight bytes, with or without a signature.
+            sizes = (entry.packed, entry.size)
+            forms = [struct.pack("<L2Q", entry.crc, *sizes)]
+            forms += [struct.pack("<3L", entry.crc, *sizes)] if max(sizes) <= FULL32 else []
+            behind = file.read(min(following - over, LONGEST_DESCRIPTOR + 1))
+            if behind not in (*forms, *(DESCRIPTOR + form for form in forms)):
                 raise entry.refuse(f"has something else behind it in the zip than its check sum and sizes; {AGAIN}")
         elif over != following:
             raise Refused(f"The zip has bytes behind {escape(entry.name, 200)} that belong to nothing; {AGAIN}.")
-
-
-def _descriptors(entry: ZipEntry) -> list[bytes]:
-    """What may stand behind an entry: check sum and sizes of four or eight bytes, with or without a signature."""
-    sizes = (entry.packed, entry.size)
-    forms = [struct.pack("<L2Q", entry.crc, *sizes)]
-    if max(sizes) <= FULL32:
-        forms.append(struct.pack("<3L", entry.crc, *sizes))
-    return [*forms, *(DESCRIPTOR + form for form in forms)]
 
 
 def _local_size(file: IO[bytes], entry: ZipEntry) -> int:

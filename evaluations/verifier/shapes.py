@@ -81,7 +81,7 @@ KINDS["finding"] = {
     "minItems": 3,
     "maxItems": 3,
 }
-FIELD = re.compile(r"(\w+) (\w+)(\[\d*\])?(\?)?")
+FIELD = re.compile(r"([a-z0-9_]+) ([a-z0-9_]+)(\[[0-9]*\])?(\?)?")
 
 
 def _object(required: str, optional: str = "") -> Schema:

@@ -28,7 +28,10 @@ def parse_keys(given: Any) -> list[dict[str, Any]]:
         bare = given.strip().lower()
         if PUBLIC_KEY.fullmatch(bare):
             return [{"public_key": bare}]
-        given = _parsed_keys(given)
+        try:
+            given = parse_json(given)
+        except Malformed as error:
+            raise BadKeys(f"The keys are neither 64 hex digits nor a document of keys: it {error}.") from None
     keys = given.get("keys") if isinstance(given, dict) else given
     if not isinstance(keys, list) or not keys:
         raise BadKeys('The keys are neither 64 hex digits nor a document {"keys": [...]} with a key in it.')
@@ -37,13 +40,6 @@ def parse_keys(given: Any) -> list[dict[str, Any]]:
         if not isinstance(public, str) or not PUBLIC_KEY.fullmatch(public):
             raise BadKeys("A key of the document has no public_key of 64 hex digits.")
     return keys
-
-
-def _parsed_keys(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except Malformed as error:
-        raise BadKeys(f"The keys are neither 64 hex digits nor a document of keys: it {error}.") from None
 
 
 def signature_finding(
@@ -73,17 +69,15 @@ def judge_known_key(says: str, key: dict[str, Any], last_event: str) -> Finding:
         return passed("signature", SIGNATURE_TITLE, f"{says}.")
     when = f"{says}; it was retired at {escape(str(retired), 60)}"
     try:
-        later = _moment_of_key(last_event) > _moment_of_key(str(retired))
+        # Python 3.10 reads no Z.
+        last, end = (datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (last_event, str(retired)))
+        later = last > end
     except (ValueError, TypeError, OverflowError):  # TypeError of a time without a zone
         return noted("signature", SIGNATURE_TITLE, f"{when}, which cannot be compared with the events of the bundle.")
     if later:
         return _unsigned(f"{when}, and the bundle has an event of {last_event}: a retired key signs nothing more.")
     after = "after the last event of the bundle. Where it leaked, only published heads tell when this was signed"
     return passed("signature", SIGNATURE_TITLE, f"{when}, {after}.")
-
-
-def _moment_of_key(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))  # of which Python 3.10 knows no Z
 
 
 def _unsigned(says: str) -> Finding:
@@ -123,22 +117,14 @@ def _point_of(encoded: bytes) -> Point | None:
     """The point of 32 bytes, None where there is none or where they are not its one spelling."""
     number = int.from_bytes(encoded, "little")
     y, odd = number & (2**255 - 1), number >> 255
-    if y >= PRIME:
-        return None
-    x = _x_of(y, odd)
-    return None if x is None else (x, y, 1, x * y % PRIME)
-
-
-def _x_of(y: int, odd: int) -> int | None:
     square = (y * y - 1) * pow(CURVE_D * y * y + 1, -1, PRIME) % PRIME
-    if square == 0:
-        return None if odd else 0
     x = pow(square, (PRIME + 3) // 8, PRIME)
     if (x * x - square) % PRIME:
         x = x * ROOT_OF_MINUS_ONE % PRIME
-    if (x * x - square) % PRIME:
+    if y >= PRIME or (x * x - square) % PRIME or (x == 0 and odd):
         return None
-    return x if x & 1 == odd else PRIME - x
+    x = x if x & 1 == odd else PRIME - x
+    return x, y, 1, x * y % PRIME
 
 
 def _plus(left: Point, right: Point) -> Point:
@@ -161,9 +147,8 @@ def _times(number: int, point: Point) -> Point:
 
 
 def _equal_points(left: Point, right: Point) -> bool:
-    return (left[0] * right[2] - right[0] * left[2]) % PRIME == 0 and (
-        left[1] * right[2] - right[1] * left[2]
-    ) % PRIME == 0
+    x, y, z, _ = left
+    return not ((x * right[2] - right[0] * z) % PRIME or (y * right[2] - right[1] * z) % PRIME)
 
 
 BASE_Y = 4 * pow(5, -1, PRIME) % PRIME
