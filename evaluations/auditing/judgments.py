@@ -18,7 +18,7 @@ from django.utils import timezone
 from evaluations.auditing.import_context import BATCH, LARGEST, ImportContext, parse_time
 from evaluations.verifier.documents import Document
 from evaluations.verifier.judgments import judgment_problem
-from evaluations.verifier.rules import imported_run
+from evaluations.verifier.rules import is_imported_run
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 
 TEXTS = ("name", "scorer", "model", "prompts", "prompts_digest", "stated")
@@ -96,7 +96,7 @@ def _find_problem_of_run(line: Document, judge: Judge, known: Judge | None) -> s
         return "its judge has a version beyond all numbers"
     if known is not None and _describe(known) != _describe(judge):
         return "another run says otherwise what its judge is"
-    if imported_run(line):
+    if is_imported_run(line):
         return None
     return None if 1 <= (line["repeat"] or 0) <= LARGEST else "it has no number of repetitions"
 
@@ -112,7 +112,7 @@ def _describe(judge: Judge) -> tuple[Any, ...]:
 
 def _run(context: ImportContext, line: Document, judge: Judge) -> _Run:
     at = parse_time(line["finished_at"] or line["started_at"]) or context.submission.created_at
-    return _Run(line, judge, None if imported_run(line) else _row(context, line, judge, at), at)
+    return _Run(line, judge, None if is_imported_run(line) else _row(context, line, judge, at), at)
 
 
 def _row(context: ImportContext, line: Document, judge: Judge, at: datetime) -> JudgeRun:

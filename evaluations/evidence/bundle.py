@@ -16,7 +16,16 @@ from evaluations.evidence.single_file import single_file
 from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
-from evaluations.verifier.companions import CRATE, MANIFEST, PARTS, PICTURES, SIGNATURE, part_of, readme, schema_files
+from evaluations.verifier.companions import (
+    CRATE,
+    MANIFEST,
+    PARTS,
+    PICTURES,
+    SIGNATURE,
+    build_readme,
+    part_of,
+    schema_files,
+)
 from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Bundle, Document
 
 AT_ONCE = 1 << 20  # bytes in memory of a picture or attachment
@@ -48,7 +57,7 @@ def members(submission: Submission, bundle: Bundle) -> list[Member]:
     files = from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
     texts = _texts(submission, bundle)
     paths = {"README.md", STREAMED, *texts, *(member.path for member in files)}
-    texts["README.md"] = readme(bundle.submission, {*paths, CRATE, MANIFEST, SIGNATURE})
+    texts["README.md"] = build_readme(bundle.submission, {*paths, CRATE, MANIFEST, SIGNATURE})
     found = [Member(path, _held(data)) for path, data in texts.items()]
     found += [Member(STREAMED, lambda: map(canonical_line, trajectories.lines(submission))), *files]
     places = {part: number for number, part in enumerate(PARTS)}

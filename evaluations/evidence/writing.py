@@ -26,7 +26,7 @@ from evaluations.evidence.bundle import Member, canonical_line, complete, from_s
 from evaluations.evidence.names import named
 from evaluations.exports import ExportRefused, missing_for_export
 from evaluations.verifier.canonical import as_text
-from evaluations.verifier.companions import CRATE, MANIFEST, SIGNATURE, Listed, crate
+from evaluations.verifier.companions import CRATE, MANIFEST, SIGNATURE, Listed, build_crate
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.shapes import FORMAT
 from evaluations.zipping import Entry, zipped
@@ -80,7 +80,7 @@ class Evidence:
             size = member.stored[1] if member.stored else 0
             chunks = source.listed(member, listed)
             yield Entry(member.path, chunks, compressed=member.stored is None, size=size)
-        about = as_text(crate(self.bundle, listed))
+        about = as_text(build_crate(self.bundle, listed))
         listed.append((CRATE, source.digest(about), len(about)))
         manifest = _manifest(listed, self.stored_files)
         yield Entry(CRATE, [about])

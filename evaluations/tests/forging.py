@@ -22,7 +22,7 @@ from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import KEY, sha256, signed, zipped
 from evaluations.verifier import checking
 from evaluations.verifier.canonical import as_text, canonical_json, digest
-from evaluations.verifier.companions import crate, readme
+from evaluations.verifier.companions import build_crate, build_readme
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(100, 132)))
@@ -197,9 +197,9 @@ class Forged:
     def explain(self) -> None:
         """README and metadata of the files as they are now."""
         made, ours = self.bundle(), ("MANIFEST.json", "SIGNATURE.json", "ro-crate-metadata.json")
-        self.files["README.md"] = readme(made.submission, {*self.files, *ours})
+        self.files["README.md"] = build_readme(made.submission, {*self.files, *ours})
         listed = [(name, sha256(data), len(data)) for name, data in self.files.items() if name not in ours]
-        self.files["ro-crate-metadata.json"] = as_text(crate(made, listed))
+        self.files["ro-crate-metadata.json"] = as_text(build_crate(made, listed))
 
     def unsealed(self) -> bytes:
         """The package under its old manifest and signature."""

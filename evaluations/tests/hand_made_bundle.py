@@ -29,7 +29,7 @@ from evaluations.evidence.figures import HINTS, LEFT_OUT
 from evaluations.evidence.report.page import render_report
 from evaluations.verifier.canonical import as_text, canonical_json, digest
 from evaluations.verifier.checking import claims
-from evaluations.verifier.companions import crate, readme, schema_files
+from evaluations.verifier.companions import build_crate, build_readme, schema_files
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
 
 SEED, NEXT_SEED = "first seed", "second seed"
@@ -380,9 +380,9 @@ def explained(entries: dict[str, bytes], sound: dict[str, bytes] | None = None) 
     last = json.loads(documents["events.jsonl"].splitlines()[-1])
     files = {**schema_files(), **entries}
     paths = {*files, "README.md", "ro-crate-metadata.json", "MANIFEST.json", "SIGNATURE.json"}
-    files = {"README.md": readme(submission, paths), **files}
+    files = {"README.md": build_readme(submission, paths), **files}
     listed = [(name, sha256(data), len(data)) for name, data in files.items() if name != "ro-crate-metadata.json"]
-    return {"ro-crate-metadata.json": as_text(crate(_told_of(submission, last), listed)), **files}
+    return {"ro-crate-metadata.json": as_text(build_crate(_told_of(submission, last), listed)), **files}
 
 
 def _told_of(submission: dict[str, Any], last: dict[str, Any]) -> Bundle:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from evaluations.verifier.canonical import Malformed, canonical_json, parse_json, values_in
+from evaluations.verifier.canonical import Malformed, canonical_json, count_values, parse_json
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, all_of, failed, noted, passed, plural
 from evaluations.verifier.signature import verify
@@ -92,7 +92,7 @@ def parse_published(text: str) -> tuple[list[Any], int]:
 
     Malformed where the file as a whole is too long.
     """
-    if values_in(text) + text.count("\n") > MOST_PUBLISHED:
+    if count_values(text) + text.count("\n") > MOST_PUBLISHED:
         raise Malformed(f"holds more than {MOST_PUBLISHED:,} values")
     values, torn = [], 0
     for line in text.split("\n"):

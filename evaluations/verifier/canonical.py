@@ -49,7 +49,7 @@ def text_digest(value: Any) -> str:
 
 def parse_json(text: str) -> Any:
     """The value of a JSON text; Malformed for doubled keys, NaN, infinities, endless numbers, depths and lengths."""
-    if values_in(text) > MOST_VALUES_AT_ONCE:
+    if count_values(text) > MOST_VALUES_AT_ONCE:
         raise Malformed(f"holds more than {MOST_VALUES_AT_ONCE:,} values")
     try:
         value = DECODER.decode(text)
@@ -62,7 +62,7 @@ def parse_json(text: str) -> Any:
     return value
 
 
-def values_in(text: Any) -> int:
+def count_values(text: Any) -> int:
     """An upper bound of the values in a JSON text or its bytes, without parsing it."""
     marks = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
     return sum(text.count(mark) for mark in marks)

@@ -3,7 +3,7 @@
 Each line that calls ``module.function`` is one check; that module says what is compared with what. A check that cannot
 be made says so, and stops no other one.
 
-``zip_reader`` and ``package`` read files, ``documents`` parses them and checks them against ``shapes`` (JSON Schemas).
+``package`` reads files, ``documents`` parses them and checks them against ``shapes`` (JSON Schemas).
 ``replay`` walks the chain of events once; the claims compare the rows of the documents with the rules of the protocol
 (``rules``, which do not come from the bundle) and with the events as they followed each other: who changes rows and
 hashes alike has to invent a course of events in which every rule was kept. ``numbers`` has the formulas of figures.

@@ -77,7 +77,7 @@ CRATE_CONTEXT = ["https://w3id.org/ro/crate/1.1/context", {"sha256": "https://sc
 Listed = tuple[str, str, int]  # path, SHA-256, size in bytes
 
 
-def crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
+def build_crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
     """The metadata; ``files`` are all but itself, manifest and signature.
 
     The manifest lists this file with its digest, so neither manifest nor signature has a size or digest here.
@@ -159,7 +159,7 @@ CANNOT = "\n".join(f"- {limit[0].upper()}{limit[1:]}." for limit in NOT_PROVED)
 LIMITS_IN_WORDS = f"## What it cannot prove\n\n{CANNOT}\n\nIt does show that {PROVED}.\n"
 
 
-def readme(submission: Document, paths: Collection[str]) -> bytes:
+def build_readme(submission: Document, paths: Collection[str]) -> bytes:
     title = f"# {_plain_line(submission['agent'])} on {_plain_line(submission['benchmark_name'])}\n"
     says = (
         "An evidence bundle of WebVerdict: what an agent did, what people said about it and why, and how that became "
@@ -240,9 +240,9 @@ def _name_some(names: list[str]) -> str:
 def _companion_digests(package: Package, bundle: Bundle, digests: dict[str, str]) -> dict[str, str]:
     names = [name for name in package.names() if name not in (MANIFEST, SIGNATURE, CRATE)]
     listed: list[Listed] = [(name, digests[name], package.size(name)) for name in names]
-    made = {README: readme(bundle.submission, {*names, CRATE, MANIFEST, SIGNATURE}), **schema_files()}
+    made = {README: build_readme(bundle.submission, {*names, CRATE, MANIFEST, SIGNATURE}), **schema_files()}
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
-    return sums | {CRATE: text_digest(crate(bundle, listed))}
+    return sums | {CRATE: text_digest(build_crate(bundle, listed))}
 
 
 def is_of_this_version(package: Package, program: bytes | None) -> bool:

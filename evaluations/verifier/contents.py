@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from evaluations.verifier.canonical import Malformed, canonical_json, mismatches, parse_json
 from evaluations.verifier.companions import MANIFEST, PICTURES, SIGNATURE
 from evaluations.verifier.documents import LINES, VALUES, Bundle, Document
-from evaluations.verifier.findings import Finding, all_of, failed, noted, passed, plural
+from evaluations.verifier.findings import Finding, Violation, all_of, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
 from evaluations.verifier.values import escape
@@ -33,12 +32,11 @@ PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 LONGEST_MAGIC = 32
 
 Progressed = Callable[[int, int], None]
-Wrong = list[tuple[str, str]]  # place and sentence
 
 
 def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     if MANIFEST not in package.names():
-        return _fail_manifest([(MANIFEST, "MANIFEST.json is missing")])
+        return _fail_manifest([("MANIFEST.json is missing", MANIFEST)])
     data = package.read(MANIFEST)
     try:
         manifest = parse_json(data.decode())
@@ -48,33 +46,33 @@ def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     except (Malformed, UnicodeError) as error:
         wrong = [f"it {error}"]
     if wrong:
-        return _fail_manifest([(MANIFEST, f"MANIFEST.json: {each}") for each in wrong])
+        return _fail_manifest([(f"MANIFEST.json: {each}", MANIFEST) for each in wrong])
     files = {each["path"]: (each["size"], each["sha256"]) for each in manifest["files"]}
     odd = _unlike_manifest(package, files, digests)
     if [each["path"] for each in manifest["files"]] != sorted(files):
-        odd.append((MANIFEST, "the manifest is not sorted by path, or lists a file twice"))
+        odd.append(("the manifest is not sorted by path, or lists a file twice", MANIFEST))
     if odd:
-        looked_into = package.is_folder and all(LEFT_BY_LOOKING.fullmatch(path) for path, _ in odd)
+        looked_into = package.is_folder and all(LEFT_BY_LOOKING.fullmatch(path) for _, path in odd)
         return _fail_manifest(odd, LOOKED_INTO if looked_into else "")
     return passed("manifest", MANIFEST_TITLE, f"All {len(files):,} files have the size and SHA-256 that it lists.")
 
 
-def _unlike_manifest(package: Package, files: dict[str, tuple[int, str]], digests: dict[str, str]) -> Wrong:
+def _unlike_manifest(package: Package, files: dict[str, tuple[int, str]], digests: dict[str, str]) -> list[Violation]:
     present = set(package.names()) - {MANIFEST, SIGNATURE}
     known = {path for path in present if path in LINES or path in VALUES or KNOWN_FILE.fullmatch(path)}
-    wrong = [(path, f"{path} is listed and not there") for path in files if path not in present]
-    wrong += [(path, f"{path} is there and not listed") for path in sorted(present - files.keys())]
-    wrong += [(path, f"{path} is no file of this format") for path in sorted(present - known)]
+    wrong = [(f"{path} is listed and not there", path) for path in files if path not in present]
+    wrong += [(f"{path} is there and not listed", path) for path in sorted(present - files.keys())]
+    wrong += [(f"{path} is no file of this format", path) for path in sorted(present - known)]
     for path, listed in files.items():
         if path in present and (package.size(path), digests[path]) != listed:
-            wrong.append((path, f"{path} is another file than the one that was listed"))
+            wrong.append((f"{path} is another file than the one that was listed", path))
     return wrong
 
 
-def _fail_manifest(wrong: Wrong, how_to_fix: str = "") -> Finding:
+def _fail_manifest(wrong: list[Violation], how_to_fix: str = "") -> Finding:
     more = f" {len(wrong) - 3} more things are wrong." if len(wrong) > 3 else ""
-    says = f"{'; '.join(says for _, says in wrong[:3])}.{more} {how_to_fix}".strip()
-    return failed("manifest", MANIFEST_TITLE, says, [path for path, _ in wrong])
+    says = f"{'; '.join(says for says, _ in wrong[:3])}.{more} {how_to_fix}".strip()
+    return failed("manifest", MANIFEST_TITLE, says, [path for _, path in wrong])
 
 
 def compute_digests(package: Package, progress: Progressed) -> dict[str, str]:
@@ -91,17 +89,17 @@ def picture_findings(bundle: Bundle, digests: dict[str, str], package: Package) 
     files = bundle.submission["contents"]["screenshots"] == "files"
     promised = _promised_files(bundle, covered, wrong) if files else {}
     present = {name for name in digests if name.startswith(("screenshots/", "attachments/"))}
-    wrong += [(name, f"{name} is missing") for name in sorted(set(promised) - present)]
-    wrong += [(name, f"{name} belongs to no trajectory") for name in sorted(present - set(promised))]
+    wrong += [(f"{name} is missing", name) for name in sorted(set(promised) - present)]
+    wrong += [(f"{name} belongs to no trajectory", name) for name in sorted(present - set(promised))]
     for name in sorted(present & set(promised)):
         if (digests[name], package.size(name)) != promised[name]:
-            wrong.append((name, f"{name} is not the file of the digest and size that the documents state"))
+            wrong.append((f"{name} is not the file of the digest and size that the documents state", name))
     wrong += _no_pictures(bundle, covered, present & set(promised), package)
     hidden = [_redacted_note(covered, bundle)] if covered else []
     if wrong:
-        says = "; ".join(text for _, text in wrong[:3]) + "."
+        says = "; ".join(says for says, _ in wrong[:3]) + "."
         more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
-        return [failed("pictures", PICTURES_TITLE, says + more, [place for place, _ in wrong]), *hidden]
+        return [failed("pictures", PICTURES_TITLE, says + more, [place for _, place in wrong]), *hidden]
     if not files:
         named = {sha256 for sha256, _ in _promised_files(bundle, covered, []).values()}
         return [_check_without_files(bundle, package, len(named)), *hidden]
@@ -143,12 +141,12 @@ def _stored_files(package: Package) -> Document | None:
     return stated
 
 
-def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: Wrong) -> dict[str, tuple[str, int]]:
+def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: list[Violation]) -> dict[str, tuple[str, int]]:
     promised = {}
     for sha256, stated in bundle.pictures.items():
         size, media_type, _, _ = min(stated)
         if len(stated) > 1 or media_type not in PICTURES:
-            wrong.append((sha256, f"steps state no one size and known media type of the picture {sha256}"))
+            wrong.append((f"steps state no one size and known media type of the picture {sha256}", sha256))
         if sha256 in covered:
             promised[f"screenshots/{sha256}.redacted.png"] = (covered[sha256]["redacted"], covered[sha256]["size"])
         else:
@@ -159,7 +157,9 @@ def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: Wrong) 
     return promised
 
 
-def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], package: Package) -> Iterator[Any]:
+def _no_pictures(
+    bundle: Bundle, covered: dict[str, Document], names: set[str], package: Package
+) -> Iterator[Violation]:
     """Screenshots that do not begin as pictures of their kind, and covered ones of another size than their original."""
     for name in sorted(name for name in names if name.startswith("screenshots/")):
         sha256 = name.removeprefix("screenshots/").partition(".")[0]
@@ -169,14 +169,14 @@ def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], 
         if media_type == "image/webp":
             is_picture = head[:4] + head[8:12] == b"RIFFWEBP"
         if sha256 not in covered and not is_picture:
-            yield name, f"{name} is no picture of the type {escape(media_type, 60)}"
+            yield f"{name} is no picture of the type {escape(media_type, 60)}", name
         elif sha256 in covered:
             size = head.ljust(LONGEST_MAGIC, b"\0")
             if PNG_HEAD.unpack_from(size) != (PNG_MAGIC, b"IHDR", width, height):
-                yield name, f"{name} is no PNG of {width} x {height} pixels, as its original is"
+                yield f"{name} is no PNG of {width} x {height} pixels, as its original is", name
 
 
-def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], Wrong]:
+def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], list[Violation]]:
     """The redactions that hold by the SHA-256 of the original, and what is wrong with any of them."""
     newest: dict[str, Document] = {}
     wrong = []
@@ -184,7 +184,7 @@ def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], Wrong]:
         original = each["original"]
         if each["revision"] > newest.get(original, {"revision": -1})["revision"]:
             newest[original] = each
-        wrong += [(original, f"redaction {each['revision']} of {original} {says}") for says in _faults(each, bundle)]
+        wrong += [(f"redaction {each['revision']} of {original} {says}", original) for says in _faults(each, bundle)]
     return {original: each for original, each in newest.items() if each["boxes"] and each["redacted"]}, wrong
 
 

@@ -19,7 +19,7 @@ from evaluations.verifier.findings import (
     plural,
 )
 from evaluations.verifier.replay import History
-from evaluations.verifier.rules import undated
+from evaluations.verifier.rules import strip_date
 from evaluations.verifier.values import event_place, get_text, seconds_between, show
 
 TASKS_TITLE = "Every task of the given list has a trajectory"
@@ -32,8 +32,8 @@ Found = Iterator[Violation]
 
 def coverage_claim(bundle: Bundle, history: History) -> Finding:
     """A trajectory for every task by its id without a date, and the catalogue that the freeze was over."""
-    present = {undated(line["task_id"]) for line in bundle.trajectories}
-    wanted = {undated(task["task_id"]): task["task_id"] for task in bundle.catalogue}
+    present = {strip_date(line["task_id"]) for line in bundle.trajectories}
+    wanted = {strip_date(task["task_id"]): task["task_id"] for task in bundle.catalogue}
     lost = [task_id for base, task_id in wanted.items() if base not in present]
     violations = [(f"{show(task_id)} has no trajectory.", task_id) for task_id in lost]
     versions = {(task["task_id"], task["version"]) for task in bundle.catalogue}
@@ -143,10 +143,10 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
     if tasks is None:
         return noted("tasks", TASKS_TITLE, NO_LIST)
     given = [each if isinstance(each, dict) else {"task_id": each} for each in tasks]
-    wanted = {undated(each["task_id"]): each for each in given}
+    wanted = {strip_date(each["task_id"]): each for each in given}
     present: dict[str, list[Document]] = {}
     for line in bundle.trajectories:
-        present.setdefault(undated(line["task_id"]), []).append(line)
+        present.setdefault(strip_date(line["task_id"]), []).append(line)
     catalogue = {(row["task_id"], row["version"]): row for row in bundle.catalogue}
     other, replaced, doubled = [], [], []
     for base, task in wanted.items():

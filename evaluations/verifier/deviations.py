@@ -8,7 +8,7 @@ from itertools import pairwise
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import ITEM, Finding, Violation, format_kinds, noted, passed, plural
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment
-from evaluations.verifier.rules import CLAIMS, DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, undated
+from evaluations.verifier.rules import CLAIMS, DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
 from evaluations.verifier.values import event_place, get_integer, get_text, quote, seconds_between, show
 
 # Characters that are told of one kind, so that all kinds together are a text that claims.json takes; a few thousand
@@ -260,7 +260,7 @@ def _doubled(bundle: Bundle) -> Found:
     """Tasks that count more than once: real submissions have generations of a task beside each other."""
     generations: dict[str, list[str]] = {}
     for line in bundle.trajectories:
-        generations.setdefault(undated(line["task_id"]), []).append(line["task_id"])
+        generations.setdefault(strip_date(line["task_id"]), []).append(line["task_id"])
     for base, task_ids in generations.items():
         if len(task_ids) > 1:
             more = ", ..." if len(task_ids) > 5 else ""
@@ -289,10 +289,10 @@ def _replaced_by_dated(bundle: Bundle) -> Found:
     """Trajectories that cover a newer task by its id without the date: that one itself was not tried."""
     newest: dict[str, str] = {}
     for task_id in (task["task_id"] for task in bundle.catalogue):
-        newest[undated(task_id)] = max(newest.get(undated(task_id), task_id), task_id, key=_date_in)
+        newest[strip_date(task_id)] = max(newest.get(strip_date(task_id), task_id), task_id, key=_date_in)
     tried = {line["task_id"] for line in bundle.trajectories}
     for task_id in (line["task_id"] for line in bundle.trajectories):
-        if (last := newest.get(undated(task_id), task_id)) not in tried:
+        if (last := newest.get(strip_date(task_id), task_id)) not in tried:
             yield f"{show(task_id)}, replaced by {show(last)}", task_id
 
 

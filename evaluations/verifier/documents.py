@@ -13,10 +13,10 @@ from evaluations.verifier.canonical import (
     MOST_MISMATCHES,
     Malformed,
     canonical_json,
+    count_values,
     digest,
     mismatches,
     parse_json,
-    values_in,
 )
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
@@ -164,7 +164,7 @@ def _read_lines(package: Package, name: str, left: int, pictures: dict[str, set[
             wrong += _read_steps(value, where, pictures)
             value = summary(value)
             line = canonical_json(value).encode()  # noqa: PLW2901 - what stays in memory
-        left -= values_in(line)
+        left -= count_values(line)
         if left < 0:
             raise Shapeless([f"{where}: the documents hold more than {MOST_VALUES_KEPT:,} values"])
         if not wrong:

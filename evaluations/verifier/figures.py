@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluations.verifier.agreement import FIRST_FIGURES, figures_version, recompute_agreement
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, failed, noted, passed, plural
+from evaluations.verifier.findings import Finding, Violation, failed, noted, passed, plural
 from evaluations.verifier.numbers import (
     NO_CASES,
     Ends,
@@ -23,7 +23,7 @@ from evaluations.verifier.numbers import (
     natural_order,
     rate_figure,
 )
-from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, imported_run
+from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, is_imported_run
 
 OF_AGREEMENT = "reports/agreement.json has the figures of these labels"
 OF_COMPARISON = "reports/comparison.json has the figures of these judgments"
@@ -38,8 +38,6 @@ TOLD_IN_FULL = 5
 EXACT = 1e-9
 MOST_KEPT = 1000  # differences that are written out; more are counted
 NAMED_BY = ("name", "judge", "first", "second", "agent", "human_label_2")  # what an entry of a list is called by
-
-Strange = Iterator[tuple[str, str]]  # place and sentence
 
 
 def agreement_finding(bundle: Bundle) -> Finding:
@@ -59,37 +57,37 @@ def comparison_finding(bundle: Bundle) -> Finding:
         return noted("comparison", OF_COMPARISON, "This bundle was made without judges, so nothing is compared.")
     pairs = {(line["judge"], line["fingerprint"]) for line in bundle.judgments or []}
     crowd = f"it is of {len(pairs):,} judges, and {MOST_JUDGES:,} are the most"
-    strange = [("judges/judgments.jsonl", crowd)] if len(pairs) > MOST_JUDGES else []
+    strange = [(crowd, "judges/judgments.jsonl")] if len(pairs) > MOST_JUDGES else []
     if strange := [*strange, *_strange_verdicts(bundle), *_judged_in_no_run(bundle)]:
         return _not_computed("comparison", OF_COMPARISON, strange)
     if wrong := _miscounted(bundle):
         others = f" So it is with {len(wrong) - 1} more." if len(wrong) > 1 else ""
-        says = f"Not the judgments count that should: {wrong[0][1]}.{others}"
-        return failed("comparison", OF_COMPARISON, says, [place for place, _ in wrong])
+        says = f"Not the judgments count that should: {wrong[0][0]}.{others}"
+        return failed("comparison", OF_COMPARISON, says, [place for _, place in wrong])
     recomputed = recompute_comparison(bundle)
     if not recomputed["judges"] and bundle.comparison in (None, recomputed):
         return noted("comparison", OF_COMPARISON, "No judge has judged this submission, so nothing is compared.")
     return compare(bundle.comparison, recomputed, "the judgments give").conclude("comparison", OF_COMPARISON)
 
 
-def _not_computed(name: str, title: str, strange: list[tuple[str, str]]) -> Finding:
-    says = f"Nothing can be computed of this: {strange[0][1]}."
-    return failed(name, title, says, [place for place, _ in strange])
+def _not_computed(name: str, title: str, strange: list[Violation]) -> Finding:
+    says = f"Nothing can be computed of this: {strange[0][0]}."
+    return failed(name, title, says, [place for _, place in strange])
 
 
-def _strange_verdicts(bundle: Bundle) -> Strange:
+def _strange_verdicts(bundle: Bundle) -> Iterator[Violation]:
     decisions: Iterable[Any] = (line["facts"] for line in [*bundle.labels, *bundle.adjudications])
     verdicts = [line for line in [*bundle.final_verdicts, *(bundle.judgments or [])] if line["verdict"] is not None]
     for line in [*decisions, *verdicts]:
         if type(line["verdict"]) is not int or line["verdict"] not in VERDICTS:
-            yield line["task_id"], f"{line['task_id']} has the verdict {str(line['verdict'])[:20]}"
+            yield f"{line['task_id']} has the verdict {str(line['verdict'])[:20]}", line["task_id"]
 
 
-def _crowded(bundle: Bundle) -> Strange:
+def _crowded(bundle: Bundle) -> Iterator[Violation]:
     slots = {(line["facts"]["task_id"], line["facts"]["slot"]) for line in bundle.labels}
     for task_id, taken in Counter(task_id for task_id, _ in sorted(slots)).items():
         if taken > MOST_LABELS:
-            yield task_id, f"{task_id} has {taken} labels, and {MOST_LABELS} are the most that a trajectory has"
+            yield f"{task_id} has {taken} labels, and {MOST_LABELS} are the most that a trajectory has", task_id
 
 
 # --- comparing two documents -----------------------------------------------------------------------------------------
@@ -97,25 +95,25 @@ def _crowded(bundle: Bundle) -> Strange:
 
 @dataclass
 class Differences:
-    """What was compared: ``numbers`` one by one, ``intervals`` by resampling; ``differing`` has place and sentence."""
+    """What was compared: ``numbers`` one by one, ``intervals`` by resampling."""
 
     gives: str  # what the other document was recomputed from: "the labels give"
     numbers: int = 0
     intervals: int = 0
     wrong: int = 0
-    differing: list[tuple[str, str]] = field(default_factory=list)
+    differing: list[Violation] = field(default_factory=list)
 
     def add(self, place: str, says: str) -> None:
         self.wrong += 1
         if len(self.differing) < MOST_KEPT:
-            self.differing.append((place, f"{place} {says}"))
+            self.differing.append((f"{place} {says}", place))
 
     def conclude(self, name: str, title: str, more_to_say: str = "") -> Finding:
         if self.wrong:
-            first = "; ".join(says for _, says in self.differing[:TOLD_IN_FULL])
+            first = "; ".join(says for says, _ in self.differing[:TOLD_IN_FULL])
             more = f"; and {self.wrong - TOLD_IN_FULL} more" if self.wrong > TOLD_IN_FULL else ""
             says = f"{plural(self.wrong, 'figure differs', 'figures differ')}: {first}{more}."
-            return failed(name, title, says, [place for place, _ in self.differing])
+            return failed(name, title, says, [place for _, place in self.differing])
         checked = plural(self.intervals, "interval was checked", "intervals were checked")
         recomputed = plural(self.numbers, "number was", "numbers were")
         return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.{more_to_say}")
@@ -310,21 +308,21 @@ def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
     }
 
 
-def _judged_in_no_run(bundle: Bundle) -> Iterator[tuple[str, str]]:
-    """Tasks, and a sentence, of judgments whose run is not in runs.jsonl, or is one of another judge."""
+def _judged_in_no_run(bundle: Bundle) -> Iterator[Violation]:
+    """Judgments whose run is not in runs.jsonl, or is one of another judge."""
     runs = {line["run"]: (f"{line['judge']}@{line['version']}", line["fingerprint"]) for line in bundle.runs or []}
     for line in bundle.judgments or []:
         if runs.get(line["run"]) != (line["judge"], line["fingerprint"]):
-            yield line["task_id"], f"{line['task_id']} was judged in run {line['run']}, which is no run of that judge"
+            yield f"{line['task_id']} was judged in run {line['run']}, which is no run of that judge", line["task_id"]
 
 
-def _miscounted(bundle: Bundle) -> list[tuple[str, str]]:
-    """Tasks, and why in a sentence, of which other judgments count than the rule says.
+def _miscounted(bundle: Bundle) -> list[Violation]:
+    """Tasks of which other judgments count than the rule says.
 
     Of a judge and a task counts the lowest repetition of its newest run that has a judgment of it; where no run has
     one, the lowest imported one; where nothing has, the failures.
     """
-    imported = {line["run"] for line in bundle.runs or [] if imported_run(line)}
+    imported = {line["run"] for line in bundle.runs or [] if is_imported_run(line)}
     lines: dict[tuple[str, str, str], list[Document]] = defaultdict(list)
     for line in bundle.judgments or []:
         lines[line["judge"], line["fingerprint"], line["task_id"]].append(line)
@@ -338,7 +336,7 @@ def _miscounted(bundle: Bundle) -> list[tuple[str, str]]:
             says = (
                 f"of {judge} on {task_id} {_spell_out(counting)} counts, and by the rule {_spell_out(due or own)} does"
             )
-            wrong.append((task_id, says))
+            wrong.append((says, task_id))
     return wrong
 
 

@@ -51,8 +51,9 @@ def failed(name: str, title: str, says: str, places: Iterable[str] = ()) -> Find
     return Finding(name, title, Result.FAIL, says, tuple(dict.fromkeys(places))[:MOST_PLACES])
 
 
-def conclude(claim: str, good: str, violations: Iterable[Violation], bad: str = "") -> Finding:
+def conclude(claim: str, good: str, violations: Iterable[Violation], bad: str = "", title: str = "") -> Finding:
     """The finding of a claim; ``bad`` sums up the violations. Of very many only the first are kept in memory."""
+    title = title or CLAIMS[claim]
     number = 0
     first: list[str] = []
     places: dict[str, None] = {}
@@ -63,9 +64,9 @@ def conclude(claim: str, good: str, violations: Iterable[Violation], bad: str = 
         if len(places) < MOST_PLACES:
             places.setdefault(place)
     if not number:
-        return passed(claim, CLAIMS[claim], good)
+        return passed(claim, title, good)
     told = " ".join(first) if number <= TOLD else f"{number} things are wrong. The first: {' '.join(first)}"
-    return failed(claim, CLAIMS[claim], f"{bad} {told}".strip(), places)
+    return failed(claim, title, f"{bad} {told}".strip(), places)
 
 
 Kinds = list[tuple[str, list[str]]]  # what a kind is called, and what is told of it

@@ -9,8 +9,8 @@ from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import TOLD, Finding, Violation, all_of, failed, noted, passed, plural
-from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, imported_run
+from evaluations.verifier.findings import Finding, Violation, all_of, conclude, noted, passed, plural
+from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, is_imported_run
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
 OF_JUDGMENTS = "Judgments are those that the chain recorded when their runs ended"
@@ -93,20 +93,14 @@ def judgments_findings(bundle: Bundle) -> list[Finding]:
             *_judgments_unlike_events(bundle, recorded),
             *_impossible_lines(bundle, recorded),
         ]
-        return [_fail(violations) if violations else _count(bundle, recorded)]
+        return [conclude("judgments", "", violations, title=OF_JUDGMENTS) if violations else _count(bundle, recorded)]
     if violations:
-        return [_fail(violations)]
+        return [conclude("judgments", "", violations, title=OF_JUDGMENTS)]
     if not (number := sum(not run.test for run in recorded.values())):
         return []
     of_how_many = f"{plural(number, 'run')} of judges, tests left out"
     says = f"The bundle was made without judges, and the chain tells of {of_how_many}."
     return [noted("judgments", OF_JUDGMENTS, says)]
-
-
-def _fail(violations: list[Violation]) -> Finding:
-    first = " ".join(says for says, _ in violations[:TOLD])
-    says = first if len(violations) <= TOLD else f"{len(violations)} things are wrong. The first: {first}"
-    return failed("judgments", OF_JUDGMENTS, says, [place for _, place in violations])
 
 
 def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
@@ -209,9 +203,9 @@ def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Fou
                 yield f"Run {show(number)} is {what}.", _run_place(number)
     for line in lines:
         number, which = line["event_run"], f"Run {show(line['run'])} is"
-        if imported_run(line) and any(line[name] is not None for name in OF_RUNS_HERE):
+        if is_imported_run(line) and any(line[name] is not None for name in OF_RUNS_HERE):
             yield f"{which} said to be imported, and has times, repetitions or events.", _run_place(line["run"])
-        elif not imported_run(line) and number is None:
+        elif not is_imported_run(line) and number is None:
             yield f"{which} {show(line['state'])}, and there is no event of it.", _run_place(line["run"])
         elif number is not None:
             yield from ((says, _run_place(line["run"])) for says in _run_unlike_events(line, recorded.get(number)))
@@ -254,13 +248,13 @@ def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Foun
     order = {number: position for position, number in enumerate(recorded)}
     last, before = -1, ""
     for line in sorted(bundle.runs or [], key=lambda line: line["run"]):
-        own = len(order) if imported_run(line) else order.get(line["event_run"])
+        own = len(order) if is_imported_run(line) else order.get(line["event_run"])
         if own is not None and own < last:
             says = f"Run {show(line['run'])} started before run {before}, or is none that was imported as that one."
             yield says, _run_place(line["run"])
         elif own is not None:
             last, before = own, show(line["run"])
-    imported = Counter((line["judge"], line["version"]) for line in bundle.runs or [] if imported_run(line))
+    imported = Counter((line["judge"], line["version"]) for line in bundle.runs or [] if is_imported_run(line))
     for (judge, version), times in imported.items():
         if times > 1:
             yield f"{show(judge)}@{show(version)} has {times} imported runs.", show(judge)
@@ -346,7 +340,7 @@ def judgment_problem(line: Document, run: Document) -> str | None:
         return "there is no such repetition"
     if line["error"]:
         stated = [name for name in ("verdict", "reason", "score", "judged_at") if line[name] is not None]
-        if imported_run(run):
+        if is_imported_run(run):
             return "it failed in no run"
         stated += ["status"] if line.get("status_not_stated") else []
         return f"it failed and has a {stated[0]}" if stated else None

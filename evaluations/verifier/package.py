@@ -73,7 +73,7 @@ def open_package(path: str) -> Iterator[Package]:
             yield _check_sizes(Package(files, lambda name: _read_pieces(path, name, files[name]), is_folder=True))
         elif os.path.isfile(path):  # noqa: PTH113
             with open(path, "rb") as file:  # noqa: PTH123
-                entries = zip_entries(file, os.fstat(file.fileno()).st_size)
+                entries = read_entries(file, os.fstat(file.fileno()).st_size)
                 sizes = {name: entry.size for name, entry in entries.items()}
                 yield _check_sizes(Package(sizes, lambda name: unpack(file, entries[name])))
         else:
@@ -181,7 +181,7 @@ def _refuse_file(name: str, says: str) -> Refused:
     return Refused(f"{escape(name, 200) or 'A file without a name'} {says}.")
 
 
-def zip_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
+def read_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
     count, directory_size, directory_at = _read_end(file, size)
     if count > MOST_ENTRIES or directory_size > LARGEST_DIRECTORY:
         raise Refused(f"The zip has {count:,} entries; at most {MOST_ENTRIES:,} are read.")

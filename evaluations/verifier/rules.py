@@ -132,11 +132,11 @@ TOLERANCE = 30.0  # seconds between a row and its event: they are written togeth
 DATED = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 
 
-def undated(task_id: str) -> str:
+def strip_date(task_id: str) -> str:
     """The id without the ``_MMDDYY`` date that a replaced task carries."""
     return DATED.sub("", task_id)
 
 
-def imported_run(line: dict[str, Any]) -> bool:
+def is_imported_run(line: dict[str, Any]) -> bool:
     """Whether a line of judges/runs.jsonl stands for judgments made elsewhere; it has no events and no times."""
     return line["state"] == IMPORTED_RUN

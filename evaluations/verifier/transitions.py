@@ -9,7 +9,7 @@ from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.replay import History, Moment, Past
-from evaluations.verifier.rules import TOLERANCE, undated
+from evaluations.verifier.rules import TOLERANCE, strip_date
 from evaluations.verifier.values import event_place, get_integer, get_text, is_blank, same_time, seconds_between, show
 
 GENESIS = "0" * 64
@@ -201,7 +201,7 @@ def _missing_stated(bundle: Bundle, history: History) -> Found:
     if submission["partial"] != bool(submission["missing"]):
         yield "submission.json lists what is missing and is not partial, or the other way round.", SUBMISSION
     stated = {(each["code"], each["where"]) for each in submission["missing"]}
-    stated = {(code, undated(where) if code == "task_not_covered" else where) for code, where in stated}
+    stated = {(code, strip_date(where) if code == "task_not_covered" else where) for code, where in stated}
     real = {("not_frozen", "")} if not history.frozen else set()
     if submission["required_labels"] < rules.MINIMUM_LABELS:
         real.add(("too_few_labels_required", ""))
@@ -210,8 +210,8 @@ def _missing_stated(bundle: Bundle, history: History) -> Found:
             real.add(("adjudication_open", task_id))
         elif past.state in rules.NOT_FINAL:
             real.add((rules.NOT_FINAL[past.state], task_id))
-    tasks = {undated(task["task_id"]) for task in bundle.catalogue}
-    real |= {("task_not_covered", task_id) for task_id in tasks - {undated(task_id) for task_id in history.tasks}}
+    tasks = {strip_date(task["task_id"]) for task in bundle.catalogue}
+    real |= {("task_not_covered", task_id) for task_id in tasks - {strip_date(task_id) for task_id in history.tasks}}
     for code, where in sorted(real - stated):
         yield f"submission.json does not say that something is missing ({code}).", where or SUBMISSION
     for code, where in sorted(stated - real):
