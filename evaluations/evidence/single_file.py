@@ -18,7 +18,7 @@ HEADER = f'''#!/usr/bin/env python3
 
 BUNDLE is the zip, or the folder it was unpacked to. Exit code 0: nothing failed; 1: something did, or the bundle was
 refused; 2: wrong usage. It reads what it is given and writes nothing. A bundle brings its own copy of this program,
-which whoever made the bundle could have changed: take it from somebody you trust.
+which the maker of the bundle could have changed: take it from somebody you trust.
 
 Below are the modules of WebVerdict's evaluations/verifier, word for word. The first one, checking, says what is checked
 and in which module. MIT License. Copyright (c) the WebVerdict authors.
@@ -26,7 +26,7 @@ and in which module. MIT License. Copyright (c) the WebVerdict authors.
 
 import sys
 
-# Whoever made a bundle may have put a json.py beside this file: nothing is imported from where it or the user stands.
+# The maker of a bundle may have put a json.py beside this file: no import is from its folder or the current one.
 if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
     del sys.path[0]
 sys.path[:] = [each for each in sys.path if each not in ("", ".", __file__.replace("\\\\", "/").rpartition("/")[0])]

@@ -59,7 +59,7 @@ class Counted:
 
     @property
     def checked(self) -> bool:
-        """Whether chance chose it and an adjudicator judged it without seeing a label."""
+        """Chance chose it, and an adjudicator judged it without seeing a label."""
         return self.drawn and self.unanimous and self.blind is not None
 
     @property
@@ -237,7 +237,6 @@ def _cross_verdicts(counts: Counter[Any]) -> list[list[int]]:
 
 
 def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document:
-    """What one annotator said, beside what became final."""
     said = Counter((verdict, case.final) for verdict, _, case in own)
     overturned = [case.adjudicated != verdict for verdict, _, case in own if case.adjudicated is not None]
     times = [seconds for _, seconds, _ in own if seconds is not None]

@@ -30,7 +30,7 @@ Lines = list[Document]
 
 
 def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str, str] | None = None) -> list[Finding]:
-    """What heads that were published say of the chain.
+    """Compare published heads with the chain.
 
     ``published`` are values of `parse_published` that the auditor got from where they were published, of any chains and
     as hostile as anything; None when there are none. ``keys`` are public keys in hex by their id, for the signatures of
@@ -57,7 +57,6 @@ def _parse_hash(text: str, otherwise: str) -> str:
 
 
 def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
-    """Whether the bundle is of the chain whose id somebody was told before, if they were."""
     here, title = _event_hash(bundle, 0), "The bundle is of the chain that was asked for"
     if chain is None:
         return []
@@ -67,7 +66,7 @@ def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
 
 
 def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:
-    """Whether each hash that somebody kept is still that of an event: it fixes this event and all before it."""
+    """A hash that is still that of an event fixes this event and all before it."""
     numbers = {event["hash"]: number for number, event in enumerate(bundle.events)}
     lost = [head for head in dict.fromkeys(heads) if head not in numbers]
     here = sorted({numbers[head] for head in heads if head in numbers})
@@ -266,7 +265,7 @@ def _check_time_stamps(bundle: Bundle) -> list[Finding]:
 
 
 def _is_backdated(bundle: Bundle, sequence: int, stamped_at: datetime) -> bool:
-    """Whether the event after a stamped head says that it was there before the stamp, by more than clocks differ."""
+    """The event after a stamped head says that it was there before the stamp, by more than clocks differ."""
     if not 0 <= sequence < len(bundle.events):
         return False
     try:
@@ -309,7 +308,7 @@ class Stamped(NamedTuple):
 
 
 def parse_time_stamp(token: bytes) -> Stamped:
-    """What a token in DER says; NoTimeStamp for everything else, however broken it is."""
+    """Read a token in DER; NoTimeStamp for everything else, however broken it is."""
     kind, content = _der_parts(_der_only(token, DER_SEQUENCE), DER_OID, DER_CONTEXT)[:2]
     if kind != OID_SIGNED_DATA:
         raise NoTimeStamp("is no signed data of CMS")

@@ -70,7 +70,7 @@ LIMITS = f"No check can tell {'; '.join(NOT_PROVED)}. Proved is that {PROVED}."
 
 @dataclass(frozen=True)
 class Given:
-    """What the person who checks knows from elsewhere; None for what they do not give.
+    """Knowledge from elsewhere of the person who checks; None for what they do not give.
 
     ``keys`` as `signature.parse_keys` takes them, ``anchors`` the values of `anchors.parse_published`, ``tasks`` the
     values of `coverage.parse_tasks`, or ids, ``chain`` the hash of the first event, ``heads`` hashes of events that
@@ -217,7 +217,7 @@ def _key_id(public_key: str) -> str:
 
 
 def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool) -> Finding:
-    """Whether claims.json says the same; only of another version of this program it may word it otherwise."""
+    """claims.json has to say the same; only another version of this program may word it otherwise."""
     stated = {each["name"]: each for each in bundle.claims or []}
     shown = {finding.name: finding.as_json() for finding in computed}
     other = [name for name in {**shown, **stated} if _result(stated.get(name)) != _result(shown.get(name))]

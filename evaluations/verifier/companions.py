@@ -210,7 +210,7 @@ def schema_files() -> dict[str, bytes]:
 
 
 def companions_finding(package: Package, bundle: Bundle, digests: dict[str, str], *, same: bool) -> Finding:
-    """Whether these files are there, and what they should be; ``same`` when the bundle was made by this version.
+    """These files are there, and what they should be; ``same`` when the bundle was made by this version.
 
     ``digests`` are the SHA-256 of all files by name.
     """
@@ -246,7 +246,7 @@ def _companion_digests(package: Package, bundle: Bundle, digests: dict[str, str]
 
 
 def is_of_this_version(package: Package, program: bytes | None) -> bool:
-    """Whether a bundle has to be worded as this program words it: its own verify.py is ``program``, the file that runs.
+    """A bundle has to be worded as this program words it if its verify.py is ``program``, the file that runs.
 
     Also where one of them is not known: taking verify.py away makes nobody believe more.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from evaluations.verifier.canonical import Malformed, canonical_json, mismatches, parse_json
 from evaluations.verifier.companions import MANIFEST, PICTURES, SIGNATURE
@@ -21,7 +22,7 @@ KNOWN_FILE = re.compile(
     r"|screenshots/[0-9a-f]{64}\.(png|jpg|webp|redacted\.png)|attachments/[0-9a-f]{64}"
 )
 MOST_NAMED = 20  # damaged files listed in a finding
-# What systems put into a folder that somebody looks into.
+# Files that systems put into a folder that somebody looks into.
 LEFT_BY_LOOKING = re.compile(r"(.*/)?(\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini|\.directory)", re.IGNORECASE)
 LOOKED_INTO = (
     "Systems leave such files in a folder that somebody looks into: check the zip itself, or unpack it anew and check "
@@ -37,14 +38,7 @@ Progressed = Callable[[int, int], None]
 def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     if MANIFEST not in package.names():
         return _fail_manifest([("MANIFEST.json is missing", MANIFEST)])
-    data = package.read(MANIFEST)
-    try:
-        manifest = parse_json(data.decode())
-        wrong = mismatches(manifest, SCHEMAS[MANIFEST])
-        if not wrong and canonical_json(manifest).encode() + b"\n" != data:
-            wrong = ["it is not canonical JSON with a line feed behind it"]
-    except (Malformed, UnicodeError) as error:
-        wrong = [f"it {error}"]
+    manifest, wrong = _parse_manifest(package)
     if wrong:
         return _fail_manifest([(f"MANIFEST.json: {each}", MANIFEST) for each in wrong])
     files = {each["path"]: (each["size"], each["sha256"]) for each in manifest["files"]}
@@ -55,6 +49,18 @@ def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
         looked_into = package.is_folder and all(LEFT_BY_LOOKING.fullmatch(path) for _, path in odd)
         return _fail_manifest(odd, LOOKED_INTO if looked_into else "")
     return passed("manifest", MANIFEST_TITLE, f"All {len(files):,} files have the size and SHA-256 that it lists.")
+
+
+def _parse_manifest(package: Package) -> tuple[Any, list[str]]:
+    try:
+        data = package.read(MANIFEST)
+        manifest = parse_json(data.decode())
+    except (KeyError, Malformed, UnicodeError) as error:
+        return None, [f"it {error}"]
+    wrong = mismatches(manifest, SCHEMAS[MANIFEST])
+    if not wrong and canonical_json(manifest).encode() + b"\n" != data:
+        wrong = ["it is not canonical JSON with a line feed behind it"]
+    return manifest, wrong
 
 
 def _unlike_manifest(package: Package, files: dict[str, tuple[int, str]], digests: dict[str, str]) -> list[Violation]:
@@ -113,7 +119,8 @@ def _check_without_files(bundle: Bundle, package: Package, number: int) -> Findi
     ``number`` is how many files the documents name.
     """
     says = f"Only the digests of {plural(len(bundle.pictures), 'picture')} are here, so nobody can look at them."
-    stated = _stored_files(package)
+    manifest, wrong = _parse_manifest(package)  # a broken one is a separate finding
+    stated = None if wrong else manifest.get("stored_files")  # before version 0.2 there was no statement
     if stated is None:
         says += " The bundle does not state whether the stored files were verified."
         return noted("pictures", PICTURES_TITLE, says)
@@ -129,16 +136,6 @@ def _check_without_files(bundle: Bundle, package: Package, number: int) -> Findi
         return failed("pictures", PICTURES_TITLE, says, bad)
     verified = f"{all_of(stated['files'], 'stored file was', 'stored files were')} verified against the digests"
     return noted("pictures", PICTURES_TITLE, f"{says} The bundle states: {verified} at {stated['verified_at']}.")
-
-
-def _stored_files(package: Package) -> Document | None:
-    """None if the manifest has no statement (before version 0.2) or is broken, which is a separate finding."""
-    try:
-        manifest = parse_json(package.read(MANIFEST).decode())
-    except (KeyError, Malformed, UnicodeError):
-        return None
-    stated: Document | None = None if mismatches(manifest, SCHEMAS[MANIFEST]) else manifest.get("stored_files")
-    return stated
 
 
 def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: list[Violation]) -> dict[str, tuple[str, int]]:

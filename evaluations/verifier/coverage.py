@@ -20,7 +20,7 @@ from evaluations.verifier.findings import (
 )
 from evaluations.verifier.replay import History
 from evaluations.verifier.rules import strip_date
-from evaluations.verifier.values import event_place, get_text, seconds_between, show
+from evaluations.verifier.values import get_text, seconds_between, show
 
 TASKS_TITLE = "Every task of the given list has a trajectory"
 NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
@@ -51,7 +51,7 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
         tasks = sorted(bundle.catalogue, key=lambda task: (task["task_id"], task["version"]))
         if get_text(freeze.payload, "catalogue") != try_digest(tasks):
             says = "The catalogue is not the one that the submission was frozen under."
-            violations.append((says, event_place(freeze.event)))
+            violations.append((says, freeze.event_place))
     of_all = plural(len(wanted), "task has", "tasks have")
     trajectories = plural(len(bundle.trajectories), "trajectory", "trajectories")
     good = f"{len(wanted) - len(lost)} of {of_all} a trajectory: {trajectories} for {plural(len(present), 'task')}."
@@ -86,7 +86,7 @@ def _check_report(bundle: Bundle, history: History) -> Found:
     """The report is the one that the import recorded, and says of these trajectories that they were taken."""
     report, recorded = bundle.import_report, get_text(history.moments[0].payload, "report")
     if recorded is None:
-        yield "The import does not say what its report was.", event_place(history.moments[0].event)
+        yield "The import does not say what its report was.", history.moments[0].event_place
     elif report is None and history.report_is_kept:
         yield "The import report is not there, though the import says that it was kept.", REPORT
     elif report is not None and try_digest(report) != recorded:
@@ -136,7 +136,7 @@ def parse_tasks(text: str) -> list[dict[str, Any]]:
 
 
 def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
-    """Whether the bundle has these tasks (`parse_tasks`, or ids), with the same texts; a note without them.
+    """The bundle has these tasks (`parse_tasks`, or ids), with the same texts; a note without them.
 
     The catalogue in a bundle is the submitter's word.
     """

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import ITEM, Finding, Violation, format_kinds, noted, passed, plural
-from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment
+from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
 from evaluations.verifier.rules import CLAIMS, DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
 from evaluations.verifier.values import event_place, get_integer, get_text, quote, seconds_between, show
 
@@ -56,7 +56,7 @@ def exceptions(bundle: Bundle, history: History) -> Iterator[Kind]:
     flagged = _late_flags(history)
     yield ("flag after a draw or a final verdict", "flags after a draw or a final verdict", flagged)
     yield ("reopened verdict", "reopened verdicts", (quote(r["task_id"], r["reason"]) for r in bundle.reopenings))
-    places = [(event_place(moment.event), moment.payload) for moment in history.of("submission_reopened")]
+    places = [(moment.event_place, moment.payload) for moment in history.of("submission_reopened")]
     again = [(f"event {place} (“{show(get_text(values, 'reason') or '')}”)", place) for place, values in places]
     yield ("reopening of the whole submission", "reopenings of the whole submission", again)
     yield ("other revision of a decision", "other revisions of decisions", others)
@@ -71,7 +71,7 @@ def exceptions(bundle: Bundle, history: History) -> Iterator[Kind]:
         ("adjudication_returned", "adjudication returned", "adjudications returned"),
     ):
         moments = [(get_text(moment.payload, "held_by") or moment.actor, moment) for moment in history.of(kind)]
-        yield (one, more, [(f"{show(who)} on {show(moment.task_id)}", _place(moment)) for who, moment in moments])
+        yield (one, more, [(f"{show(who)} on {show(moment.task_id)}", moment.place) for who, moment in moments])
 
 
 def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
@@ -85,12 +85,12 @@ def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield ("task without a key point", "tasks without a key point", without)
     late = "written after somebody had claimed the trajectory"
     yield (f"key point {late}", f"key points {late}", _late_key_points(bundle, history))
-    freezes = [event_place(moment.event) for moment in history.of("frozen")[-1:]]
+    freezes = [moment.event_place for moment in history.of("frozen")[-1:]]
     says = "has no digest of it, so tasks could have been left out"
     loose = [] if history.catalogue_is_fixed or not history.frozen else [(f"event {n} {says}", n) for n in freezes]
     yield ("freeze without the catalogue", "freezes without the catalogue", loose)
     # Imports of before reports were stored have only the digest of it.
-    imports = [event_place(moment.event) for moment in history.moments[:1]]
+    imports = [moment.event_place for moment in history.moments[:1]]
     says = "has its digest alone, so what the import refused or left out, and why, is not known"
     unknown = bundle.import_report is None and not history.report_is_kept
     lost = [(f"event {n} {says}", n) for n in imports] if unknown else []
@@ -119,16 +119,12 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     by_others = "set by somebody else than its owner"
     yield (f"password {by_others}", f"passwords {by_others}", _passwords_set(history))
     yield ("informed second stage", "informed second stages", _informed(bundle))
-    known = [(show(moment.task_id), _place(moment)) for moment in history.of("known_answer_set")]
+    known = [(show(moment.task_id), moment.place) for moment in history.of("known_answer_set")]
     yield ("known answer set", "known answers set", known)
     not_passed = "who had not passed the practice that was asked for"
     yield (f"annotator {not_passed}", f"annotators {not_passed}", _unpractised(bundle, history))
     look = "after a look at what a judge goes by"
     yield (f"decision {look}", f"decisions {look}", _evidence_seen(history))
-
-
-def _place(moment: Moment) -> str:
-    return moment.task_id or event_place(moment.event)
 
 
 def _revised_decisions(bundle: Bundle) -> tuple[list[Violation], list[Violation], list[Violation]]:
@@ -183,14 +179,14 @@ def _changed_settings(history: History) -> Found:
         for name in FOLLOWED_SETTINGS if begun and moment.kind == "configured" else ():
             change = moment.payload.get(name)
             if isinstance(change, list) and len(change) == 2:
-                yield f"{name} from {show(change[0])} to {show(change[1])}", event_place(moment.event)
+                yield f"{name} from {show(change[0])} to {show(change[1])}", moment.event_place
 
 
 def _passwords_set(history: History) -> Found:
     """Passwords set by another person, who can act as the owner from then on."""
     for moment in history.of("password_set"):
         member, way = show(get_text(moment.payload, "member") or ""), show(get_text(moment.payload, "way") or "")
-        place = event_place(moment.event)
+        place = moment.event_place
         yield f"{member} at {show(moment.event['at'])} ({way}, event {place})", place
 
 
@@ -205,7 +201,7 @@ def _informed(bundle: Bundle) -> Found:
 
 
 def _unpractised(bundle: Bundle, history: History) -> Found:
-    """Who labelled without the event of having reached the mark, where one is set: also before it was."""
+    """People who labelled without the event of having reached the mark, if one is set: also before it was."""
     if bundle.submission["pass_mark"] is None and all(m.settings["pass_mark"] is None for m in history.moments):
         return
     practised: set[str] = set()
@@ -314,7 +310,7 @@ def _late_key_points(bundle: Bundle, history: History) -> Found:
 
 
 def times_claim(bundle: Bundle) -> Finding:
-    """What was quicker, or longer, than reading takes, by its kind, with how often it was seen."""
+    """Work that was quicker, or longer, than reading takes, by its kind, with how often it was seen."""
     kinds: dict[str, list[str]] = {}
     oddities = [*_unmeasured(bundle), *_odd_decisions(bundle), *_odd_intervals(bundle)]
     for says, place in oddities:

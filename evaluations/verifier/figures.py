@@ -95,7 +95,7 @@ def _crowded(bundle: Bundle) -> Iterator[Violation]:
 
 @dataclass
 class Differences:
-    """What was compared: ``numbers`` one by one, ``intervals`` by resampling."""
+    """Result of a comparison: ``numbers`` one by one, ``intervals`` by resampling."""
 
     gives: str  # what the other document was recomputed from: "the labels give"
     numbers: int = 0

@@ -77,7 +77,7 @@ class RecordedRun:
             self.end, self.digest = event, get_text(event["payload"], "judgments")
 
     def lasted(self, at: str | None) -> bool:
-        """Whether a worker can have written this time; an unknown one contradicts nothing."""
+        """A worker can have written this time; an unknown one contradicts nothing."""
         before = seconds_between(at, self.start["at"])
         after = seconds_between(self.end["at"], at) if self.end else None
         return (before or 0) <= CLOCKS_APART and (after or 0) <= CLOCKS_APART
@@ -184,7 +184,7 @@ def _impossible_event(run: RecordedRun, event: Document) -> Iterator[str]:
 
 
 def _read_counts(event: Document) -> Counts | None:
-    """How many items came to what, by an event of an end; None where it does not say it."""
+    """Numbers of items by their outcome in an event of an end; None where it does not say it."""
     payload = event["payload"]
     verdicts = payload.get("verdicts")
     if not isinstance(verdicts, dict) or not {"0", "1", "2"} >= verdicts.keys():
@@ -283,7 +283,7 @@ def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -
 
 
 def _is_as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bool:
-    """Whether so many judgments say what as an event counts.
+    """As many judgments have each outcome as an event counts.
 
     Before cancellations had a digest, workers stored what was ready when the run was cancelled: those judgments are as
     late as the event, and as many as were waiting.

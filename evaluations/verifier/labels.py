@@ -10,7 +10,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.replay import History
 from evaluations.verifier.rules import ADJUDICATOR, ANNOTATOR, FAILURE, MAINTAINER, MINIMUM_LABELS, NOT_EXECUTABLE
-from evaluations.verifier.values import event_place, get_text, is_blank, seconds_between, show
+from evaluations.verifier.values import get_text, is_blank, seconds_between, show
 
 MOST_COMPARED = 10_000_000  # pairs of a decision and a key point
 
@@ -100,7 +100,7 @@ def _acting_events(bundle: Bundle, history: History) -> Found:
         if moment.kind == "member_deactivated" and moment.payload.get("member") == moment.actor:
             continue  # everybody may leave
         if allowed and roles.get(moment.actor, rules.NOBODY if not moment.actor else None) not in allowed:
-            who, place = roles.get(moment.actor, "nobody of people.json"), event_place(moment.event)
+            who, place = roles.get(moment.actor, "nobody of people.json"), moment.event_place
             yield f"Event {place} is {moment.kind} by {show(moment.actor)}, who is {show(who)}.", place
 
 
@@ -137,7 +137,7 @@ def reasons_claim(bundle: Bundle) -> Finding:
 
 
 def _asks_for_too_much(bundle: Bundle, tasks: Tasks, lines: dict[str, Document]) -> bool:
-    """Whether a bundle asks for hours of comparing, as no honest one does."""
+    """No honest bundle asks for hours of comparing."""
     points = {
         task_id: len(tasks.get((task_id, line["task_version"]), {}).get("key_points", []))
         for task_id, line in lines.items()
@@ -186,7 +186,7 @@ def _lacks(facts: Document, steps: int) -> list[str]:
 def _key_points(tasks: Tasks, line: Document, at: str) -> dict[str, bool]:
     """The key points that the decision could speak about, and whether it had to.
 
-    It had to about those that were accepted and not retired then. What changed in the seconds around it may be either.
+    It had to about those that were accepted and not retired then. Changes in the seconds around it may be either.
     """
     task = tasks.get((line["task_id"], line["task_version"]))
     points: dict[str, bool] = {}

@@ -111,7 +111,7 @@ def format_refusal(error: Refused, *, as_json: bool = False) -> str:
 
 
 class ProgressLine:
-    """How many files were read, on a terminal; nothing anywhere else."""
+    """Show on a terminal how many files were read."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream if stream.isatty() else None
@@ -181,7 +181,7 @@ def _read_published(path: str) -> list[Any]:
 
 
 def _is_written_out(keys: str) -> bool:
-    """Whether keys are given as such, and not as the name of a file with them."""
+    """Keys are given as such, and not as the name of a file with them."""
     is_key = bool(PUBLIC_KEY.fullmatch(keys.strip().lower())) or keys.lstrip().startswith(("{", "["))
     return is_key and not os.path.exists(keys)  # noqa: PTH110
 

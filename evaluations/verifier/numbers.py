@@ -33,7 +33,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Ends:
-    """Where the ends of an interval can be. ``needed``: there must be one; ``allowed``: there may be one."""
+    """Bounds of both ends of an interval. ``needed``: there must be one; ``allowed``: there may be one."""
 
     low: Bounds = (inf, -inf)
     high: Bounds = (inf, -inf)
@@ -138,7 +138,7 @@ def pairable_items(patterns: Patterns) -> int:
 
 
 def labels_compared(patterns: Patterns) -> list[int]:
-    """How often each label was given on pairable items: (k,), empty without a pattern."""
+    """Counts of each label on pairable items: (k,), empty without a pattern."""
     paired = [(pattern, times) for pattern, times in patterns.items() if sum(pattern) > 1]
     return [sum(times * column[place] for column, times in paired) for place in range(_width(patterns))]
 
@@ -316,7 +316,7 @@ def _sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
 
 
 def _first_beyond(probabilities: Sequence[float]) -> int:
-    """Where the sum from the front first exceeds 2.5 %; a sum of exactly that is taken to exceed it."""
+    """The place where the sum from the front first exceeds 2.5 %; exactly that is taken to exceed it."""
     below = 0.0
     for place, each in enumerate(probabilities):
         if (below := below + each) > EXCLUDED_TAIL:

@@ -204,7 +204,7 @@ def read_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
 
 
 def unpack(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
-    """What an entry holds, piece by piece; Refused as soon as it is not what the directory says."""
+    """The content of an entry, piece by piece; Refused as soon as it is not what the directory says."""
     file.seek(entry.offset + _local_size(file, entry))
     size, crc = 0, 0
     for piece in _inflate(file, entry) if entry.method == DEFLATED else _read_packed(file, entry):
@@ -328,7 +328,7 @@ def _replace_full(extra: bytes, name: str, values: list[int]) -> list[int]:
 
 
 def _read_zip64_field(extra: bytes, name: str) -> bytes:
-    """What the zip64 field of a header holds, if it has one; Refused for fields that others may read as something else.
+    """The zip64 field of a header, if it has one; Refused for fields that others may read as something else.
 
     Above all 0x7075 is one: a second name, by which `unzip` would write one file in the place of another.
     """

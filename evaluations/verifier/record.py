@@ -16,7 +16,7 @@ from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, T
 from evaluations.verifier.transitions import impossible_events
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
-# What an event says that its row does not: the slot of a release, the seed of the next draw and who drew.
+# Facts of an event that its row does not have: the slot of a release, the seed of the next draw and who drew.
 NOT_IN_ROWS = {"released": ("slot",), "spot_checks_drawn": ("next_seed",)}
 WITHOUT_ACTOR = ("spot_checks_drawn",)
 HAVE_ROWS = frozenset(
@@ -52,7 +52,7 @@ def complete_record_claim(bundle: Bundle, history: History) -> Finding:
 
 def _unknown_events(history: History) -> Found:
     for moment in history.moments:
-        place = event_place(moment.event)
+        place = moment.event_place
         if moment.kind not in ACTORS:
             yield f"Event {place} is of no known kind: {show(moment.kind)}.", place
         elif moment.kind not in OF_NO_TASK and moment.before is None:
@@ -176,7 +176,7 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Found:
 
 
 def _informed_after(bundle: Bundle) -> Found:
-    """What was shown follows the newest revision of a label, once, and is what was answered."""
+    """Judgments were shown after the newest revision of a label, once, and the answer is about them."""
     newest: dict[tuple[str, int], tuple[str, int]] = {}
     for row in bundle.labels:
         facts = row["facts"]
@@ -263,10 +263,10 @@ def _releases(bundle: Bundle, history: History) -> Found:
 
 
 def _practice(history: History) -> Found:
-    """Who passed the practice had answered something, and enough of it rightly for the mark that was set then."""
+    """People who passed the practice had answered enough of it rightly for the mark that was set then."""
     for moment in history.of("practice_passed"):
         right, of = get_integer(moment.payload, "right"), get_integer(moment.payload, "of")
-        mark, place = moment.settings["pass_mark"], event_place(moment.event)
+        mark, place = moment.settings["pass_mark"], moment.event_place
         if right is None or of is None or not 0 <= right <= of or of == 0:
             yield f"By event {place} {show(moment.actor)} passed a practice of nothing.", place
         elif mark is None or moment.payload.get("pass_mark") != mark:
@@ -282,7 +282,7 @@ def _settings(bundle: Bundle, history: History) -> Found:
     for moment in history.of("configured", "claimed", "spot_checks_drawn"):
         begun, drawn = begun or moment.kind == "claimed", drawn or moment.kind == "spot_checks_drawn"
         for name, change in moment.payload.items() if moment.kind == "configured" else ():
-            place = event_place(moment.event)
+            place = moment.event_place
             if not isinstance(change, list) or len(change) != 2 or current.get(name, change[0]) != change[0]:
                 yield f"Event {place} does not go on from what {show(name)} was.", place
                 continue
@@ -307,7 +307,7 @@ def _small_documents(bundle: Bundle, history: History) -> Found:
             yield f"A redaction of {show(original)} is missing or doubled.", original
     for moment in history.of("frozen"):
         if get_integer(moment.payload, "trajectories") != len(bundle.trajectories):
-            yield "The event of the freeze counts other trajectories.", event_place(moment.event)
+            yield "The event of the freeze counts other trajectories.", moment.event_place
     if bundle.submission["trajectories"] != len(bundle.trajectories):
         yield "submission.json counts other trajectories than there are.", "submission.json"
 
@@ -320,7 +320,7 @@ def _strangers(history: History) -> Found:
         if own or moment.kind in WITHOUT_ACT or NOBODY in ACTORS.get(moment.kind, ()):
             continue
         if moment.role is None:
-            place = event_place(moment.event)
+            place = moment.event_place
             yield (
                 f"Event {place} ({show(moment.kind)}) is by {show(moment.actor)}, who is no active member then.",
                 place,
@@ -331,7 +331,7 @@ def _members(bundle: Bundle, history: History) -> Found:
     added: dict[str, str] = {}
     left: dict[str, str] = {}
     for moment in history.of("member_added", "member_deactivated", "member_reactivated"):
-        member, at, place = get_text(moment.payload, "member") or "", moment.event["at"], event_place(moment.event)
+        member, at, place = get_text(moment.payload, "member") or "", moment.event["at"], moment.event_place
         fresh = moment.kind == "member_added"
         if fresh == (member in added) or (moment.kind == "member_reactivated") != (member in left and not fresh):
             yield f"Event {place} is {moment.kind} of {show(member)}, which cannot be.", place

@@ -12,7 +12,7 @@ from evaluations.verifier import rules
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.rules import ADJUDICATED, AGREED, FINAL_STATES, IN_REVIEW, MOST_SLOTS, UNANIMOUS
-from evaluations.verifier.values import get_integer, get_text
+from evaluations.verifier.values import event_place, get_integer, get_text
 
 FOLLOWED_SETTINGS = (
     *("protocol_version", "required_labels", "spot_check_rate"),
@@ -22,7 +22,7 @@ FOLLOWED_SETTINGS = (
 
 @dataclass(frozen=True)
 class Slot:
-    """Who holds a slot, since when; once their label is in, with its verdict and revision (0 before)."""
+    """A slot with its holder; once their label is in, with its verdict and revision (0 before)."""
 
     holder: str
     claimed_at: str
@@ -34,7 +34,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Past:
-    """What had happened to one trajectory so far. ``open`` is who has opened it for adjudication, with the revision."""
+    """The past of one trajectory. ``open`` has the person who has opened it for adjudication, and the revision."""
 
     required: int
     slots: dict[int, Slot] = field(default_factory=dict)
@@ -104,6 +104,14 @@ class Moment:
     def payload(self) -> dict[str, Any]:
         return dict(self.event["payload"])
 
+    @property
+    def event_place(self) -> str:
+        return event_place(self.event)
+
+    @property
+    def place(self) -> str:
+        return self.task_id or self.event_place
+
 
 @dataclass
 class History:
@@ -119,12 +127,12 @@ class History:
 
     @property
     def catalogue_is_fixed(self) -> bool:
-        """Whether a freeze that stands is over the catalogue; those before there was such a digest are not."""
+        """A freeze that stands is over the catalogue; those before there was such a digest are not."""
         return self.frozen and "catalogue" in self.of("frozen")[-1].payload
 
     @property
     def report_is_kept(self) -> bool:
-        """Whether the import says that its report was kept; earlier ones have only the digest of it."""
+        """The import says that its report was kept; earlier ones have only the digest of it."""
         return bool(self.moments) and self.moments[0].payload.get("report_kept") is True
 
     def decided_on(self, task_id: str) -> bool:
@@ -230,7 +238,7 @@ class _Replay:
         self.complete_since.clear()
 
     def _after_slot_event(self, moment: Moment, past: Past) -> Past | None:
-        """What an event of a slot makes of its trajectory; None where it is another event, or makes no sense."""
+        """The past after an event of a slot; None if it is another event, or makes no sense."""
         kind, number = moment.kind, get_integer(moment.payload, "slot") or 0
         slot, held = None, past.slots.get(number)
         if kind == "claimed" and held is None and 1 <= number <= self.slots:
@@ -248,7 +256,7 @@ class _Replay:
 
 
 def _after_decision_event(decisions: dict[str, int], moment: Moment, past: Past) -> Past | None:
-    """What an event of an adjudication or a flag makes of its trajectory; ``decisions`` are verdicts by digest."""
+    """The past after an event of an adjudication or a flag; ``decisions`` are verdicts by digest."""
     kind = moment.kind
     if kind == "flagged":
         return replace(past, flagged=True)

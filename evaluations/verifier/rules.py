@@ -76,12 +76,12 @@ TERMS = {  # of protocol.json
     "paths": PATHS,
 }
 
-# Where a trajectory stands, in the order in which the rules are asked.
+# States of a trajectory, in the order in which the rules are asked.
 IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicated", "dispute"
 FLAGGED, SPOT_CHECK, UNANIMOUS, AGREED = "flagged", "spot check", "unanimous", "agreed"
 FINAL_STATES = (ADJUDICATED, UNANIMOUS)
 TO_ADJUDICATE = (DISPUTE, FLAGGED, SPOT_CHECK, REOPENED)
-# What `check_submission` calls it where such a trajectory has no final verdict yet.
+# Problem codes of `check_submission` for states without a final verdict.
 NOT_FINAL = {
     IN_REVIEW: "labels_missing",
     DISPUTE: "dispute_open",
@@ -122,7 +122,7 @@ OF_NO_TASK = frozenset(
     | {"spot_checks_drawn", "frozen", "results_opened", "submission_reopened", "screenshot_redacted", *JUDGE_RUNS}
     | {"password_link_created", "password_set"}
 )
-# What may happen while a submission is frozen: nothing of it touches a verdict or what it rests on.
+# Events that may happen while a submission is frozen: none touches a verdict or what it rests on.
 WHILE_FROZEN = frozenset(
     {"results_opened", "submission_reopened", "member_added", "member_deactivated", "member_reactivated"}
     | {"report_settled", "network_evidence_seen", "screenshot_redacted", *JUDGE_RUNS}
@@ -138,5 +138,5 @@ def strip_date(task_id: str) -> str:
 
 
 def is_imported_run(line: dict[str, Any]) -> bool:
-    """Whether a line of judges/runs.jsonl stands for judgments made elsewhere; it has no events and no times."""
+    """The line of judges/runs.jsonl stands for imported judgments; it has no events and no times."""
     return line["state"] == IMPORTED_RUN

@@ -40,7 +40,7 @@ def _list_of(schema: Schema, most: int = MOST_ITEMS) -> Schema:
     return {"type": "array", "items": schema, "maxItems": most}
 
 
-# What a field can be, by the name that the objects below use.
+# Schemas of fields, by the name that the objects below use.
 KINDS: dict[str, Schema] = {
     "object": {"type": "object"},
     "flag": {"type": "boolean"},

@@ -45,7 +45,7 @@ def parse_keys(given: Any) -> list[dict[str, Any]]:
 def signature_finding(
     manifest: bytes, document: dict[str, Any], keys: list[dict[str, Any]] | None, last_event: str = ""
 ) -> Finding:
-    """Whether ``document`` (SIGNATURE.json) signs the manifest by one of ``keys``; without keys that is not known.
+    """``document`` (SIGNATURE.json) signs the manifest by one of ``keys``; without keys that is not known.
 
     ``last_event`` is the time of the newest event, empty where that could not be read.
     """
@@ -64,7 +64,7 @@ def signature_finding(
 
 
 def judge_known_key(says: str, key: dict[str, Any], last_event: str) -> Finding:
-    """What a sound signature by a published key is worth: a retired one signs nothing that happened later."""
+    """A sound signature by a published key: a retired one signs nothing that happened later."""
     if not (retired := key.get("retired_at")):
         return passed("signature", SIGNATURE_TITLE, f"{says}.")
     when = f"{says}; it was retired at {escape(str(retired), 60)}"
@@ -99,7 +99,7 @@ NEUTRAL: Point = (0, 1, 1, 0)
 
 
 def verify(public: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether ``signature`` (64 bytes) is one of ``message`` by the key ``public`` (32 bytes)."""
+    """``signature`` (64 bytes) is one of ``message`` by the key ``public`` (32 bytes)."""
     if len(public) != 32 or len(signature) != 64:
         return False
     key, nonce = _point_of(public), _point_of(signature[:32])

@@ -10,7 +10,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.replay import History, Moment, Past
 from evaluations.verifier.rules import TOLERANCE, strip_date
-from evaluations.verifier.values import event_place, get_integer, get_text, is_blank, same_time, seconds_between, show
+from evaluations.verifier.values import get_integer, get_text, is_blank, same_time, seconds_between, show
 
 GENESIS = "0" * 64
 LABELLING = ("label_submitted", "label_revised")
@@ -68,26 +68,22 @@ def blind_order_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("blind_order", f"{good} one; {plural(shown, 'second stage')}.", violations)
 
 
-def _place(moment: Moment) -> str:
-    return moment.task_id or event_place(moment.event)
-
-
 def _whose_label(moment: Moment) -> str:
-    return f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {event_place(moment.event)})"
+    return f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {moment.event_place})"
 
 
 def _seen_before(history: History) -> Found:
     for moment in history.of(*LABELLING):
         if moment.results_open:
-            yield f"{_whose_label(moment)} was made after the results were opened.", _place(moment)
+            yield f"{_whose_label(moment)} was made after the results were opened.", moment.place
         slots = moment.before.slots.items() if moment.before else ()
         own = {number: slot for number, slot in slots if slot.holder == moment.actor}
         if any(slot.looked for slot in own.values()):
-            yield f"{_whose_label(moment)} was made after they were shown what judges say.", _place(moment)
+            yield f"{_whose_label(moment)} was made after they were shown what judges say.", moment.place
         this = get_integer(moment.payload, "slot")
         other = next((number for number, slot in own.items() if slot.verdict is not None and number != this), None)
         if other is not None:
-            yield f"{_whose_label(moment)} is their second one: they have slot {other} already.", _place(moment)
+            yield f"{_whose_label(moment)} is their second one: they have slot {other} already.", moment.place
 
 
 def _shown_early(history: History) -> Found:
@@ -95,9 +91,9 @@ def _shown_early(history: History) -> Found:
         slot = moment.before.slots.get(get_integer(moment.payload, "slot") or 0) if moment.before else None
         if slot is None or slot.holder != moment.actor or slot.verdict is None:
             says = f"{show(moment.actor)} was shown what judges say of {show(moment.task_id)} before labelling it."
-            yield says, _place(moment)
+            yield says, moment.place
         if moment.settings["second_stage"] is not True:
-            place = event_place(moment.event)
+            place = moment.event_place
             yield f"Event {place} shows judgments, and there is no second stage then.", place
 
 
@@ -123,11 +119,11 @@ def fixed_labels_claim(bundle: Bundle, history: History) -> Finding:
     violations = []
     for moment in history.of(*LABELLING):
         if moment.before is not None and moment.before.was_opened:
-            violations.append((f"{_whose_label(moment)} was made after an adjudicator had opened it.", _place(moment)))
+            violations.append((f"{_whose_label(moment)} was made after an adjudicator had opened it.", moment.place))
         if moment.before is not None and moment.before.was_drawn_over:
-            violations.append((f"{_whose_label(moment)} was made after a draw over its labels.", _place(moment)))
+            violations.append((f"{_whose_label(moment)} was made after a draw over its labels.", moment.place))
         if moment.frozen:
-            violations.append((f"{_whose_label(moment)} was made while the submission was frozen.", _place(moment)))
+            violations.append((f"{_whose_label(moment)} was made while the submission was frozen.", moment.place))
     for moment in history.of("adjudication_opened"):
         if moment.before is not None and moment.before.state == rules.IN_REVIEW:
             says = f"{show(moment.task_id)} was opened for adjudication before all its labels were in."
@@ -150,7 +146,7 @@ def frozen_claim(bundle: Bundle, history: History) -> Finding:
     """The last freeze stands, everything was final then, and since then nothing happened that counts."""
     violations = []
     for moment in history.moments:
-        place = event_place(moment.event)
+        place = moment.event_place
         if moment.frozen and moment.kind not in rules.WHILE_FROZEN:
             violations.append((f"Event {place} is {show(moment.kind)}, in a frozen submission.", place))
         if moment.kind == "frozen" and moment.unfinished:
@@ -186,7 +182,7 @@ def _freeze_times(bundle: Bundle, history: History) -> Found:
 def _opened_times(bundle: Bundle, history: History) -> Found:
     openings, stated = history.of("results_opened"), bundle.submission["opened_at"]
     if any(not moment.frozen for moment in openings):
-        yield "The results were opened while the submission was not frozen.", event_place(openings[0].event)
+        yield "The results were opened while the submission was not frozen.", openings[0].event_place
     if (stated is None) != (not openings):
         yield "submission.json and events do not agree on whether the results were opened.", SUBMISSION
     elif openings and (seconds_between(bundle.submission["frozen_at"], stated) or 0) < -TOLERANCE:
@@ -230,13 +226,13 @@ def impossible_events(history: History) -> Found:
         if says is None and moment.kind in WITH_REASON and is_blank(get_text(moment.payload, "reason") or ""):
             says = "it has no reason"
         if says is not None:
-            place = event_place(moment.event)
+            place = moment.event_place
             who, task = show(moment.actor), show(moment.task_id)
             yield f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place
 
 
 def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
-    """Who gave a trajectory back is given it again by a maintainer only."""
+    """Only a maintainer gives a trajectory again to a person who gave it back."""
     task_id = moment.task_id or ""
     if moment.kind == "released":
         given_back.setdefault(task_id, set()).add(moment.actor)

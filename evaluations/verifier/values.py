@@ -10,8 +10,8 @@ from typing import Any
 LONGEST_NAME = 80
 
 
-# What could hide or move text on a terminal: controls, line separators, turned reading direction, half surrogates,
-# tags. Fixed ranges, since what a Python calls printable changes with its Unicode.
+# Characters that could hide or move text on a terminal: controls, line separators, turned reading direction, half
+# surrogates, tags. Fixed ranges, since what a Python calls printable changes with its Unicode.
 UNSHOWABLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\uffff"
     r"\U000e0000-\U000e0fff]"
@@ -51,7 +51,7 @@ def quote(place: str, reason: str) -> tuple[str, str]:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
+    """The text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
 
     It is asked of Unicode 3.2, which every Python has beside its own version, so that all of them find the same. What
     has come since counts as seen: the form takes what its own Unicode knows to be seen, and asks for the same else.

@@ -13,7 +13,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, conclude, plural
 from evaluations.verifier.replay import History, Moment, Past, Slot
 from evaluations.verifier.rules import ADJUDICATED, DISPUTE, FINAL_STATES, UNANIMOUS
-from evaluations.verifier.values import event_place, get_integer, get_text, show
+from evaluations.verifier.values import get_integer, get_text, show
 
 BY = {UNANIMOUS: "unanimous", ADJUDICATED: "adjudication"}
 SUBMISSION, LABELS, VERDICTS = "submission.json", "human-label.json", "final-verdicts.jsonl"
@@ -71,7 +71,7 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
 
 
 def _check_draw(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Found:
-    place = event_place(moment.event)
+    place = moment.event_place
     if draw is None:
         yield f"There is no row of the draw of event {place}.", place
         return
@@ -140,7 +140,7 @@ def _opened_wrongly(history: History) -> Found:
             continue
         demanded = moment.before.decisions == 0 and moment.before.state != DISPUTE
         if moment.payload.get("blind") is not demanded:
-            how, place = "blind" if demanded else "with its labels", event_place(moment.event)
+            how, place = "blind" if demanded else "with its labels", moment.event_place
             says = f"{show(moment.task_id)} had to be opened {how} (event {place}), and was not."
             yield says, moment.task_id or place
 
@@ -185,7 +185,7 @@ def _describe(standing: Standing | None) -> str:
 
 
 def _standing_by_rows(bundle: Bundle) -> dict[str, Standing]:
-    """What each trajectory comes to by its rows, without a look at the events."""
+    """The standing of each trajectory by its rows, without a look at the events."""
     labels = newest_labels(bundle)
     flagged = {row["task_id"] for row in bundle.flags}
     drawn = {task_id: False for row in bundle.draws for task_id in row["facts"]["population"]}
@@ -249,7 +249,7 @@ def _check_freeze(bundle: Bundle, history: History) -> Found:
     if not freezes or not history.frozen:
         yield "No freeze that stands states these verdicts.", "events.jsonl"
         return
-    stated, place = get_text(freezes[-1].payload, "verdicts"), event_place(freezes[-1].event)
+    stated, place = get_text(freezes[-1].payload, "verdicts"), freezes[-1].event_place
     if stated != try_digest({row["task_id"]: row["verdict"] for row in bundle.final_verdicts}):
         yield "The event of the freeze is over other verdicts than final-verdicts.jsonl.", place
     if stated != try_digest(history.verdicts):
