@@ -15,6 +15,7 @@ from evaluations.verifier.findings import Finding, all_of, failed, noted, passed
 from evaluations.verifier.signature import verify
 
 ANCHORS = ("anchors", "Published heads of the chain")
+CHAIN_ID_TITLE = "The bundle is of the chain that was asked for"
 KEPT = ("kept_heads", "Heads that somebody kept are in the chain")
 MOST_KEPT_TOLD = 5
 MOST_ANCHOR_SIGNATURES = 100  # of a kind that are checked: one takes some milliseconds, and the newest say the most
@@ -57,12 +58,16 @@ def _parse_hash(text: str, otherwise: str) -> str:
 
 
 def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
-    here, title = _event_hash(bundle, 0), "The bundle is of the chain that was asked for"
+    here = _event_hash(bundle, 0)
     if chain is None:
         return []
     if here == chain:
-        return [passed("chain_id", title, "Its first event has the given hash: no other chain was put in its place.")]
-    return [failed("chain_id", title, f"Its chain is {here or 'none'}: another one than the given {chain}.")]
+        return [
+            passed(
+                "chain_id", CHAIN_ID_TITLE, "Its first event has the given hash: no other chain was put in its place."
+            )
+        ]
+    return [failed("chain_id", CHAIN_ID_TITLE, f"Its chain is {here or 'none'}: another one than the given {chain}.")]
 
 
 def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:

@@ -41,7 +41,6 @@ from evaluations.verifier.replay import replay_events
 from evaluations.verifier.rules import CLAIMS, NOT_PROVED, PROTOCOL_DIGESTS, PROVED
 from evaluations.verifier.values import Refused
 
-SHAPES_TITLE = "Every document has the shape that the format gives it"
 OTHER_SHAPES = (
     "The bundle has another verify.py than this one, so another version may have made it, with other shapes: take that "
     "version of this program from somebody you trust, and check with it."
@@ -62,7 +61,19 @@ OF_DOCUMENTS = {
     "report_page": "reports/report.html is the page that these figures make",
     "companions": companions.COMPANIONS_TITLE,
     "tasks": coverage.TASKS_TITLE,
-    "anchors": "Published heads of the chain",
+    "anchors": anchors.ANCHORS[1],
+}
+# And of all other checks.
+TITLES = OF_DOCUMENTS | {
+    "manifest": contents.MANIFEST_TITLE,
+    "signature": signature.SIGNATURE_TITLE,
+    "shapes": "Every document has the shape that the format gives it",
+    "redacted": contents.REDACTED_TITLE,
+    "chain_id": anchors.CHAIN_ID_TITLE,
+    "kept_heads": anchors.KEPT[1],
+    "verifier": companions.VERIFIER_TITLE,
+    "internal": "Every check came to its end",
+    "limits": "What no check can prove",
 }
 RenderReport = Callable[[Bundle], str]
 LIMITS = f"No check can tell {'; '.join(NOT_PROVED)}. Proved is that {PROVED}."
@@ -115,7 +126,7 @@ def _guard(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
         raise
     except Exception as error:  # whatever a hostile bundle found; nobody should see a traceback of it
         says = f"The check {name} broke off ({type(error).__name__}); take the bundle as not checked there."
-        return [failed("internal", "Every check came to its end", says, [name])]
+        return [failed("internal", TITLES["internal"], says, [name])]
     return [result] if isinstance(result, Finding) else result
 
 
@@ -181,7 +192,7 @@ def check_bundle(
             outcome.add("anchors", lambda: anchors.anchor_findings(bundle, given.anchors, known))
         if given.program is not None:
             outcome.findings.append(companions.program_finding(package, given.program))
-    outcome.findings.append(noted("limits", "What no check can prove", LIMITS))
+    outcome.findings.append(noted("limits", TITLES["limits"], LIMITS))
     return outcome
 
 
@@ -193,9 +204,9 @@ def _check_shapes(package: Package, outcome: Outcome, *, same: bool) -> Finding:
         more = f"; and {len(wrong) - 5} more." if len(wrong) > 5 else "."
         places = [place.partition(":")[0].partition(" ")[0] for place in wrong]
         says = "; ".join(wrong[:5]) + more + ("" if same else f" {OTHER_SHAPES}")
-        return failed("shapes", SHAPES_TITLE, says, places)
+        return failed("shapes", TITLES["shapes"], says, places)
     outcome.last_event = max((event["at"] for event in outcome.bundle.events), default="")
-    return passed("shapes", SHAPES_TITLE, "All documents are there and are what docs/evidence.md says.")
+    return passed("shapes", TITLES["shapes"], "All documents are there and are what docs/evidence.md says.")
 
 
 def _check_signature(package: Package, keys: list[dict[str, Any]] | None, outcome: Outcome) -> Finding:

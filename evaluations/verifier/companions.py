@@ -195,6 +195,7 @@ def _plain_line(text: str) -> str:
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+VERIFIER_TITLE = "The verify.py in the bundle is the program that checked it"
 COMPANIONS_TITLE = "README, metadata and schemas are those that these documents make"
 OTHER_VERSION = "The bundle has another verify.py than this one, so another version may have worded it."
 
@@ -255,10 +256,9 @@ def is_of_this_version(package: Package, program: bytes | None) -> bool:
 
 def program_finding(package: Package, program: bytes) -> Finding:
     """`verifier`: whether the bundle brings the program that checks it here; never a failure."""
-    title = "The verify.py in the bundle is the program that checked it"
     if VERIFIER not in package.names():
-        return noted("verifier", title, "The bundle has no verify.py.")
+        return noted("verifier", VERIFIER_TITLE, "The bundle has no verify.py.")
     if package.read(VERIFIER) == program:
-        return noted("verifier", title, "verify.py in the bundle is the program that checked it.")
+        return noted("verifier", VERIFIER_TITLE, "verify.py in the bundle is the program that checked it.")
     says = "verify.py in the bundle is another than the program that checked it: do not run it."
-    return noted("verifier", title, says, [VERIFIER])
+    return noted("verifier", VERIFIER_TITLE, says, [VERIFIER])

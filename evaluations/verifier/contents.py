@@ -16,6 +16,7 @@ from evaluations.verifier.shapes import SCHEMAS
 from evaluations.verifier.values import escape
 
 MANIFEST_TITLE = "Every file is the one that the manifest lists"
+REDACTED_TITLE = "Pictures of which parts are covered"
 PICTURES_TITLE = "Screenshots and attachments are those of the trajectories"
 KNOWN_FILE = re.compile(
     r"README\.md|verify\.py|ro-crate-metadata\.json|reports/report\.html|schemas/[a-z-]+\.schema\.json"
@@ -207,7 +208,7 @@ def _redacted_note(covered: dict[str, Document], bundle: Bundle) -> Finding:
         "Their originals are known by their digests only, so nobody can tell whether what is not covered is as it was "
         "in the original."
     )
-    return noted("redacted", "Pictures of which parts are covered", says, sorted(covered))
+    return noted("redacted", REDACTED_TITLE, says, sorted(covered))
 
 
 def _covered_share(redaction: Document, bundle: Bundle) -> float:

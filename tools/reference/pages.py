@@ -19,8 +19,9 @@ from annotation.records import Verdict
 from evaluations import statistics
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.verifier import rules
-from evaluations.verifier.documents import FORMAT, LINES
-from evaluations.verifier.shapes import SCHEMAS
+from evaluations.verifier.checking import TITLES
+from evaluations.verifier.documents import LINES
+from evaluations.verifier.shapes import FORMAT, SCHEMAS
 from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Generation
 from judges.scorer import REGISTRY
@@ -29,7 +30,7 @@ from judges.scorers.action_selection import cookbook
 from judges.scorers.network_trace import upstream as network_upstream
 from judges.views.editors import KEYS
 from tools.reference.markdown import code, flat, start_page, table
-from tools.reference.sources import PACKAGES, build_problems, build_settings, list_checks
+from tools.reference.sources import PACKAGES, build_problems, build_settings
 
 REPRODUCED = {
     "WebJudge, Autonomous Eval, AgentTrek, WebVoyager": upstream,
@@ -292,7 +293,7 @@ def build_evidence() -> str:
         parts.append(f"## {name}\n\n" + ("Each line: " if name in LINES else "") + _shape(schema))
     claims = [[code(name), title] for name, title in rules.CLAIMS.items()]
     parts.append(f"## Claims\n\n{table(['Name', 'Claim'], claims)}")
-    checks = [[code(name), title] for name, title in sorted(list_checks().items()) if name not in rules.CLAIMS]
+    checks = [[code(name), title] for name, title in sorted(TITLES.items())]
     parts.append(f"## Other checks\n\n{table(['Name', 'Check'], checks)}")
     kinds = [[code(kind), ", ".join(role or "no member" for role in roles)] for kind, roles in rules.ACTORS.items()]
     parts.append(f"## Kinds of events\n\n{table(['Kind', 'Recorded for'], kinds)}")

@@ -151,20 +151,6 @@ def _assignments(module: ast.Module) -> Assignments:
     return found
 
 
-def list_checks() -> dict[str, str]:
-    """Return the titles of the verifier's checks by their names, from the calls that state a result."""
-    found: dict[str, str] = {}
-    for file in sorted((ROOT / "evaluations" / "verifier").rglob("*.py")):
-        module = ast.parse(file.read_text(encoding="utf-8"))
-        assigned = _assignments(module)
-        for call in ast.walk(module):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("passed", "failed", "noted") and call.args:
-                name, title = (_text_of(each, assigned) for each in call.args[:2])
-                if name and title:
-                    found[name] = title
-    return found
-
-
 def _prefix(module: ast.Module) -> str:
     """Return the class attribute ``prefix`` that a reader puts before its codes, or ""."""
     found = re.search(r"^    prefix = '(\w+_)'$", ast.unparse(module), re.M)
