@@ -29,13 +29,13 @@ Extrapolated = Callable[[Sequence[tuple[int, int, int]]], tuple[float, float, fl
 
 @dataclass
 class Counted:
-    """A trajectory with labels: ``said`` has annotator, verdict and seconds of each by slot, its last revision.
+    """A trajectory with its ``labels``: annotator, verdict and seconds of each by slot, its last revision.
 
     ``adjudicated`` is the last decision, ``blind`` the first where it was made without seeing a label. ``draw`` is the
     number of the draw that it was in, ``drawn`` whether that took it.
     """
 
-    said: list[tuple[str, int, Any]]
+    labels: list[tuple[str, int, Any]]
     required: int
     final: int | None = None
     state: str = ""
@@ -47,11 +47,11 @@ class Counted:
 
     @property
     def verdicts(self) -> list[int]:
-        return [verdict for _, verdict, _ in self.said]
+        return [verdict for _, verdict, _ in self.labels]
 
     @property
     def complete(self) -> bool:
-        return len(self.said) >= self.required
+        return len(self.labels) >= self.required
 
     @property
     def unanimous(self) -> bool:
@@ -90,7 +90,7 @@ def recompute_agreement(bundle: Bundle) -> Document:
     pairs, left_out = _pairs_of_annotators(cases)
     own: dict[str, list[tuple[int, Any, Counted]]] = defaultdict(list)
     for case in cases:
-        for name, verdict, seconds in case.said:
+        for name, verdict, seconds in case.labels:
             own[name].append((verdict, seconds, case))
     return {
         "rules": "default",
@@ -112,10 +112,9 @@ def collect_cases(bundle: Bundle) -> list[Counted]:
     required = int(bundle.submission["required_labels"])
     cases: dict[str, Counted] = defaultdict(lambda: Counted([], 0))
     for task_id, lines in sorted(slots.items()):
-        said = [(line["annotator"], line["facts"]) for _, line in sorted(lines.items())]
-        cases[task_id] = Counted(
-            [(name, facts["verdict"], facts.get("active_seconds")) for name, facts in said], required
-        )
+        given = [(line["annotator"], line["facts"]) for _, line in sorted(lines.items())]
+        labels = [(name, facts["verdict"], facts.get("active_seconds")) for name, facts in given]
+        cases[task_id] = Counted(labels, required)
     labelled = list(cases.values())
     for line in bundle.final_verdicts:
         case = cases[line["task_id"]]
@@ -196,13 +195,13 @@ def _all_together(cases: Sequence[Counted]) -> Document:
 
 def _pairs_of_annotators(cases: Sequence[Counted]) -> tuple[list[Document], int]:
     """Every two with a common case, most cases first, and how many are left out."""
-    names = sorted({name for case in cases for name, _, _ in case.said}, key=numbers.natural_order)
+    names = sorted({name for case in cases for name, _, _ in case.labels}, key=numbers.natural_order)
     rank = {name: place for place, name in enumerate(names)}
     common: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
     for case in cases:
-        by_rank = sorted(case.said, key=lambda said: rank[said[0]])
-        for (one, said, _), (other, answered, _) in combinations(by_rank, 2):
-            common[one, other][said, answered] += 1
+        by_rank = sorted(case.labels, key=lambda label: rank[label[0]])
+        for (one, verdict, _), (other, other_verdict, _) in combinations(by_rank, 2):
+            common[one, other][verdict, other_verdict] += 1
     order = sorted(common, key=lambda pair: (-sum(common[pair].values()), rank[pair[0]], rank[pair[1]]))
     pairs = [
         _pair_of_annotators(*pair, common[pair], OF_PAIRS if number < PAIRS_WITH_INTERVAL else 0)
@@ -211,11 +210,11 @@ def _pairs_of_annotators(cases: Sequence[Counted]) -> tuple[list[Document], int]
     return pairs, len(order) - len(pairs)
 
 
-def _pair_of_annotators(first: str, second: str, said: Counter[tuple[int, int]], resamples: int) -> Document:
-    table = _cross_verdicts(said)
-    n = sum(said.values())
+def _pair_of_annotators(first: str, second: str, verdicts: Counter[tuple[int, int]], resamples: int) -> Document:
+    table = _cross_verdicts(verdicts)
+    n = sum(verdicts.values())
     raw = rate_figure(sum(table[label][label] for label in range(LABELS)), n, interval=bool(resamples))
-    agreed = _Agreed(numbers.patterns_of(pair for pair in said.elements()), resamples)
+    agreed = _Agreed(numbers.patterns_of(pair for pair in verdicts.elements()), resamples)
     kappa, ends = numbers.cohen_kappa(table), NOWHERE
     if kappa is not None and resamples:
         draws = Resamples([times for row in table for times in row])
@@ -237,10 +236,10 @@ def _cross_verdicts(counts: Counter[Any]) -> list[list[int]]:
 
 
 def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document:
-    said = Counter((verdict, case.final) for verdict, _, case in own)
+    verdicts = Counter((verdict, case.final) for verdict, _, case in own)
     overturned = [case.adjudicated != verdict for verdict, _, case in own if case.adjudicated is not None]
     times = [seconds for _, seconds, _ in own if seconds is not None]
-    hits = sum(said[label, label] for label in range(LABELS))
+    hits = sum(verdicts[label, label] for label in range(LABELS))
     decided = sum(case.final is not None for _, _, case in own)
     return {
         "name": name,
@@ -248,7 +247,7 @@ def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document
         "seconds": median(times) if times else None,
         "agreement": rate_figure(hits, decided, "no reviewed case of theirs has a final verdict"),
         "overturned": rate_figure(sum(overturned), len(overturned), "no case of theirs was adjudicated"),
-        "confusion": _cross_verdicts(said),
+        "confusion": _cross_verdicts(verdicts),
     }
 
 

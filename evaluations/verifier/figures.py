@@ -205,7 +205,7 @@ def _shorten(text: str) -> str:
 # --- reports/comparison.json again -----------------------------------------------------------------------------------
 
 OF_ROWS = 2000  # resamples behind the intervals of a row
-SUCCEEDED, DID_NOT, UNSCORED, ERROR, UNJUDGED = "success", "no", "unscored", "error", "nothing"  # said by a judge
+SUCCEEDED, DID_NOT, UNSCORED, ERROR, UNJUDGED = "success", "no", "unscored", "error", "nothing"  # answers by a judge
 
 JudgeKey = tuple[str, str]  # name with version, and fingerprint
 Crossed = Counter[tuple[int, str]]  # how many decided cases people, and the judge, say this of
@@ -230,11 +230,11 @@ def _judge_order(key: JudgeKey) -> tuple[Any, ...]:
 
 def _judge_beside_people(key: JudgeKey, lines: Sequence[Document], name: str, final: dict[str, int]) -> Document:
     """The row that leaves out what people call not executable, and the row to which that is no success."""
-    said: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for line in sorted(lines, key=lambda line: not line["error"]):  # a judgment outweighs a failure to make one
         verdict = SUCCEEDED if line["verdict"] == SUCCESS else DID_NOT
-        said[line["task_id"]] = verdict if line["verdict"] is not None else ERROR if line["error"] else UNSCORED
-    crossed = Counter((verdict, said.get(task_id, UNJUDGED)) for task_id, verdict in final.items())
+        answers[line["task_id"]] = verdict if line["verdict"] is not None else ERROR if line["error"] else UNSCORED
+    crossed = Counter((verdict, answers.get(task_id, UNJUDGED)) for task_id, verdict in final.items())
     apart = Counter({cell: times for cell, times in crossed.items() if cell[0] != NOT_EXECUTABLE})
     excluded = sum(crossed.values()) - sum(apart.values())
     rows = [_row_of_judge(name, "excluded", apart, excluded)] if final else []
@@ -250,9 +250,9 @@ def _judge_beside_people(key: JudgeKey, lines: Sequence[Document], name: str, fi
 
 def _row_of_judge(name: str, rule: str, crossed: Crossed, excluded: int) -> Document:
     cells: Counter[tuple[bool, str]] = Counter()
-    for (human, said), times in crossed.items():
-        cells[human == SUCCESS, said] += times
-    tp, fn, fp, tn = (cells[human, said] for human in (True, False) for said in (SUCCEEDED, DID_NOT))
+    for (human, judge), times in crossed.items():
+        cells[human == SUCCESS, judge] += times
+    tp, fn, fp, tn = (cells[human, judge] for human in (True, False) for judge in (SUCCEEDED, DID_NOT))
     figures = figures_of_cells(tp, fp, tn, fn)
     shown = {**figures, "accuracy": figures["agreement"]}
     return {

@@ -32,7 +32,7 @@ def annotators_claim(bundle: Bundle, history: History) -> Finding:
             labelled.setdefault(row["facts"]["task_id"], set()).add(row["annotator"])
     few, least = 0, None
     for task_id in (line["task_id"] for line in bundle.trajectories):
-        rows, events = labelled.get(task_id, set()), set(history.tasks[task_id].said)
+        rows, events = labelled.get(task_id, set()), set(history.tasks[task_id].labels)
         number = min(len(rows), len(events))
         least = number if least is None else min(least, number)
         if number < max(required, MINIMUM_LABELS):

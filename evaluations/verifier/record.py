@@ -226,7 +226,7 @@ def _decisions(bundle: Bundle, history: History) -> Found:
 def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None) -> list[str]:
     facts, opened_at = row["facts"], row["opened_at"]
     opener, event_at = (opened.actor, opened.event["at"]) if opened is not None else (None, None)
-    said = decided.before.said if decided is not None and decided.before is not None else {}
+    labels = decided.before.labels if decided is not None and decided.before is not None else {}
     most = majority_label(list(row["labels"].values()))
     changed = None if most is None else facts["verdict"] != most
     by_them = opener == row["adjudicator"]
@@ -237,7 +237,7 @@ def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None)
             "states another time of its opening than its event",
         ),
         ((seconds_between(opened_at, facts["at"]) or 0) < 0, "was decided before it was opened"),
-        (row["labels"] != said, "states other labels than there were"),
+        (row["labels"] != labels, "states other labels than there were"),
         (row["majority"] != most or row["changed"] is not changed, "does not state what it changed"),
     )
     return [what for holds, what in says if holds]

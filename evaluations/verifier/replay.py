@@ -28,8 +28,8 @@ class Slot:
     claimed_at: str
     revision: int = 0
     verdict: int | None = None
-    looked: bool = False  # at what judges say
-    informed: bool = False  # has said what they say then
+    saw_judgments: bool = False
+    informed: bool = False  # has answered what they think then
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Past:
     asked_for: int = 0  # the number of the decision that a maintainer has asked for
 
     @property
-    def said(self) -> dict[str, int]:
+    def labels(self) -> dict[str, int]:
         return {slot.holder: slot.verdict for slot in self.slots.values() if slot.verdict is not None}
 
     @property
@@ -73,7 +73,7 @@ class Past:
         state = self.state
         if state == ADJUDICATED:
             return self.decided
-        return next(iter(self.said.values())) if state == UNANIMOUS else None
+        return next(iter(self.labels.values())) if state == UNANIMOUS else None
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class _Replay:
             verdict = self.labels.get(get_text(moment.payload, "label") or "")
             slot = None if verdict is None else replace(held, verdict=verdict, revision=held.revision + 1)
         elif kind in ("judgments_shown", "informed_decided"):
-            slot = replace(held, looked=True, informed=held.informed or kind == "informed_decided")
+            slot = replace(held, saw_judgments=True, informed=held.informed or kind == "informed_decided")
         return None if slot is None else replace(past, slots=past.slots | {number: slot})
 
 

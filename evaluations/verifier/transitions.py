@@ -64,7 +64,7 @@ def blind_order_claim(bundle: Bundle, history: History) -> Finding:
     """Labels come before everything that could show their authors what others, or judges, say of the trajectory."""
     labels, shown = len(history.of(*LABELLING)), len(history.of("judgments_shown"))
     good = f"{plural(labels, 'label or revision', 'labels and revisions')}, each before its author could see another"
-    violations = [*_seen_before(history), *_shown_early(history), *_looked_in_rows(bundle)]
+    violations = [*_seen_before(history), *_shown_early(history), *_seen_in_rows(bundle)]
     return conclude("blind_order", f"{good} one; {plural(shown, 'second stage')}.", violations)
 
 
@@ -78,7 +78,7 @@ def _seen_before(history: History) -> Found:
             yield f"{_whose_label(moment)} was made after the results were opened.", moment.place
         slots = moment.before.slots.items() if moment.before else ()
         own = {number: slot for number, slot in slots if slot.holder == moment.actor}
-        if any(slot.looked for slot in own.values()):
+        if any(slot.saw_judgments for slot in own.values()):
             yield f"{_whose_label(moment)} was made after they were shown what judges say.", moment.place
         this = get_integer(moment.payload, "slot")
         other = next((number for number, slot in own.items() if slot.verdict is not None and number != this), None)
@@ -97,7 +97,7 @@ def _shown_early(history: History) -> Found:
             yield f"Event {place} shows judgments, and there is no second stage then.", place
 
 
-def _looked_in_rows(bundle: Bundle) -> Found:
+def _seen_in_rows(bundle: Bundle) -> Found:
     """The same by the times of the rows: what was shown comes after every revision of that label."""
     last: dict[tuple[str, str], str] = {}
     opened = bundle.submission["opened_at"]
@@ -280,15 +280,15 @@ def _impossible(moment: Moment, past: Past) -> str | None:
         **dict.fromkeys(("lease_expired", "slot_returned", "released"), given_up),
         "judgments_shown": (
             (not labelled, "they have no label there"),
-            (own_slot and own_slot.looked, "they were shown it before"),
+            (own_slot and own_slot.saw_judgments, "they were shown it before"),
         ),
         "informed_decided": (
-            (not (own_slot and own_slot.looked), "they were shown nothing"),
+            (not (own_slot and own_slot.saw_judgments), "they were shown nothing"),
             (own_slot and own_slot.informed, "they had said it before"),
         ),
         "flagged": (
             (not own, "they have no slot of it"),
-            (own and own[0].looked, "they had been shown what judges say"),
+            (own and own[0].saw_judgments, "they had been shown what judges say"),
         ),
         "adjudication_opened": (
             (past.open is not None, "somebody has opened it"),
@@ -298,7 +298,7 @@ def _impossible(moment: Moment, past: Past) -> str | None:
         **dict.fromkeys(("adjudication_left", "adjudication_expired", "adjudication_returned"), closed),
         "adjudication_decided": closed,
         "reopened": ((past.state not in rules.FINAL_STATES, f"it has no final verdict, it is {past.state}"),),
-        "known_answer_set": ((past.said, "a label of it is in"),),
+        "known_answer_set": ((past.labels, "a label of it is in"),),
         "network_evidence_seen": ((past.decisions == 0 and not sees_labels, "they judge it blind"),),
     }
     return next((says for holds, says in reasons.get(kind, ()) if holds), None)

@@ -26,7 +26,7 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
     """Labels that differ in their newest revisions, and a decided adjudication in rows and events."""
     decided = {row["facts"]["task_id"] for row in bundle.adjudications}
     by_rows = [task_id for task_id, slots in newest_labels(bundle).items() if len(set(slots.values())) > 1]
-    by_events = [task_id for task_id, past in history.tasks.items() if len(set(past.said.values())) > 1]
+    by_events = [task_id for task_id, past in history.tasks.items() if len(set(past.labels.values())) > 1]
     differing = list(dict.fromkeys(by_rows + by_events))
     open_ones = [t for t in differing if t not in decided or not history.decided_on(t)]
     violations = [(f"{show(task_id)} has labels that differ, and no decision.", task_id) for task_id in open_ones]
