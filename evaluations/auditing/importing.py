@@ -129,9 +129,8 @@ def open_bundle(
         if wrong := [each for each in outcome.findings if each.name in NEEDED and each.result is Result.FAIL]:
             raise AuditRefused(f"It fails the check {wrong[0].name}: {wrong[0].says}", outcome.findings)
         with open_package(str(path)) as package:
-            return _open(
-                _Opening(package, read_bundle(package), outcome, person, given, file_name or path.name, on_opened)
-            )
+            bundle = outcome.bundle or read_bundle(package)
+            return _open(_Opening(package, bundle, outcome, person, given, file_name or path.name, on_opened))
     except (BadKeys, Refused, Shapeless, Malformed) as error:
         raise AuditRefused(str(error)) from error
 
