@@ -16,7 +16,7 @@ from evaluations.evidence.single_file import single_file
 from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
-from evaluations.verifier.companions import (
+from evaluations.verifier.contents import (
     CRATE,
     MANIFEST,
     PARTS,
@@ -53,7 +53,7 @@ def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
 
 
 def members(submission: Submission, bundle: Bundle) -> list[Member]:
-    """Every file but those that list the others, in the order of `verifier.companions.PARTS`."""
+    """Every file but those that list the others, in the order of `verifier.contents.PARTS`."""
     files = from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
     texts = _texts(submission, bundle)
     paths = {"README.md", STREAMED, *texts, *(member.path for member in files)}

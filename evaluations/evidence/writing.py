@@ -26,7 +26,7 @@ from evaluations.evidence.bundle import Member, canonical_line, complete, from_s
 from evaluations.evidence.names import named
 from evaluations.exports import ExportRefused, missing_for_export
 from evaluations.verifier.canonical import as_text
-from evaluations.verifier.companions import CRATE, MANIFEST, SIGNATURE, Listed, build_crate
+from evaluations.verifier.contents import CRATE, MANIFEST, SIGNATURE, Listed, build_crate
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.shapes import FORMAT
 from evaluations.zipping import Entry, zipped

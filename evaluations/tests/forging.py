@@ -22,7 +22,7 @@ from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import KEY, sha256, signed, zipped
 from evaluations.verifier import checking
 from evaluations.verifier.canonical import as_text, canonical_json, digest
-from evaluations.verifier.companions import build_crate, build_readme
+from evaluations.verifier.contents import build_crate, build_readme
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(100, 132)))

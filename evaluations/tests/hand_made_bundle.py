@@ -29,7 +29,7 @@ from evaluations.evidence.figures import HINTS, LEFT_OUT
 from evaluations.evidence.report.page import render_report
 from evaluations.verifier.canonical import as_text, canonical_json, digest
 from evaluations.verifier.checking import claims
-from evaluations.verifier.companions import build_crate, build_readme, schema_files
+from evaluations.verifier.contents import build_crate, build_readme, schema_files
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
 
 SEED, NEXT_SEED = "first seed", "second seed"

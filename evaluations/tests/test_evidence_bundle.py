@@ -31,7 +31,7 @@ from evaluations.evidence.writing import Evidence, prepare, write
 from evaluations.exports import ExportRefused, ExportStopped
 from evaluations.tests.builders import judged
 from evaluations.tests.checks import check
-from evaluations.verifier.companions import PARTS
+from evaluations.verifier.contents import PARTS
 from evaluations.verifier.documents import OF_JUDGES, read_bundle
 from evaluations.verifier.findings import Result
 from evaluations.verifier.package import open_package

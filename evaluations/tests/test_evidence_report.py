@@ -21,7 +21,7 @@ from evaluations.evidence import figures
 from evaluations.evidence.documents import documents
 from evaluations.evidence.report.page import render_report
 from evaluations.tests.whole_review import TRAJECTORIES, task_id, whole_review
-from evaluations.verifier.companions import CHECK_COMMAND, TO_CHECK
+from evaluations.verifier.contents import CHECK_COMMAND, TO_CHECK
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_finding, comparison_finding
 from evaluations.verifier.findings import failed, noted

@@ -208,7 +208,7 @@ def test_a_key_that_is_there_twice_is_found_at_the_end_of_a_huge_object() -> Non
     keys = "".join(f'"{number}":0,' for number in range(200_000))
     started = time.process_time()
     with pytest.raises(canonical.Malformed, match="has the key '199999' twice"):
-        canonical.parsed("{" + keys + '"199999":1}')
+        canonical.parse_json("{" + keys + '"199999":1}')
     assert time.process_time() - started < 20  # of minutes, where every key is looked up among all before it
 
 

@@ -19,7 +19,6 @@ from typing import Any
 
 from evaluations.verifier import (
     anchors,
-    companions,
     contents,
     coverage,
     deviations,
@@ -32,8 +31,7 @@ from evaluations.verifier import (
     verdicts,
 )
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.companions import MANIFEST, OTHER_VERSION, SIGNATURE
-from evaluations.verifier.contents import Progressed
+from evaluations.verifier.contents import MANIFEST, OTHER_VERSION, SIGNATURE, Progressed
 from evaluations.verifier.documents import Bundle, Shapeless, read_bundle, read_value
 from evaluations.verifier.findings import Finding, Result, failed, noted, passed
 from evaluations.verifier.package import Package, open_package
@@ -59,7 +57,7 @@ OF_DOCUMENTS = {
     "comparison": figures.OF_COMPARISON,
     "judgments": judgments.OF_JUDGMENTS,
     "report_page": "reports/report.html is the page that these figures make",
-    "companions": companions.COMPANIONS_TITLE,
+    "companions": contents.COMPANIONS_TITLE,
     "tasks": coverage.TASKS_TITLE,
     "anchors": anchors.ANCHORS[1],
 }
@@ -71,7 +69,7 @@ TITLES = OF_DOCUMENTS | {
     "redacted": contents.REDACTED_TITLE,
     "chain_id": anchors.CHAIN_ID_TITLE,
     "kept_heads": anchors.KEPT[1],
-    "verifier": companions.VERIFIER_TITLE,
+    "verifier": contents.VERIFIER_TITLE,
     "internal": "Every check came to its end",
     "limits": "What no check can prove",
 }
@@ -165,7 +163,7 @@ def check_bundle(
     outcome = Outcome()
     with open_package(path) as package:
         digests = contents.compute_digests(package, progress)
-        same = companions.is_of_this_version(package, given.program)
+        same = contents.is_of_this_version(package, given.program)
         shapes = _guard("shapes", lambda: _check_shapes(package, outcome, same=same))
         outcome.add("manifest", lambda: contents.manifest_finding(package, digests))
         signed = outcome.add("signature", lambda: _check_signature(package, keys, outcome))
@@ -185,13 +183,13 @@ def check_bundle(
             outcome.add("comparison", lambda: figures.comparison_finding(bundle))
             outcome.add("judgments", lambda: judgments.judgments_findings(bundle))
             outcome.add("report_page", lambda: _check_report_page(package, bundle, render_report, same=same))
-            outcome.add("companions", lambda: companions.companions_finding(package, bundle, digests, same=same))
+            outcome.add("companions", lambda: contents.companions_finding(package, bundle, digests, same=same))
             outcome.add("tasks", lambda: coverage.tasks_finding(bundle, given.tasks))
             outcome.add("chain_id", lambda: anchors.chain_id_findings(bundle, given.chain))
             outcome.add("kept_heads", lambda: anchors.kept_heads_findings(bundle, given.heads or []))
             outcome.add("anchors", lambda: anchors.anchor_findings(bundle, given.anchors, known))
         if given.program is not None:
-            outcome.findings.append(companions.program_finding(package, given.program))
+            outcome.findings.append(contents.program_finding(package, given.program))
     outcome.findings.append(noted("limits", TITLES["limits"], LIMITS))
     return outcome
 

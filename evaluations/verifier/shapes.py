@@ -89,11 +89,11 @@ def _object(required: str, optional: str = "") -> Schema:
 
     Fields of ``optional`` may be missing.
     """
-    fields, more = _fields(required), _fields(optional)
+    fields, more = parse_fields(required), parse_fields(optional)
     return {"type": "object", "properties": fields | more, "required": list(fields), "additionalProperties": False}
 
 
-def _fields(text: str) -> dict[str, Schema]:
+def parse_fields(text: str) -> dict[str, Schema]:
     found = {}
     for field in filter(None, text.split(", ")):
         name, kind, most, nullable = FIELD.fullmatch(field).groups()  # type: ignore[union-attr]
@@ -191,7 +191,7 @@ SCHEMAS: dict[str, Schema] = {
     "human-label.json": HUMAN_LABELS
     | {
         "type": ["array", "object"],
-        "properties": _fields("partial flag, missing problem[]") | {"labels": HUMAN_LABELS},
+        "properties": parse_fields("partial flag, missing problem[]") | {"labels": HUMAN_LABELS},
         "required": ["partial", "missing", "labels"],
         "additionalProperties": False,
     },

@@ -26,7 +26,7 @@ from evaluations.evidence.report.parts import (
 )
 from evaluations.evidence.report.style import PAGE_STYLE
 from evaluations.evidence.report.trajectories import trajectories_section
-from evaluations.verifier.companions import CHECK_COMMAND
+from evaluations.verifier.contents import CHECK_COMMAND
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import parse_kinds, plural
 from evaluations.verifier.numbers import wilson_interval
