@@ -263,7 +263,7 @@ def test_nonsense_in_place_of_a_figure_is_a_difference_and_no_crash(bundle: Bund
     recomputed = recompute_agreement(bundle)
     for each in nonsense:
         walked = compare(bundle.agreement | dict.fromkeys(keys, each), recomputed, "the labels give")
-        assert {place.partition(".")[0].partition("[")[0] for place, _ in walked.differing} == set(keys)
+        assert {place.partition(".")[0].partition("[")[0] for _, place in walked.differing} == set(keys)
 
 
 def test_a_label_that_was_changed_moves_the_figures(bundle: Bundle):
