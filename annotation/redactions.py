@@ -1,4 +1,4 @@
-"""Which pictures of a submission are covered in what leaves this instance."""
+"""Find the redactions of a submission: areas of screenshots that exports cover."""
 
 from __future__ import annotations
 
@@ -9,37 +9,35 @@ from django.db.models import Exists, OuterRef, QuerySet
 from annotation.models import Redaction, Screenshot, Submission
 
 
-def history(submission: Submission) -> QuerySet[Redaction]:
-    """Every revision of every redaction, oldest first; one query."""
+def find_history(submission: Submission) -> QuerySet[Redaction]:
+    """Return every revision of every redaction, oldest first; one query."""
     return Redaction.objects.filter(submission=submission).order_by("redacted_at", "pk")
 
 
-def with_replaced(found: QuerySet[Redaction]) -> QuerySet[Any]:
-    """The same, each with ``replaced``: whether there is a later revision. What is not, and has boxes, holds."""
+def annotate_replaced(revisions: QuerySet[Redaction]) -> QuerySet[Any]:
+    """Add ``replaced`` to each revision: there is a later one. A current redaction is not replaced and has boxes."""
     later = Redaction.objects.filter(
         submission=OuterRef("submission"), original=OuterRef("original"), revision__gt=OuterRef("revision")
     )
-    return found.annotate(replaced=Exists(later))
+    return revisions.annotate(replaced=Exists(later))
 
 
-def of_picture(submission: Submission, screenshot: Screenshot) -> list[Redaction]:
-    return list(history(submission).filter(original=screenshot.sha256).order_by("-revision"))
+def find_revisions(submission: Submission, screenshot: Screenshot) -> list[Redaction]:
+    """Return the revisions for one screenshot, newest first."""
+    return list(find_history(submission).filter(original=screenshot.sha256).order_by("-revision"))
 
 
-def holding(submission: Submission) -> dict[str, Redaction]:
-    """The redaction that holds, by the SHA-256 of its original, sorted; see `that_holds`."""
-    newest = with_replaced(history(submission)).filter(replaced=False).order_by("original")
-    return {row.original: row for row in newest if row.boxes}
-
-
-def that_holds(revisions: list[Redaction]) -> Redaction | None:
-    """Of one picture's, newest first: the newest, unless it took the redaction back."""
+def choose_current(revisions: list[Redaction]) -> Redaction | None:
+    """Return the first of `find_revisions`, or None if it withdrew the redaction."""
     return revisions[0] if revisions and revisions[0].boxes else None
 
 
-def shown(submission: Submission) -> dict[str, str]:
-    """By the SHA-256 of an original, that of the covered picture which takes its place outside; see `Redaction`.
+def find_current(submission: Submission) -> dict[str, Redaction]:
+    """Return the current redactions by the SHA-256 of their originals, sorted."""
+    newest = annotate_replaced(find_history(submission)).filter(replaced=False).order_by("original")
+    return {row.original: row for row in newest if row.boxes}
 
-    Both are in the image store: `screenshots.original` reads either. What has no redaction is not in it.
-    """
-    return {original: row.redacted for original, row in holding(submission).items()}
+
+def map_redacted(submission: Submission) -> dict[str, str]:
+    """Return the SHA-256 of each redacted copy by that of its original; `screenshots.original` reads both."""
+    return {original: row.redacted for original, row in find_current(submission).items()}

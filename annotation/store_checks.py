@@ -114,7 +114,7 @@ def submission_places(submission: Submission) -> list[Place]:
     files = Attachment.objects.filter(trajectory__submission=submission, withheld=False)
     found = [*_steps(steps.order_by("trajectory__position", "index"))]
     found += _attachments(files.order_by("trajectory__position", "name"))
-    covered = {} if submission.audited else redactions.shown(submission)
+    covered = {} if submission.audited else redactions.map_redacted(submission)
     found += [
         place._replace(sha256=covered[place.sha256], name=f"redacted {place.name}")
         for place in found

@@ -135,7 +135,7 @@ def _extension(screenshot: Screenshot | None, covered: Collection[str]) -> str:
 
 def stored_digests(submission: Submission) -> set[str]:
     """Return the digests of the stored files in the package."""
-    covered = redactions.shown(submission)
+    covered = redactions.map_redacted(submission)
     shown = Screenshot.objects.filter(steps__trajectory__submission=submission).distinct()
     return {covered.get(sha256, sha256) for sha256 in shown.values_list("sha256", flat=True).iterator()}
 
@@ -146,7 +146,7 @@ def members(submission: Submission, missing: Sequence[Problem]) -> Iterator[tupl
     unreadable = {problem.where for problem in missing if problem.code in store_checks.CODES}
     if missing:
         yield PARTIAL, _json({"partial": True, "missing": [problem.as_json() for problem in missing]})
-    covered = redactions.shown(submission)
+    covered = redactions.map_redacted(submission)
     for trajectory in _trajectories(submission).iterator(chunk_size=AT_ONCE):
         document, problems, _ = convert(trajectory, covered)
         if problems or trajectory.task.external_id in unreadable:

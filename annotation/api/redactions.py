@@ -25,7 +25,7 @@ class Redactions(OfSubmission):
 
     def get_queryset(self) -> QuerySet[Redaction]:
         self.chosen()
-        return redactions.history(self.submission())
+        return redactions.find_history(self.submission())
 
     @extend_schema(request=RedactSerializer, responses={201: RedactionSerializer})
     def post(self, request: Request, pk: int) -> Response:

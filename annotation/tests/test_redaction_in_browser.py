@@ -110,7 +110,7 @@ def test_everything_goes_by_keyboard(editor: Page, step: Step) -> None:
     expect(editor.get_by_text("Box 1 removed")).to_be_visible()
     save(editor, "It is a statue.")
     expect(editor.get_by_text("The redaction is taken back.")).to_be_visible()
-    assert redactions.shown(step.trajectory.submission) == {}
+    assert redactions.map_redacted(step.trajectory.submission) == {}
 
 
 def test_what_was_refused_is_told_and_kept(editor: Page) -> None:

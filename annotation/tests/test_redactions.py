@@ -134,22 +134,22 @@ def test_a_redaction_is_an_event_with_everything_about_it(redact, submission, st
 def test_the_newest_revision_holds_and_none_is_lost(redact, submission, step):
     first, second = redact(), redact([[0, 0, 5, 5]], "Only the name.")
     assert (first.revision, second.revision) == (1, 2)
-    assert redactions.shown(submission) == {step.screenshot.sha256: second.redacted}
-    assert [row.reason for row in redactions.history(submission)] == ["A face.", "Only the name."]
+    assert redactions.map_redacted(submission) == {step.screenshot.sha256: second.redacted}
+    assert [row.reason for row in redactions.find_history(submission)] == ["A face.", "Only the name."]
 
 
 def test_no_boxes_take_the_redaction_back(redact, submission):
     redact()
     back = redact([], "It is the name of the shop.")
     assert (back.revision, back.redacted, back.size) == (2, "", 0)
-    assert redactions.shown(submission) == {}
+    assert redactions.map_redacted(submission) == {}
     assert Event.objects.filter(submission=submission).latest("sequence").payload["redacted"] is None
 
 
 def test_a_redaction_is_of_one_submission(redact, submission):
     redact()
     other = testing.bare_submission(1)
-    assert redactions.shown(other) == {}
+    assert redactions.map_redacted(other) == {}
 
 
 def test_what_people_see_stays_as_it_was(redact, step):
@@ -268,7 +268,7 @@ def test_a_maintainer_covers_and_uncovers_a_picture_on_its_page_without_a_script
     assert [row.boxes for row in Redaction.objects.all()] == [[BOX]]
     assert "A face." in answer.content.decode()
     mira.post(page.replace("redaction", "redact"), form(["", "", "", ""], reason="Not one."))
-    assert redactions.shown(submission) == {}
+    assert redactions.map_redacted(submission) == {}
 
 
 def test_a_form_that_is_refused_keeps_what_was_typed(people, page):

@@ -75,7 +75,7 @@ def redacted_picture(request: Request, pk: int, step: int) -> HttpResponse:
 def submission_redactions(request: Request, pk: int) -> HttpResponse:
     """Every redaction of a submission with its revisions, newest first, and a step that shows the picture."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
-    shown = paged(request, redactions.with_replaced(redactions.history(found)).reverse(), 50)
+    shown = paged(request, redactions.annotate_replaced(redactions.find_history(found)).reverse(), 50)
     places = _find_first_steps(found, [row.original for row in shown])
     names = dict(found.memberships.values_list("person_id", "pseudonym"))
     rows = [
@@ -108,14 +108,14 @@ def _picture(step: Step) -> Screenshot:
 
 
 def _current(step: Step) -> Redaction | None:
-    return redactions.that_holds(redactions.of_picture(step.trajectory.submission, _picture(step)))
+    return redactions.choose_current(redactions.find_revisions(step.trajectory.submission, _picture(step)))
 
 
 def _editor(
     request: Request, step: Step, rows: list[Row], problems: Sequence[Problem] = (), status: int = 200
 ) -> HttpResponse:
     submission = step.trajectory.submission
-    history, names = redactions.of_picture(submission, _picture(step)), pseudonyms(step.trajectory)
+    history, names = redactions.find_revisions(submission, _picture(step)), pseudonyms(step.trajectory)
     context = {
         "step": step,
         "trajectory": step.trajectory,
@@ -126,7 +126,7 @@ def _editor(
         "problems": problems,
         "wrong": {problem.where for problem in problems},
         "history": [(row, names.get(row.redacted_by_id, "")) for row in history],
-        "covered": redactions.that_holds(history) is not None,
+        "covered": redactions.choose_current(history) is not None,
         "elsewhere": _picture(step).steps.filter(trajectory__submission=submission).count() - 1,
     }
     return render(request, "annotation/redaction.html", context, status=status)

@@ -49,8 +49,8 @@ def redact(
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
-        earlier = redactions.of_picture(submission, screenshot)
-        _changes_something(redactions.that_holds(earlier), inside)
+        earlier = redactions.find_revisions(submission, screenshot)
+        _changes_something(redactions.choose_current(earlier), inside)
         made = Redaction.objects.create(
             submission=submission,
             original=screenshot.sha256,

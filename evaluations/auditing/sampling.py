@@ -82,7 +82,7 @@ def _validate(audit: Audit, size: int, tasks: int, seed: str) -> None:
 def _require_files(audited: Submission) -> None:
     """Refuse (Conflict) where a picture or another file is not here: a label without it would be another judgement, and
     no evidence of the sample could hold it. What came covered, and says so, is there."""
-    held = redactions.holding(audited)
+    held = redactions.find_current(audited)
     steps = Step.objects.filter(trajectory__submission=audited)
     files = Attachment.objects.filter(trajectory__submission=audited)
     columns: Any = steps.filter(withheld__isnull=False).values_list("trajectory", "withheld", "screenshot")
@@ -144,7 +144,7 @@ def _cover(audited: Submission, sample: Submission, member: Membership) -> None:
     steps = Step.objects.filter(trajectory__submission=sample, withheld__isnull=False)
     columns: Any = steps.values_list("withheld", "screenshot__sha256", "screenshot__size")
     shown = {stated["sha256"]: (sha256, size) for stated, sha256, size in columns}
-    for original, row in redactions.holding(audited).items():
+    for original, row in redactions.find_current(audited).items():
         if original in shown:
             redacted, size = shown[original]
             facts = {"original": original, "revision": 1, "boxes": row.boxes, "reason": f"{COVERED}{row.reason}"}

@@ -100,7 +100,7 @@ def canonical_line(document: Document) -> bytes:
 
 def from_store(submission: Submission) -> list[Member]:
     """Covered pictures in place of their originals, which are in no file then: not as an attachment either."""
-    covered = redactions.holding(submission)
+    covered = redactions.find_current(submission)
     found = []
     for picture in trajectories.pictures(submission):
         redaction = covered.get(picture.sha256)

@@ -216,9 +216,9 @@ def test_the_sample_goes_through_the_whole_protocol(audit: Audit) -> None:
 def test_evidence_of_a_sample_tells_which_pictures_came_covered(covered: Audit, tmp_path: Path) -> None:
     sample = sampling.draw(covered, auditor(), 2, "a seed")
     relabel(sample)
-    before = redactions.holding(covered.submission)
+    before = redactions.find_current(covered.submission)
     assert len(before) == 1
-    again = redactions.holding(sample)
+    again = redactions.find_current(sample)
     assert {original: row.boxes for original, row in again.items()} == {key: [[0, 0, 9, 9]] for key in before}
     assert [row.reason.endswith(": An address.") for row in again.values()] == [True]
 
