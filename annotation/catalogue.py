@@ -1,4 +1,4 @@
-"""Tasks, key points and labels made elsewhere, from files into rows: all or nothing, and idempotent."""
+"""Import tasks, key points and labels from files: all or nothing; importing a file again changes nothing."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads whil
 BATCH = 500  # rows written at once
 LONGEST_KEY_POINT = 500  # characters
 MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
+TASK_FIELDS = ("text", "website", "reference_length", "level")
+LABEL_FIELDS = ("annotator", "verdict", "reasoning", "failure_step", "failure_type")
 
 
 def import_tasks(data: bytes, name: str, *, benchmark_slug: str, benchmark_name: str = "") -> ImportReport:
@@ -96,7 +98,7 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
     begun, waiting = timezone.now(), iter(records)
     while batch := list(islice(waiting, BATCH)):
         _write_batch(benchmark, batch, begun, report)
-    # Nobody saw them before now: a label that was made meanwhile did not have to speak about them.
+    # They become visible only now: a label that was made meanwhile does not need findings on them.
     of_these, ended = KeyPoint.objects.filter(task__benchmark=benchmark), timezone.now()
     of_these.filter(accepted_at=begun).update(accepted_at=ended)
     of_these.filter(retired_at=begun).update(retired_at=ended)
@@ -132,17 +134,8 @@ def _complete_key_points(records: list[TaskRecord], latest: dict[str, Task], beg
             _add_key_points(task, record.key_points, begun)
 
 
-def _build_fields(record: TaskRecord) -> dict[str, Any]:
-    return {
-        "text": record.text,
-        "website": record.website,
-        "reference_length": record.reference_length,
-        "level": record.level,
-    }
-
-
 def _is_unchanged(latest: Task | None, record: TaskRecord) -> bool:
-    return latest is not None and all(getattr(latest, name) == value for name, value in _build_fields(record).items())
+    return latest is not None and all(getattr(latest, name) == getattr(record, name) for name in TASK_FIELDS)
 
 
 def _next_version(benchmark: Benchmark, record: TaskRecord, latest: dict[str, Task], report: ImportReport) -> Task:
@@ -150,7 +143,8 @@ def _next_version(benchmark: Benchmark, record: TaskRecord, latest: dict[str, Ta
     if version > 1:
         message = f"The task has changed and became version {version}; earlier labels keep the old text."
         report.warn(record.task_id, Problem("task_changed", message))
-    return Task(benchmark=benchmark, external_id=record.task_id, version=version, **_build_fields(record))
+    fields = {name: getattr(record, name) for name in TASK_FIELDS}
+    return Task(benchmark=benchmark, external_id=record.task_id, version=version, **fields)
 
 
 def _key_point_texts(texts: Iterable[str]) -> list[str]:
@@ -163,7 +157,7 @@ def _lock(benchmark: int) -> None:
 
 
 def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPoint]:
-    """Append the key points that the task lacks; returns the new ones. Proposals of the same are settled."""
+    """Append the key points that the task lacks and return them; equal proposals are settled."""
     with transaction.atomic():
         _lock(task.benchmark_id)
         return _add_key_points(task, texts, timezone.now())
@@ -182,11 +176,11 @@ def _add_key_points(task: Task, texts: tuple[str, ...] | list[str], now: datetim
 
 
 def propose_key_point(task: Task, text: str, person: Person) -> KeyPoint | None:
-    """Suggest a requirement to the maintainer; None when the task has it, or this person has proposed it already.
+    """Suggest a requirement to the maintainer; None if the task has it, or this person has proposed it already.
 
-    What others have proposed plays no part: the person would notice that their own proposal is not there.
+    Proposals of others do not count: the person would notice that their own is missing.
     """
-    text = text.strip()[:500]
+    text = text.strip()[:LONGEST_KEY_POINT]
     with transaction.atomic():
         Task.objects.select_for_update(no_key=True).get(pk=task.pk)
         known = task.key_points.filter(Q(accepted_at__isnull=False) | Q(proposed_by=person), retired_at__isnull=True)
@@ -196,7 +190,7 @@ def propose_key_point(task: Task, text: str, person: Person) -> KeyPoint | None:
 
 
 def accept_key_point(key_point: KeyPoint) -> None:
-    """Make a proposal a key point that every label from now on speaks about; the same from others is settled too."""
+    """Make a proposal a key point that every new label needs; equal proposals of others are settled."""
     with transaction.atomic():
         _lock(key_point.task.benchmark_id)
         Task.objects.select_for_update(no_key=True).get(pk=key_point.task_id)
@@ -210,14 +204,14 @@ def accept_key_point(key_point: KeyPoint) -> None:
 
 
 def retire_key_point(key_point: KeyPoint) -> None:
-    """Ask for a key point (or a proposal) no more; findings that refer to it stay."""
+    """Stop asking for a key point or a proposal; findings that refer to it stay."""
     with transaction.atomic():
         _lock(key_point.task.benchmark_id)
         KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=timezone.now())
 
 
 def import_labels(data: bytes, name: str, *, benchmark: Benchmark) -> ImportReport:
-    """Load labels made elsewhere. Tasks must be known; agents are made when they are new."""
+    """Load labels for research. Tasks must exist; new agents are created."""
     report = ImportReport()
     records, problems, warnings = read_labels(data, name)
     for task_id, warning in warnings:
@@ -252,14 +246,15 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
             continue
         report.accepted.append(record.task_id)
         if earlier is None and task is not None:
-            fresh.append(_label_row(record, benchmark, task, agent, len(known) + len(fresh)))
+            position, fields = len(known) + len(fresh), {name: getattr(record, name) for name in LABEL_FIELDS}
+            fresh.append(ImportedLabel(benchmark=benchmark, task=task, agent=agent, position=position, **fields))
     ImportedLabel.objects.bulk_create(fresh, batch_size=500)
     report.accepted = list(dict.fromkeys(report.accepted))
     report.rows = len(records)
 
 
 def _find_unknown(records: list[ImportedLabelRecord], tasks: dict[str, Task]) -> dict[str, str]:
-    """The task ids that are not known, each with what to say about it."""
+    """Return a hint for each task id that does not exist."""
     unknown = dict.fromkeys(record.task_id for record in records if record.task_id not in tasks)
     hints = dict.fromkeys(unknown, "import the benchmark's tasks first")
     for task_id in list(unknown)[:MOST_HINTS]:
@@ -281,19 +276,3 @@ def _label_problem(
         )
         return Problem("label_differs", message, where)
     return None
-
-
-def _label_row(
-    record: ImportedLabelRecord, benchmark: Benchmark, task: Task, agent: Agent, position: int
-) -> ImportedLabel:
-    return ImportedLabel(
-        benchmark=benchmark,
-        task=task,
-        agent=agent,
-        annotator=record.annotator,
-        position=position,
-        verdict=record.verdict,
-        reasoning=record.reasoning,
-        failure_step=record.failure_step,
-        failure_type=record.failure_type,
-    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -129,7 +129,7 @@ def import_all(
     The submissions are in the order of their attempts. There are none if the packages were rejected (the report says
     why) or after a dry run. Raises ImportStopped when the disk or the store fails, and then nothing was saved either.
     """
-    options = ImportOptions(benchmark, agent_name, maintainer, keep_valid, dry_run, progress)
+    options = ImportOptions(benchmark, agent_name.strip(), maintainer, keep_valid, dry_run, progress)
     report = ImportReport()
     return report, _import(path, options, report)
 
@@ -145,21 +145,20 @@ class ImportOptions:
 
 
 def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Submission]:
-    agent = options.agent_name.strip()
-    if not 0 < len(agent) <= 200:
+    if not 0 < len(options.agent_name) <= 200:
         report.reject(PACKAGE, Problem("agent_name", "Give the agent a name of 1 to 200 characters.", "agent"))
         return []
     try:
-        with open_packages(path, report, options.progress, agent) as packages:
+        with open_packages(path, report, options.progress, options.agent_name) as packages:
             parsed = [ParsedPackage(package, find_layout(package)) for package in packages]
             _check_all(parsed, options, report)
-            good = [each for each in parsed if each.checked]
-            passed = [c.record.task_id for each in good for c in each.checked]
+            valid = [each for each in parsed if each.checked]
+            passed = [c.record.task_id for each in valid for c in each.checked]
             if report.rejected and not options.keep_valid:
                 report.valid = passed
                 return []
             report.accepted = passed
-            return _save(good, options, report) if good and not options.dry_run else []
+            return _save(valid, options, report) if valid and not options.dry_run else []
     except PackageError as error:
         return _reject_package(report, error.problem)
     except PermissionDenied as error:  # the account was closed meanwhile
@@ -200,30 +199,29 @@ def _check_all(packages: list[ParsedPackage], options: ImportOptions, report: Im
 
 
 def _check(package: Package, tasks: TaskVersions, found: ReadTrajectory, report: ImportReport) -> Checked | None:
-    task_id, record, found_problems, warnings = found
-    problems, checked = list(found_problems), None
-    report.warn(task_id, *warnings)
+    task_id, record, problems, warnings = found
+    checked = None
     if record is not None:
-        checked = _check_one(package, tasks, record, problems)
-        report.warn(task_id, *(checked.warnings if checked else []))
+        task, task_problems, task_warnings = tasks.match(record)
+        images, image_problems = _check_images(package, record)
+        problems = [*problems, *task_problems, *image_problems]
+        if task is not None:
+            warnings = [*warnings, *task_warnings, *_check_image_names(record, images)]
+            checked = _check_attachments(package, record, task, images, warnings)
+    report.warn(task_id, *warnings)
     if problems:
         report.reject(task_id, *problems)
         return None
-    if checked is not None:
-        checked.warnings = [*warnings, *checked.warnings]
     return checked
 
 
-def _check_one(
-    package: Package, tasks: TaskVersions, record: TrajectoryRecord, problems: list[Problem]
-) -> Checked | None:
-    task, found_problems, warnings = tasks.match(record)
-    problems.extend(found_problems)
-    images, image_problems = _check_images(package, record)
-    problems.extend(image_problems)
-    warnings += _check_image_names(record, images)
-    if task is None:
-        return None
+def _check_attachments(
+    package: Package,
+    record: TrajectoryRecord,
+    task: Task,
+    images: dict[str, screenshots.ImageFacts],
+    warnings: list[Problem],
+) -> Checked:
     if not record.task_text:  # answers come without it
         record = replace(record, task_text=task.text)
     checked = Checked(record, task, images, warnings=warnings)
@@ -341,7 +339,15 @@ def _get_or_create(
         message = f"This file was already imported as submission {known.pk}. Nothing was changed."
         report.warn(PACKAGE, Problem("already_imported", message))
         return known, False
-    return _new_submission(options.benchmark, options.agent_name.strip(), parsed.digest, report, beside), True
+    agent, _ = Agent.objects.get_or_create(name=options.agent_name)
+    earlier = Submission.objects.filter(benchmark=options.benchmark, agent=agent).order_by("-attempt").first()
+    attempt = earlier.attempt + 1 if earlier else 1
+    if earlier and earlier.pk not in beside:
+        message = f"{agent} has a submission for this benchmark already; this one is attempt {attempt}."
+        report.warn(PACKAGE, Problem("new_attempt", message))
+    new = Submission(benchmark=options.benchmark, agent=agent, digest=parsed.digest, attempt=attempt)
+    new.save()
+    return new, True
 
 
 def _write(submission: Submission, checked: list[Checked], options: ImportOptions, report: ImportReport) -> None:
@@ -365,20 +371,8 @@ def _write(submission: Submission, checked: list[Checked], options: ImportOption
 
 def _find_imported(options: ImportOptions, parsed: ParsedPackage) -> Submission | None:
     return Submission.objects.filter(
-        benchmark=options.benchmark, agent__name=options.agent_name.strip(), digest=parsed.digest
+        benchmark=options.benchmark, agent__name=options.agent_name, digest=parsed.digest
     ).first()
-
-
-def _new_submission(
-    benchmark: Benchmark, agent_name: str, whole: str, report: ImportReport, beside: set[int]
-) -> Submission:
-    agent, _ = Agent.objects.get_or_create(name=agent_name)
-    earlier = Submission.objects.filter(benchmark=benchmark, agent=agent).order_by("-attempt").first()
-    attempt = earlier.attempt + 1 if earlier else 1
-    if earlier and earlier.pk not in beside:
-        message = f"{agent_name} has a submission for this benchmark already; this one is attempt {attempt}."
-        report.warn(PACKAGE, Problem("new_attempt", message))
-    return Submission.objects.create(benchmark=benchmark, agent=agent, digest=whole, attempt=attempt)
 
 
 def _store_files(package: Package, checked: Checked) -> None:
@@ -439,12 +433,7 @@ def _save_screenshots(checked: list[Checked]) -> dict[str, int]:
     # In one order: two imports that share new screenshots would otherwise wait for each other's rows.
     facts = dict(sorted({image.sha256: image for c in checked for image in c.images.values()}.items()))
     Screenshot.objects.bulk_create(
-        (
-            Screenshot(sha256=f.sha256, media_type=f.media_type, width=f.width, height=f.height, size=f.size)
-            for f in facts.values()
-        ),
-        batch_size=500,
-        ignore_conflicts=True,
+        (Screenshot(**asdict(image)) for image in facts.values()), batch_size=500, ignore_conflicts=True
     )
     known = list(facts)
     return {

@@ -1,4 +1,4 @@
-"""Celery jobs: each finds its rows, calls one function of a lower floor, and can be run twice without harm."""
+"""Celery jobs: each finds its rows, calls one function of a lower layer, and can be run twice without harm."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from annotation.models import Screenshot, Submission, Upload
 from annotation.records import PACKAGE, ImportReport, Problem
 
 CHECK_SECONDS = 30.0  # that one job spends on the check of the store
-SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are told by it
+SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are recognised by it
 
 
 @shared_task
 def import_upload(upload_id: str) -> None:
-    """Read an uploaded package; exactly one worker takes it, and a worker that died is followed by another."""
+    """Import an uploaded package in exactly one worker; if that dies, another one takes it."""
     taken = arrivals.claim(Upload, upload_id)
     if taken is not None:
         with suppress(arrivals.ArrivalLost):
@@ -34,7 +34,7 @@ def _import(upload: Upload) -> None:
     except arrivals.ArrivalFailed as ended:
         report, made = ImportReport(), []
         report.reject(PACKAGE, Problem(ended.code, str(ended)))
-    # Of a worker that is lost by now the submission stays; the next one finds the same bytes, and reports that.
+    # If this worker has lost the row, its submission stays; the next worker reports that it was imported before.
     arrivals.finish(upload, report=report.as_json(), submission=made[0] if made else None)
     arrivals.delete_file(upload.stored_as)
     for submission in made:
@@ -57,7 +57,7 @@ def _read(upload: Upload) -> tuple[ImportReport, list[Submission]]:
 
 @shared_task
 def prepare_pictures(submission_id: int) -> None:
-    """Make the pictures of a new submission, and compare neighbours, before anybody waits for them."""
+    """Create the renditions of a new submission, and compare neighbouring screenshots, before they are requested."""
     shown = Screenshot.objects.filter(steps__trajectory__submission=submission_id).distinct()
     for screenshot in shown.order_by("pk").iterator():
         with suppress(screenshots.DamagedFile):  # the trajectory page shows this
@@ -67,7 +67,7 @@ def prepare_pictures(submission_id: int) -> None:
 
 @shared_task
 def resume_uploads() -> None:
-    """Queue again what has no message or has lost its worker: the rows are the truth, not the broker."""
+    """Queue uploads again that have no message or have lost their worker: the rows decide, not the broker."""
     for pk in arrivals.find_waiting(Upload):
         import_upload.delay(pk)
 
@@ -80,7 +80,7 @@ def return_leases() -> None:
 
 @shared_task
 def prune_images() -> None:
-    """Once a day, give back the room that stopped imports have taken: what fails of it does not keep up the rest."""
+    """Once a day, delete the files of stopped imports; an error of one step does not prevent the other."""
     try:
         screenshots.prune(timedelta(days=1))
     finally:

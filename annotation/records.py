@@ -1,4 +1,4 @@
-"""What the agent did and what people say about it, as plain values shared by every floor. No Django here."""
+"""Plain values shared by all layers: what agents did, and what people decided. No Django here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AttachmentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong (or doubtful), where, and how to mend it.
+    """A problem or warning: what is wrong, where, and how to fix it.
 
     ``code`` is stable and for machines, ``message`` is for people, ``where`` is a path such as
     ``<task_id>/result.json: action_history[3].step`` or the name of a form field.
@@ -116,7 +116,7 @@ class TrajectoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLabelRecord:
-    """A label made elsewhere, for research: one row of a label file. ``row`` is its line number, from 1."""
+    """An imported label, for research: one row of a label file. ``row`` is its line number, from 1."""
 
     row: int
     annotator: str

@@ -1,4 +1,4 @@
-"""Every column of every floor that refers to a person, so that none is forgotten when somebody adds one."""
+"""Find the columns of all layers that refer to a person, so that no new column is forgotten."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from annotation.models import Person
 
 
 def references() -> dict[str, Any]:
-    """The columns (fields of Django) by name, such as ``judges.Judge.created_by``; not groups and rights."""
+    """Return the columns by name, such as ``judges.Judge.created_by``; without groups and permissions."""
     found: list[Any] = Person._meta.get_fields(include_hidden=True)
     relations = [relation for relation in found if relation.auto_created and not relation.concrete]
     fields = [relation.field for relation in relations if not relation.related_model._meta.auto_created]
@@ -18,6 +18,6 @@ def references() -> dict[str, Any]:
 
 
 def referring(field: Any, person: Person) -> QuerySet[Any]:
-    """The rows that refer to the person by one of these columns, the oldest first."""
+    """Return the rows that refer to the person by one of these columns, the oldest first."""
     rows: QuerySet[Any] = field.model._base_manager.filter(**{field.name: person}).order_by("pk")
     return rows

@@ -1,4 +1,4 @@
-"""The image store: originals by their SHA-256, verified by decoding, and re-encoded before anybody sees them."""
+"""The image store: originals by SHA-256, decoded to verify them, and encoded again before they are served."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -49,7 +49,7 @@ Decode = Callable[[], Image.Image]  # so that several pictures can be made from 
 
 
 class Rendition(StrEnum):
-    """What is served of a screenshot; `FULL` has every pixel of the original, in a new encoding."""
+    """Renditions served to browsers; `FULL` has every pixel of the original, in a new encoding."""
 
     THUMBNAIL = "thumbnail"
     DISPLAY = "display"
@@ -84,7 +84,7 @@ class DamagedFile(OSError):
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """What decoding found: SHA-256 of the bytes, media type, width and height in pixels, size in bytes."""
+    """Image metadata: SHA-256 of the bytes, media type, width and height in pixels, size in bytes."""
 
     sha256: str
     media_type: str
@@ -116,7 +116,7 @@ class AtomicFileSystemStorage(FileSystemStorage):
 
 
 def inspect(data: bytes) -> ImageFacts:
-    """Decode ``data`` whole and tell what it is; raises ScreenshotError when it is no PNG, JPEG or WebP in bounds."""
+    """Decode ``data`` completely. Raises ScreenshotError unless it is a PNG, JPEG or WebP within the limits."""
     if data.startswith(LFS_POINTER):
         raise ScreenshotError(
             "screenshot_lfs_pointer", "is a Git LFS pointer, not the image; run `git lfs pull` before packing"
@@ -149,24 +149,15 @@ def _decode(data: bytes) -> Image.Image:
 
 
 def store(data: bytes, facts: ImageFacts) -> Screenshot:
-    """Keep an inspected image; the same bytes are kept once."""
+    """Store an inspected image; the same bytes are stored once."""
     keep_bytes(facts.sha256, data)
-    screenshot, _ = Screenshot.objects.get_or_create(
-        sha256=facts.sha256,
-        defaults={
-            "media_type": facts.media_type,
-            "width": facts.width,
-            "height": facts.height,
-            "size": facts.size,
-        },
-    )
-    return screenshot
+    return Screenshot.objects.get_or_create(sha256=facts.sha256, defaults=asdict(facts))[0]
 
 
 def keep_bytes(sha256: str, data: bytes) -> None:
-    """Write ``data`` under its digest unless an intact file is there; its modification time is set to now.
+    """Store ``data`` under its digest, unless an intact file exists; its modification time is set to now.
 
-    What a stopped import has left is as old as that import: `prune` would take it from under the next one.
+    Otherwise `prune` could delete an old file of a stopped import while the next import uses it.
     """
     _keep(sha256, ContentFile(data))
 
@@ -197,15 +188,12 @@ def _keep(sha256: str, content: File) -> None:
 def _renew(name: str, content: File) -> None:
     try:
         os.utime(default_storage.path(name))
-    except NotImplementedError:  # an object store knows no paths; writing the same bytes again makes it young
+    except NotImplementedError:  # an object store has no paths; writing the same bytes again updates the time
         default_storage.save(name, content)
 
 
 def original(sha256: str) -> bytes:
-    """The original bytes, for evidence and re-export; never served to a browser as they are.
-
-    Raises DamagedFile if the bytes do not match the digest in the name.
-    """
+    """Return the original bytes, for evidence and exports, never for browsers. Raises DamagedFile."""
     with default_storage.open(_original_name(sha256)) as stream:
         data = bytes(stream.read())
     if hashlib.sha256(data).hexdigest() != sha256:
@@ -249,7 +237,7 @@ def _digest(stream: BinaryIO) -> tuple[str, int]:
 
 
 def rendition(screenshot: Screenshot, kind: Rendition, decode: Decode | None = None) -> tuple[bytes, str]:
-    """The picture to serve and its media type; made when first asked for, and kept unless it is the full one."""
+    """Return the image to serve and its media type; it is cached on the first request, except the full one."""
     decode = decode or (lambda: decoded(screenshot.sha256))
     if kind is Rendition.FULL:
         return _encode(decode(), "PNG"), "image/png"
@@ -259,10 +247,7 @@ def rendition(screenshot: Screenshot, kind: Rendition, decode: Decode | None = N
 
 
 def judge_ready(sha256: str, decode: Decode | None = None) -> bytes:
-    """What models are shown of a screenshot: a JPEG within `JUDGE_BOX`, made after its import and the same ever after.
-
-    Made here where that has not happened yet. Never served to a browser.
-    """
+    """Return the JPEG within `JUDGE_BOX` for models, cached so that it never changes. Never served to a browser."""
     decode = decode or (lambda: decoded(sha256))
     return _load_or_render(f"renditions/judge/{sha256[:2]}/{sha256}", lambda: _encode_for_judges(decode()))
 
@@ -270,13 +255,11 @@ def judge_ready(sha256: str, decode: Decode | None = None) -> bytes:
 def _encode_for_judges(image: Image.Image) -> bytes:
     fitting = image.copy() if image.width > JUDGE_BOX[0] or image.height > JUDGE_BOX[1] else image
     fitting.thumbnail(JUDGE_BOX, Image.Resampling.LANCZOS, reducing_gap=2.0)
-    made = io.BytesIO()
-    fitting.save(made, "JPEG", quality=JUDGE_QUALITY)
-    return made.getvalue()
+    return _encode(fitting, "JPEG", quality=JUDGE_QUALITY)
 
 
 def prepare(screenshot: Screenshot) -> None:
-    """Make what is kept of a screenshot and not there yet, from one decoding."""
+    """Cache the missing renditions of a screenshot, from one decoding."""
     decode = functools.cache(lambda: decoded(screenshot.sha256))
     for kind in (Rendition.THUMBNAIL, Rendition.DISPLAY):
         rendition(screenshot, kind, decode)
@@ -307,11 +290,10 @@ def decoded(sha256: str) -> Image.Image:
 
 
 def sheet(shown: Sequence[Screenshot | None]) -> tuple[bytes, list[str]]:
-    """The thumbnails of neighbouring steps below one another in one WebP, `TILE` each: one request instead of twenty.
+    """Return the thumbnails of at most `SHEET_STEPS` steps in one column of a WebP, `TILE` each, for one request.
 
     Also return the digests of damaged screenshots. Their tiles show a message, and such a sheet is not cached, because
-    the files may be restored. A step without a screenshot stays empty; at most `SHEET_STEPS`. Raises FileNotFoundError
-    when the store has lost one.
+    the files may be restored. A step without a screenshot stays empty. Raises FileNotFoundError for a missing file.
     """
     key = hashlib.sha256(" ".join(s.sha256 if s else "-" for s in shown).encode()).hexdigest()
     try:
@@ -336,20 +318,14 @@ def damaged_picture() -> bytes:
 
 
 def covered(sha256: str, boxes: Sequence[Sequence[int]]) -> bytes:
-    """The picture as a PNG in which ``boxes`` ([x, y, width, height] in its pixels) are black.
-
-    Made of the pixels alone, so that nothing of the original file goes along: no text, no profile, no thumbnail.
-    Raises one of `STORE_ERRORS` when the store has lost the original.
-    """
+    """Return a PNG in which ``boxes`` ([x, y, width, height] in pixels) are black. Raises one of `STORE_ERRORS`."""
     source = decoded(sha256)
-    image = Image.new("RGB", source.size)
+    image = Image.new("RGB", source.size)  # only pixels: no texts, profiles or thumbnails of the original file
     image.paste(source)
     draw = ImageDraw.Draw(image)
     for x, y, width, height in boxes:
         draw.rectangle((x, y, x + width - 1, y + height - 1), fill="black")
-    stream = io.BytesIO()
-    image.save(stream, "PNG", compress_level=6)
-    return stream.getvalue()
+    return _encode(image, "PNG", compress_level=6)
 
 
 def _sheet(shown: Sequence[Screenshot | None], tile: Callable[[Screenshot], Image.Image]) -> bytes:
@@ -375,10 +351,9 @@ def _tile_if_intact(damaged: list[str], screenshot: Screenshot) -> Image.Image:
 
 
 def prune(older_than: timedelta) -> int:
-    """Delete originals that no row names, as a killed import leaves them; returns how many. With them goes what a
-    killed process has not written to its end, anywhere in a local store.
+    """Delete originals that no row names, and unfinished files of a local store; return the number of originals.
 
-    ``older_than`` protects an import that is writing its files at this moment and has no rows yet.
+    ``older_than`` protects an import that is writing its files and has no rows yet.
     """
     deleted, before = 0, timezone.now() - older_than
     _forget_unfinished(before)
@@ -410,7 +385,7 @@ def _forget_unfinished(before: datetime) -> None:
 
 
 def stored_at(name: str) -> datetime:
-    """When; now for a file that is gone meanwhile."""
+    """Return the time of a stored file; now if it was deleted meanwhile."""
     try:
         return default_storage.get_modified_time(name)
     except STORE_ERRORS:
@@ -427,10 +402,9 @@ def _is_named(sha256: str) -> bool:
 
 
 def _list_folder(folder: str) -> tuple[list[str], list[str]]:
-    """Folders and files in a folder of the store; a local store has none before its first image."""
     try:
         return default_storage.listdir(folder)
-    except FileNotFoundError:
+    except FileNotFoundError:  # a local store before its first image
         return [], []
 
 
@@ -456,7 +430,7 @@ def _resize(image: Image.Image, kind: Rendition) -> Image.Image:
 
 
 def _convert_to_rgb(image: Image.Image) -> Image.Image:
-    """Every mode that a PNG, JPEG or WebP may have, as RGB; transparency on white, 16 bits scaled to 8."""
+    """Convert every mode of a PNG, JPEG or WebP; transparency on white, 16 bits scaled to 8."""
     if image.mode.startswith("I"):
         return image.convert("I").point(lambda value: value / 256).convert("L").convert("RGB")
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
@@ -467,9 +441,9 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
-def _encode(image: Image.Image, image_format: str) -> bytes:
+def _encode(image: Image.Image, image_format: str, **options: int) -> bytes:
     stream = io.BytesIO()
     # Method 2 costs half the time of the default for a few per cent more bytes.
-    options = {"WEBP": {"quality": 82, "method": 2}, "JPEG": {"quality": 88}, "PNG": {"compress_level": 2}}
-    image.save(stream, image_format, **options[image_format])
+    defaults = {"WEBP": {"quality": 82, "method": 2}, "JPEG": {"quality": 88}, "PNG": {"compress_level": 2}}
+    image.save(stream, image_format, **defaults[image_format] | options)
     return stream.getvalue()

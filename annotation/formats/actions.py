@@ -1,8 +1,7 @@
-"""What can be read from the text of an action: where it clicked, how it ended, which grammar it is written in.
+"""Parse the text of an action: its click, status, address and grammar. In doubt the result is None.
 
 Two grammars exist in Online-Mind2Web submissions: verbose (``TARGET -> VERB -> description | STATUS`` or
 ``VERB target -> description | STATUS``) and compact calls (``click_at(x=1, y=2)``). Agents also write free text.
-Everything here would rather say nothing than something wrong.
 """
 
 from __future__ import annotations
@@ -64,9 +63,9 @@ ADDRESS = re.compile(r"""(?P<quote>['"]?)(?P<url>https?://[^\s'"<>|]+)""", re.IG
 
 
 def parse_click(action: str) -> Click | None:
-    """The point that ``action`` clicked, typed or hovered at, in pixels; None unless that is beyond doubt.
+    """Return the point that ``action`` clicked, typed or hovered at, in pixels; None if there is any doubt.
 
-    Element numbers (``click('397')``), distances (``scroll(0, 500)``), drags and fractions of the page are none.
+    Element numbers (``click('397')``), distances (``scroll(0, 500)``), drags and fractions of the page are no points.
     """
     text = action.strip()
     call = POINTING_CALL.match(QUOTED.sub('""', text))

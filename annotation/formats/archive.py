@@ -317,7 +317,8 @@ class _Member(io.RawIOBase):
             raise _damaged(self._name, error) from error
         self._left -= len(data)
         if self._left < 0:
-            raise _too_large(self._name, self._limit)
+            says = f"is larger than {self._limit:,} bytes"
+            raise PackageError(entry_problem("file_too_large", self._name, says))
         view[: len(data)] = data
         return len(data)
 
@@ -325,10 +326,6 @@ class _Member(io.RawIOBase):
 def _damaged(name: str, error: Exception) -> PackageError:
     reason = printable(str(error).replace("\n", " ")) or type(error).__name__
     return PackageError(entry_problem("file_damaged", name, f"cannot be read: {reason}"))
-
-
-def _too_large(name: str, limit: int) -> PackageError:
-    return PackageError(entry_problem("file_too_large", name, f"is larger than {limit:,} bytes"))
 
 
 @contextmanager

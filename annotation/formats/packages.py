@@ -76,8 +76,9 @@ def find_layout(package: Package) -> Layout:
             leftover.append(name)
         else:
             files[home].append(name.removeprefix(f"{home}/") if home else name)
-    folders = [TrajectoryFolder(path, _label(package, path), tuple(files[path])) for path in sorted(files)]
-    return folders, leftover
+    whole = package.path.resolve().stem
+    labels = {path: printable(path.rpartition("/")[2] or whole, 80) for path in sorted(files)}
+    return [TrajectoryFolder(path, label, tuple(files[path])) for path, label in labels.items()], leftover
 
 
 def _parent(name: str) -> str:
@@ -91,11 +92,6 @@ def _home(name: str, paths: Container[str]) -> str | None:
         if name in paths:
             return name
     return None
-
-
-def _label(package: Package, path: str) -> str:
-    name = path.rpartition("/")[2] or package.path.resolve().stem
-    return printable(name, 80)
 
 
 def _assign_problems(

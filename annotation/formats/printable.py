@@ -1,4 +1,4 @@
-"""Text from outside, made fit for a message."""
+"""Format texts from outside for messages."""
 
 from __future__ import annotations
 

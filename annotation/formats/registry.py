@@ -22,7 +22,7 @@ class Format:
     """An external format of trajectories.
 
     ``name`` is stored with each trajectory and is part of its digest, so it never changes. ``title`` and ``files``
-    (what to upload) are for people. A format without ``convert`` is read from a package as it is, by `packages`.
+    (the files to upload) are for people. `packages` reads a format without ``convert``.
 
     ``recognise`` tells from names or first bytes whether files are of this format; a file that is not a zip has no
     names, only ``package.path``. ``convert(package, folder, report, progress, agent)`` writes packages of the form
@@ -55,7 +55,7 @@ def converted_formats() -> dict[str, Format]:
 
 
 def describe_files() -> str:
-    """Return what can be imported, as a phrase for help texts."""
+    """Return the files that can be imported, as a phrase for help texts."""
     titles: dict[str, list[str]] = {}
     for each in formats().values():
         titles.setdefault(each.files, []).append(each.title)

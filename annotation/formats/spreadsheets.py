@@ -1,4 +1,4 @@
-"""CSV for spreadsheets: texts of tasks, pages and agents stay texts there, whatever they begin with."""
+"""Write CSV in which spreadsheets do not take texts of tasks, pages and agents for formulas."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import math
 import re
 from collections.abc import Sequence
 
-# Control characters, half surrogates, what has no width (soft hyphens, joiners of words, tags) and marks that reorder
-# the text around them; XML refuses some of them too. U+200C and U+200D stay: scripts need them to join letters.
+# Control characters, half surrogates, characters without width (soft hyphens, word joiners, tags) and marks that
+# reorder text; XML refuses some of them too. U+200C and U+200D stay: scripts need them to join letters.
 UNSEEN = (
     r"\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     r"\ufffe\uffff\U000e0000-\U000e007f"
 )
-# What a spreadsheet takes for the start of a formula, also behind what cannot be seen and in its full-width forms.
+# The start of a formula for spreadsheets, also after invisible characters and in full-width forms.
 _FORMULA = re.compile(rf"[\s\u200c\u200d{UNSEEN}]*[=+\-@＝＋－＠|%]|[\t\r\n]")
 
 
@@ -32,7 +32,7 @@ def file_name(*parts: str) -> str:
 
 
 def _plain(value: object) -> str:
-    """A number in ASCII and in full, nothing for what is unknown, and a text that stays a text."""
+    """Return a number in ASCII with all digits, "" for unknown values, and a text that stays a text."""
     if value is None:
         return ""
     if isinstance(value, bool):

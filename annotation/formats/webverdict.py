@@ -36,7 +36,7 @@ from annotation.formats.trajectory_folder import (
     read_text,
     warn_of_unused_screenshots,
 )
-from annotation.records import AttachmentKind, TrajectoryRecord
+from annotation.records import AttachmentKind, Problem, TrajectoryRecord
 
 SCHEMA_VERSION = "webverdict-1"
 KEYS = frozenset({
@@ -133,8 +133,13 @@ class _Attachments:
             found[name] = AttachmentKind.REFERENCE_STEP
             if int(matched[1]) >= steps:
                 self.findings.problem("reference_step_unknown", name, f"there is no step {matched[1]}")
-            elif not isinstance(document := self._document(name), (dict, type(None))):
-                self.findings.problem("wrong_type", name, f"must be an object, not {kind_of(document)}")
+                continue
+            try:
+                document = parse_json(self.read(name, REFERENCE_LIMIT), name)
+                if not isinstance(document, dict):
+                    raise FormatError(Problem("wrong_type", f"must be an object, not {kind_of(document)}", name))
+            except FormatError as error:
+                self._add(error)
         return found
 
     def pages(self) -> dict[str, AttachmentKind]:
@@ -170,13 +175,6 @@ class _Attachments:
             self._add(error)
             return False
         return True
-
-    def _document(self, name: str) -> object:
-        try:
-            return parse_json(self.read(name, REFERENCE_LIMIT), name)
-        except FormatError as error:
-            self._add(error)
-            return None
 
     def _add(self, error: FormatError) -> None:
         for problem in error.problems:

@@ -1,9 +1,10 @@
-"""What commands have in common: finding what they are told, reading, the report of an import, and the exit code."""
+"""Shared by commands: look up their arguments, read files, print the report of an import, set the exit code."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def find_benchmark(slug: str) -> Benchmark:
-    # What is no slug is not asked for: bytes that are no text would fail in the database.
+    # Only slugs are looked up: bytes that are no text would fail in the database.
     benchmark = Benchmark.objects.filter(slug=slug).first() if slug_re.match(slug) else None
     if benchmark is None:
         known = ", ".join(Benchmark.objects.values_list("slug", flat=True)) or "none yet"
@@ -45,7 +46,7 @@ def find_benchmark(slug: str) -> Benchmark:
 
 
 def find_own_benchmark(slug: str) -> Benchmark:
-    """A benchmark that something may be added to: none that came in an evidence bundle."""
+    """Return a benchmark that can be changed: none that came in an evidence bundle."""
     own_or_new(slug)
     return find_benchmark(slug)
 
@@ -63,7 +64,7 @@ def find_person(username: str) -> Person:
 
 
 def find_account(username: str) -> Person:
-    """Somebody who has an account, active or not."""
+    """Return a person with an account, active or not."""
     found = Person.objects.filter(username=username).first()
     if found is None:
         raise CommandError(f"There is no person {printable(username)}.", returncode=2)
@@ -75,6 +76,17 @@ def find_submission(pk: int) -> Submission:
     if found is None:
         raise CommandError(f"There is no submission {pk}; list_submissions shows them.", returncode=2)
     return found
+
+
+def make_progress(command: BaseCommand) -> Callable[[int, int], None]:
+    """Return a function that prints the progress on a terminal, and nothing in a pipe."""
+
+    def show(done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            command.stderr.write(f"\rchecked {done} of {total}", ending="" if done < total else "\n")
+            command.stderr.flush()
+
+    return show
 
 
 def finish(

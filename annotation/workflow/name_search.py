@@ -10,9 +10,8 @@ from typing import Any
 from django.db.models import Count, Max, QuerySet
 
 from annotation.models import Event, KeyPoint, Membership, Person
-from annotation.names import compile_names, find_ordinary_words, has_name
+from annotation.names import compile_names, find_ordinary_words, find_written_texts, has_name
 from annotation.workflow.guards import Conflict
-from annotation.written_texts import find_written_texts
 
 MOST_PLACES = 20  # of one submission that a refusal lists
 

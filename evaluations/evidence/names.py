@@ -14,9 +14,15 @@ from itertools import chain
 from django.db.models import Q
 
 from annotation.models import Person, Submission
-from annotation.names import compile_names, find_ordinary_words, has_identity
+from annotation.names import (
+    PlacedTexts,
+    compile_names,
+    extract_texts,
+    find_ordinary_words,
+    find_written_texts,
+    has_identity,
+)
 from annotation.records import Problem
-from annotation.written_texts import PlacedTexts, extract_texts, find_written_texts
 from evaluations.evidence.judging import ADDRESS, WITH_ADDRESSES, reasons
 from judges.models import Judge
 

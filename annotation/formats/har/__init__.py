@@ -1,8 +1,7 @@
-"""Network traces (HAR 1.2), taken over without the secrets that a browser writes into them.
+"""Remove the secrets from network traces (HAR 1.2).
 
-`redact` reads a trace as JSON, gzipped, or as the zip of a Playwright trace, and writes it as compact JSON, whatever
-it was before. It is done entry by entry: memory holds one entry, whatever the size of the file. What is redacted
-reads `REDACTED`: names, structure and everything else stay (docs/decisions/0012-secrets-in-network-traces.md).
+`redact` reads JSON, gzipped JSON or the zip of a Playwright trace, and writes compact JSON, with one entry in memory.
+Secrets are replaced by `REDACTED`; names and structure stay (docs/decisions/0012-secrets-in-network-traces.md).
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class Target(Protocol):
 
 
 def redact(source: BinaryIO, name: str, target: Target) -> int:
-    """Write the trace in ``source`` to ``target`` without its secrets; returns the number of entries.
+    """Write the trace in ``source`` to ``target`` without its secrets, and return the number of entries.
 
-    The same bytes give the same bytes. Raises FormatError for what is no HAR in one of the three forms or exceeds
-    the limits of `reading`, and what ``source.read`` and ``target.write`` raise; ``target`` has a part of it then.
+    The result is deterministic. Raises FormatError for other files and for those beyond the limits of `reading`, and
+    what ``source.read`` and ``target.write`` raise; ``target`` then has a part of the trace.
     """
     count, budget = 0, Budget()
     with open_entries(source, name) as entries:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation import screenshots, store_checks
+from annotation.management.reports import make_progress
 from annotation.models import StoreCheck
 
 
@@ -36,9 +36,7 @@ class Command(BaseCommand):
             raise CommandError("A worker is running this check. Try again later, or omit --resume.")
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # the pass is released as after Ctrl-C
         try:
-            store_checks.proceed(
-                check, rate=options["rate"], progress=self._progress if _is_terminal() else _print_nothing
-            )
+            store_checks.proceed(check, rate=options["rate"], progress=make_progress(self))
         except screenshots.STORE_ERRORS as error:
             raise CommandError(f"The image store does not answer: {error}. Continue later with --resume.") from error
         except KeyboardInterrupt:
@@ -61,19 +59,7 @@ class Command(BaseCommand):
             damaged, missing = (len(report[kind]) for kind in (store_checks.DAMAGED, store_checks.MISSING))
             raise CommandError(f"Damaged files: {damaged}. Missing files: {missing}.")
 
-    def _progress(self, done: int, total: int) -> None:
-        self.stderr.write(f"\rchecked {done} of {total}", ending="" if done < total else "\n")
-        self.stderr.flush()
-
 
 def _places(places: list[dict[str, Any]]) -> str:
     named = [" ".join(f"submission {p['submission']} {p['task_id']} {p['name']}".split()) for p in places]
     return f" ({'; '.join(named)})" if named else ""
-
-
-def _is_terminal() -> bool:
-    return sys.stderr.isatty()
-
-
-def _print_nothing(done: int, total: int) -> None:
-    """Print nothing if the output is not a terminal."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from django.db import transaction
 from annotation import ingest, jobs
 from annotation.formats.printable import counted
 from annotation.formats.registry import describe_files
-from annotation.management.reports import find_own_benchmark, find_person, finish
+from annotation.management.reports import find_own_benchmark, find_person, finish, make_progress
 from annotation.records import PACKAGE, Problem
 
 
@@ -43,7 +42,7 @@ class Command(BaseCommand):
                 maintainer=find_person(options["maintainer"]) if options["maintainer"] else None,
                 keep_valid=options["keep_valid"],
                 dry_run=options["dry_run"],
-                progress=self._show if sys.stderr.isatty() else _silent,
+                progress=make_progress(self),
             )
         except ingest.ImportStopped as error:
             raise CommandError(str(error)) from error
@@ -55,11 +54,3 @@ class Command(BaseCommand):
             # Robust: without a broker the pictures are made when somebody first needs them.
             transaction.on_commit(partial(jobs.prepare_pictures.delay, submission.pk), robust=True)
             self.stdout.write(f"submission {submission.pk}: {submission}")
-
-    def _show(self, done: int, total: int) -> None:
-        self.stderr.write(f"\rchecked {done} of {total}", ending="" if done < total else "\n")
-        self.stderr.flush()
-
-
-def _silent(done: int, total: int) -> None:
-    """In a pipe nobody watches."""
