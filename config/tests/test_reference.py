@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tools.reference.bundle_keys import MEANINGS
 from tools.reference.pages import COMMAND, build_pages
 from tools.reference.sources import list_settings
 
@@ -30,6 +31,16 @@ def test_setting_without_meaning_stops_the_generator(monkeypatch, tmp_path):
 
     with pytest.raises(SystemExit, match="does not explain B"):
         list(list_settings())
+
+
+def test_every_explained_key_of_a_bundle_exists():
+    for name, meanings in MEANINGS.items():
+        section = PAGES["evidence.md"].partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert [key for key in meanings if f"- `{key}`" not in section] == [], name
+
+
+def test_every_argument_of_a_command_has_a_meaning():
+    assert [line for line in PAGES["commands.md"].splitlines() if line.endswith("|  |")] == []
 
 
 def test_problem_codes_of_every_kind_of_call_are_found():

@@ -15,6 +15,7 @@ from drf_spectacular.generators import SchemaGenerator
 from annotation import protocol
 from annotation.formats import webverdict
 from annotation.formats.registry import formats
+from annotation.label_fields import ADJUDICATION_FIELDS
 from annotation.records import Verdict
 from evaluations import statistics
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
@@ -29,6 +30,7 @@ from judges.scorers import rubric, upstream
 from judges.scorers.action_selection import cookbook
 from judges.scorers.network_trace import upstream as network_upstream
 from judges.views.editors import KEYS
+from tools.reference.bundle_keys import MEANINGS
 from tools.reference.markdown import code, flat, start_page, table
 from tools.reference.sources import PACKAGES, build_problems, build_settings
 
@@ -178,8 +180,17 @@ def _describe_fields(shape: dict[str, Any], shapes: dict[str, Any]) -> str:
     for name, each in shape["properties"].items():
         kind = _resolve(each, shapes).get("type", "") or "value"
         null = " or null" if each.get("nullable") else ""
-        rows.append([code(name), f"{kind}{null}", _in_brackets(each.get("description", "")).strip(" ()")])
+        meaning = _in_brackets(each.get("description", "")).strip(" ()") or _meaning_of_field(name)
+        rows.append([code(name), f"{kind}{null}", meaning])
     return table(["Field", "Type", "Meaning"], rows)
+
+
+def _meaning_of_field(name: str) -> str:
+    """Return the name of a label's field on pages, with the verdict that it belongs to."""
+    if not (declared := ADJUDICATION_FIELDS.get(name)):
+        return ""
+    verdict = "" if declared.of is None else f" (verdict {int(declared.of)})"
+    return (declared.label or declared.title) + verdict
 
 
 # --- Judges ------------------------------------------------------------------------------------------------------
@@ -290,7 +301,8 @@ def build_evidence() -> str:
         )
     ]
     for name, schema in SCHEMAS.items():
-        parts.append(f"## {name}\n\n" + ("Each line: " if name in LINES else "") + _shape(schema))
+        shape = _shape(schema, MEANINGS.get(name, {}))
+        parts.append(f"## {name}\n\n" + ("Each line: " if name in LINES else "") + shape)
     claims = [[code(name), title] for name, title in rules.CLAIMS.items()]
     parts.append(f"## Claims\n\n{table(['Name', 'Claim'], claims)}")
     checks = [[code(name), title] for name, title in sorted(TITLES.items())]
@@ -300,8 +312,8 @@ def build_evidence() -> str:
     return "\n\n".join(parts)
 
 
-def _shape(schema: dict[str, Any]) -> str:
-    """Return an object as a nested list of its keys, anything else as its type."""
+def _shape(schema: dict[str, Any], meanings: dict[str, str]) -> str:
+    """Return an object as a nested list of its keys with their meanings, anything else as its type."""
     kind = _kind(schema)
     properties = schema.get("properties") or schema.get("items", {}).get("properties")
     if not properties:
@@ -310,8 +322,10 @@ def _shape(schema: dict[str, Any]) -> str:
     lines = []
     for name, each in properties.items():
         missing = "" if name in required else " (may be missing)"
-        inner = "\n".join(f"  {line}" for line in _shape(each).splitlines() if line).strip()
-        lines.append(f"- `{name}`{missing}: {inner}")
+        inner = "\n".join(f"  {line}" for line in _shape(each, meanings).splitlines() if line).strip()
+        first, *rest = inner.split("\n")
+        meaning = f" ({meanings[name]})" if name in meanings else ""
+        lines.append("\n".join([f"- `{name}`{missing}: {first}{meaning}", *rest]))
     return "\n".join([kind, "", *lines] if kind else lines)
 
 

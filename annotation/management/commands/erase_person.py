@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Erase who a person is, for good; what they said stays under their pseudonyms."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("username")
+        parser.add_argument("username", help="the person's user name")
         parser.add_argument("--reason", required=True, metavar="TEXT", help="it is kept: leave the person's name out")
         parser.add_argument(
             "--accept-texts", action="store_true", help="also where reasons and notes that stay name the person"

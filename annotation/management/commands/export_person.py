@@ -17,8 +17,8 @@ class Command(BaseCommand):
     help = "Write everything that is kept of a person into a file, for them."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("username")
-        parser.add_argument("--output", type=Path, required=True, metavar="FILE.json")
+        parser.add_argument("username", help="the person's user name")
+        parser.add_argument("--output", type=Path, required=True, metavar="FILE.json", help="the new file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         person, path = find_account(options["username"]), options["output"]

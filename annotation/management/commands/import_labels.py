@@ -16,9 +16,9 @@ class Command(BaseCommand):
     help = "Load labels made elsewhere (CSV: annotator, task_id, agent, label), for research."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path)
-        parser.add_argument("--benchmark", required=True, metavar="SLUG")
-        parser.add_argument("--report", type=Path, metavar="FILE.json")
+        parser.add_argument("file", type=Path, help="the CSV file")
+        parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
+        parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         report = catalogue.import_labels(

@@ -23,13 +23,13 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("path", type=Path)
-        parser.add_argument("--benchmark", required=True, metavar="SLUG")
-        parser.add_argument("--agent", required=True, metavar="NAME")
+        parser.add_argument("path", type=Path, help="the package: a file or a folder")
+        parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
+        parser.add_argument("--agent", required=True, metavar="NAME", help="the agent's name")
         parser.add_argument("--maintainer", metavar="USERNAME", help="who maintains the new submission")
         parser.add_argument("--dry-run", action="store_true", help="check and report, store nothing")
         parser.add_argument("--keep-valid", action="store_true", help="import the good ones, list the rest")
-        parser.add_argument("--report", type=Path, metavar="FILE.json")
+        parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["path"].exists():

@@ -24,7 +24,7 @@ class Command(BaseCommand):
     help = "Say what came of an audit: its checks, how far submitted and audited verdicts agree, and the decisions."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("audit", type=int, metavar="ID")
+        parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         parser.add_argument("--json", action="store_true", help="one object, with every finding")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = "Say everything that a submission lacks for an export; exit 0 only when nothing is missing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("submission", type=int, metavar="ID")
+        parser.add_argument("submission", type=int, metavar="ID", help="the number of the submission")
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission = find_submission(options["submission"])

@@ -29,7 +29,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
         parser.add_argument(
             "--judge",
             metavar="NAME[@VERSION]",

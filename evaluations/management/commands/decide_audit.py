@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Say what you think of an audited submission; a later decision is added, and holds."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("audit", type=int, metavar="ID")
+        parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         parser.add_argument("--outcome", required=True, choices=AuditDecision.Outcome.values)
         parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is printed in the report")
         parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="the auditor who says so")

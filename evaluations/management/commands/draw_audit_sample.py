@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Draw the trajectories of an audit that are labelled again blind: once, and by a seed that is recorded."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("audit", type=int, metavar="ID")
+        parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         parser.add_argument("--size", type=int, required=True, metavar="N", help="how many trajectories")
         parser.add_argument("--seed", metavar="S", help="a seed of your own, told as chosen; else nobody chooses")
         parser.add_argument(

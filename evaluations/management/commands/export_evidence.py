@@ -26,8 +26,8 @@ class Command(BaseCommand):
     help = "Write the evidence bundle of a submission, whole or not at all; refused while anything is missing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("submission", type=int, metavar="ID")
-        parser.add_argument("--output", required=True, type=Path, metavar="FILE.zip")
+        parser.add_argument("submission", type=int, metavar="ID", help="the number of the submission")
+        parser.add_argument("--output", required=True, type=Path, metavar="FILE.zip", help="the new zip")
         parser.add_argument(
             "--screenshots",
             choices=SCREENSHOTS,

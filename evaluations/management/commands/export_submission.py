@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Write a submission as a file, whole or not at all; refused while anything is missing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("submission", type=int, metavar="ID")
+        parser.add_argument("submission", type=int, metavar="ID", help="the number of the submission")
         parser.add_argument("--format", required=True, choices=[f.value for f in ExportFormat])
         parser.add_argument(
             "--output",

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     help = "Capture pages as they are now, so that a rubric can be checked against them. Private addresses are refused."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("urls", nargs="*", metavar="URL")
+        parser.add_argument("urls", nargs="*", metavar="URL", help="addresses of the pages")
         parser.add_argument("--output", metavar="FOLDER", help="the cache folder that the pages of URL... go into")
         parser.add_argument(
             "--answers",

@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Define a judge, or the next version of one that has this name."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", metavar="NAME")
+        parser.add_argument("name", metavar="NAME", help="the judge's name")
         parser.add_argument("--scorer", required=True, help=f"one of {', '.join(sorted(REGISTRY))}")
         parser.add_argument("--model", default="", help="as its endpoint calls it; for scorers that ask one")
         parser.add_argument("--endpoint", default="default", help="its name in JUDGE_ENDPOINTS")
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--generation", action="append", default=[], metavar="KEY=VALUE", help="how the model is asked"
         )
-        parser.add_argument("--description", default="")
+        parser.add_argument("--description", default="", help="a note for people")
 
     def handle(self, *args: Any, **options: Any) -> None:
         given = {name: options[name] for name in ("name", "scorer", "model", "endpoint", "prompts", "description")}

@@ -21,10 +21,10 @@ class Command(BaseCommand):
     kind, what = Kind.NETWORK_CHECKS, "network checks"  # its name in the last line
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("path", type=Path)
-        parser.add_argument("--benchmark", required=True, metavar="SLUG")
+        parser.add_argument("path", type=Path, help="a file, a folder or a zip")
+        parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
         parser.add_argument("--dry-run", action="store_true", help="check everything, and keep nothing")
-        parser.add_argument("--report", type=Path, metavar="FILE.json")
+        parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         path, benchmark, dry_run = options["path"], find_own_benchmark(options["benchmark"]), options["dry_run"]

@@ -19,8 +19,8 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--submission", required=True, type=int, metavar="ID")
-        parser.add_argument("--judge", required=True, metavar="NAME[@VERSION]")
+        parser.add_argument("--submission", required=True, type=int, metavar="ID", help="the number of the submission")
+        parser.add_argument("--judge", required=True, metavar="NAME[@VERSION]", help="a judge's name, or name@version")
         parser.add_argument("--by", default="", choices=list(predictions.GROUPS), help="only this table of groups")
         parser.add_argument("--json", action="store_true", help="JSON instead of tables, with every prediction")
 

@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("judge", metavar="JUDGE", help="a judge's name, or name@version")
-        parser.add_argument("--submission", required=True, type=int, metavar="ID")
+        parser.add_argument("--submission", required=True, type=int, metavar="ID", help="the number of the submission")
         parser.add_argument("--task-id", action="append", default=[], metavar="ID", help="only this task; repeatable")
         parser.add_argument("--state", choices=[state.value for state in State], help="only what stands there now")
         parser.add_argument("--level", metavar="LEVEL", help="only tasks of this level")
