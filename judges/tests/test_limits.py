@@ -1,4 +1,4 @@
-"""The limits hold over all workers together, in Redis and in the database; the budget stops a run."""
+"""The limits hold over all workers together, in the database; the budget stops a run."""
 
 import asyncio
 import subprocess
@@ -6,20 +6,15 @@ import sys
 from decimal import Decimal
 
 import pytest
-import redis
-from django.conf import settings as project
-from django.db import connection
+from django.db import OperationalError, connection
 
-from config.tests.servers import own_redis
 from judges.llm import BudgetSpent
 from judges.models import ModelTerms, RateWindow
 from judges.working import limits
 from judges.working.limits import Budget, SharedGate
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.django_db(transaction=True)]
 
-DATABASE = pytest.param("database", marks=pytest.mark.django_db(transaction=True))
-STORES = [DATABASE, "redis"] if project.REDIS_URL else [DATABASE]
 NAME = "default:careful-model"
 
 
@@ -38,24 +33,16 @@ class Clock:
         self.now += seconds
 
 
-@pytest.fixture(params=STORES)
-def store(request, settings):
-    """The database, and Redis where there is one; nothing of us is in it before and after."""
-    if request.param == "database":
-        settings.REDIS_URL = ""
-    forget(request.param)
-    yield request.param
-    forget(request.param)
+@pytest.fixture
+def store():
+    """The database without buckets, before and after."""
+    forget()
+    yield
+    forget()
 
 
-def forget(store):
-    """As a FLUSHALL, for our own keys only."""
-    if store == "database":
-        RateWindow.objects.all().delete()
-    else:
-        with redis.Redis.from_url(project.REDIS_URL) as client:
-            for key in client.scan_iter(f"{project.CACHES['default']['KEY_PREFIX']}:limits:*"):
-                client.delete(key)
+def forget():
+    RateWindow.objects.all().delete()
 
 
 def gate(clock, requests=None, tokens=None, budget=None, name=NAME):
@@ -92,8 +79,7 @@ CHILD = """
 import asyncio, sys
 import django
 from django.conf import settings
-url, prefix, database, requests = sys.argv[1:]
-settings.REDIS_URL, settings.CACHES["default"]["KEY_PREFIX"] = url, prefix
+database, requests = sys.argv[1:]
 settings.DATABASES["default"]["NAME"] = database
 django.setup()
 from judges.working.limits import SharedGate
@@ -125,8 +111,7 @@ asyncio.run(count())
 
 
 def test_two_processes_together_make_exactly_as_many_calls_as_allowed(store, settings):
-    arguments = [settings.REDIS_URL, settings.CACHES["default"].get("KEY_PREFIX", ""), connection.settings_dict["NAME"]]
-    command = [sys.executable, "-c", CHILD, *map(str, arguments), "150"]
+    command = [sys.executable, "-c", CHILD, str(connection.settings_dict["NAME"]), "150"]
     children = [
         subprocess.Popen(command, cwd=settings.BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -186,8 +171,8 @@ def test_whoever_comes_later_waits_longer_whichever_worker_it_is(store):
     async def play():
         full = {"requests": (60, 60.0)}
         one = {"requests": (60, 1.0)}
-        await gates[0]._store.take(full)
-        return [await gates[n % 2]._store.take(one) for n in range(4)]
+        await gates[0]._buckets.take(full)
+        return [await gates[n % 2]._buckets.take(one) for n in range(4)]
 
     assert run(play(), *gates) == pytest.approx([1.0, 2.0, 3.0, 4.0], abs=1e-3)
 
@@ -207,7 +192,7 @@ def test_a_worker_waits_for_one_share_at_a_time(store):
         tasks = [asyncio.create_task(one.admit(1)) for _ in range(5)]
         while not waiting:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=0.01)
-        left = await one._store.take({"requests": (1, 0.0)})
+        left = await one._buckets.take({"requests": (1, 0.0)})
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -255,7 +240,7 @@ def test_a_hold_that_comes_while_a_call_waits_is_kept(store):
 def test_limits_that_were_flushed_count_as_full(store):
     clock = Clock()
     assert admitted(clock, 60, requests=60) == []
-    forget(store)
+    forget()
     assert admitted(clock, 60, requests=60) == []
     assert len(admitted(clock, 1, requests=60)) == 1
 
@@ -272,46 +257,49 @@ def test_other_models_have_limits_of_their_own(store):
     assert clock.slept == []
 
 
-def test_calls_wait_while_redis_is_away_and_the_log_says_so(settings, caplog):
-    with own_redis(started=False) as server:
-        settings.REDIS_URL = server.url
-        clock = Clock()
-        one = gate(clock, requests=5)
+def leave(monkeypatch, name, times):
+    """The database is away for so many calls of a method."""
+    found, left = getattr(limits.Buckets, name), iter(range(times))
 
-        async def sleep(seconds):
-            clock.slept.append(seconds)
-            if len(clock.slept) == 3:
-                server.start()
+    def away(*arguments):
+        if next(left, None) is not None:
+            raise OperationalError("the server closed the connection")
+        return found(*arguments)
 
-        one._sleep = sleep
-        run(one.admit(1), one)
-    assert clock.slept[:3] == [0.1, 0.2, 0.4]
+    monkeypatch.setattr(limits.Buckets, name, away)
+
+
+def test_calls_wait_while_the_database_is_away_and_the_log_says_so(store, monkeypatch, caplog):
+    leave(monkeypatch, "_take_all", 3)
+    clock = Clock()
+    one = gate(clock, requests=5)
+    run(one.admit(1), one)
+    assert clock.slept == pytest.approx([0.1, 0.2, 0.4])
     assert [record.message.split(":")[0] for record in caplog.records] == [
         "No call is made while the limits are out of reach",
         "The limits are within reach again.",
     ]
 
 
-def test_without_limits_a_store_that_is_away_stops_nothing(settings):
-    with own_redis(started=False) as server:
-        settings.REDIS_URL = server.url
-        clock = Clock()
-        one = gate(clock)
-        run(one.admit(1), one)
+def test_without_limits_a_database_that_is_away_stops_nothing(store, monkeypatch):
+    leave(monkeypatch, "_read_hold", 1000)
+    clock = Clock()
+    one = gate(clock)
+    run(one.admit(1), one)
     assert clock.slept == []
 
 
-def test_without_limits_the_store_is_looked_at_once_a_second(store):
+def test_without_limits_the_buckets_is_looked_at_once_a_second(store):
     clock = Clock()
     one = gate(clock)
     looks = []
-    held = one._store.read_hold
+    held = one._buckets.read_hold
 
     async def counted():
         looks.append(clock.now)
         return await held()
 
-    one._store.read_hold = counted
+    one._buckets.read_hold = counted
 
     async def play():
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""The limits that all workers share, in Redis or in the database, and the budget of a run.
+"""The limits that all workers share, in the database, and the budget of a run.
 
 Limits are token buckets, as endpoints keep them: a full minute's worth may go at once, then it refills evenly. A
 caller takes its share at once and is told how long to wait until it is there, so nobody polls, and each worker has at
@@ -15,22 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-import redis.asyncio
-from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import connections, transaction
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
+from annotation import clock as database_clock
 from judges.llm import BudgetSpent
 from judges.models import ModelTerms, RateWindow
 
 REFRESH = 2.0  # seconds between two looks at what all workers have paid
 LOOK = 1.0  # seconds between two looks for a hold where there are no limits
-LONGEST_RETRY = 5.0  # seconds between two attempts to reach the store
-AWAY = (redis.RedisError, OSError, DatabaseError)
+LONGEST_RETRY = 5.0  # seconds between two attempts to reach the database
+AWAY = (OSError, DatabaseError)
 
 T = TypeVar("T")
 
@@ -48,23 +45,6 @@ class RateLimits:
         """What one call takes: the limit and the amount, by the name of the bucket."""
         both = {"requests": (self.requests, 1.0), "tokens": (self.tokens, float(tokens))}
         return {name: pair for name, pair in both.items() if pair[0]}
-
-
-class Store(Protocol):
-    """Where the buckets of one endpoint and model are. Everything may raise one of AWAY; times are in seconds."""
-
-    async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
-        """Take amounts from buckets; how long to wait until they are there. Negative amounts are given back.
-
-        More than the whole bucket is there when the bucket is full; whoever comes next waits for the rest.
-        """
-        ...
-
-    async def hold(self, seconds: float) -> None: ...
-
-    async def read_hold(self) -> float: ...
-
-    async def close(self) -> None: ...
 
 
 class Budget:
@@ -116,7 +96,7 @@ class Budget:
 class SharedGate:
     """`llm.Gate` for one worker; ``name`` tells the endpoint and the model that the limits are about.
 
-    ``clock`` (Unix time) and ``sleep`` are for tests; without them Redis' own clock counts, or this machine's.
+    ``clock`` (Unix time) and ``sleep`` are for tests.
     """
 
     def __init__(
@@ -132,7 +112,7 @@ class SharedGate:
         tokens = terms.tokens_per_minute if terms else None
         self._limits = RateLimits(requests or 0, tokens or 0)
         self._budget, self._sleep, self._clock = budget, sleep, clock or time.time
-        self._store: Store = RedisStore(name, clock) if settings.REDIS_URL else DatabaseStore(name, self._clock)
+        self._buckets = Buckets(name, clock)
         self._turn = asyncio.Lock()
         self._held_until, self._looked = 0.0, 0.0
 
@@ -140,7 +120,7 @@ class SharedGate:
         wanted = self._limits.list_amounts(tokens)
         if wanted:
             async with self._turn:
-                await self._wait(lambda: self._store.take(wanted))
+                await self._wait(lambda: self._buckets.take(wanted))
         else:
             await self._wait(self._remaining_hold)
 
@@ -148,36 +128,36 @@ class SharedGate:
         if used is None or used == estimated or not self._limits.tokens:
             return
         try:
-            await self._store.take({"tokens": (self._limits.tokens, float(used - estimated))})
+            await self._buckets.take({"tokens": (self._limits.tokens, float(used - estimated))})
         except AWAY as error:
             log.warning("The limit of tokens could not be corrected: %s", error)
 
     async def hold(self, seconds: float) -> None:
         self._held_until = max(self._held_until, self._clock() + seconds)
         try:
-            await self._store.hold(seconds)
+            await self._buckets.hold(seconds)
         except AWAY as error:
             log.warning("The other workers could not be told to wait for %.0f s: %s", seconds, error)
 
     async def close(self) -> None:
         with suppress(*AWAY):
-            await self._store.close()
+            await self._buckets.close()
 
     async def _wait(self, first: Callable[[], Awaitable[float]]) -> None:
-        """Wait as the store says, and go on for as long as a hold came meanwhile."""
+        """Wait as the buckets say, and as long as a hold that came meanwhile."""
         await self._check_budget()
-        seconds = await self._ask_store(first)
+        seconds = await self._ask_buckets(first)
         while seconds > 0:
             await self._sleep(seconds)
             await self._check_budget()  # others paid meanwhile
-            seconds = max(await self._ask_store(self._store.read_hold), self._held_until - self._clock())
+            seconds = max(await self._ask_buckets(self._buckets.read_hold), self._held_until - self._clock())
 
     async def _check_budget(self) -> None:
         if self._budget is not None:
             await self._budget.check()
 
-    async def _ask_store(self, ask: Callable[[], Awaitable[float]]) -> float:
-        """The store's answer, however long it is away: without it calls would go over the limit."""
+    async def _ask_buckets(self, ask: Callable[[], Awaitable[float]]) -> float:
+        """Repeat until the database answers: without an answer calls would go over the limit."""
         delay = 0.1
         while True:
             try:
@@ -199,94 +179,32 @@ class SharedGate:
         now = self._clock()
         if now < self._looked or now - self._looked >= LOOK:
             self._looked = now
-            self._held_until = max(self._held_until, now + await self._store.read_hold())
+            self._held_until = max(self._held_until, now + await self._buckets.read_hold())
         return self._held_until - now
 
 
-# KEYS: the hold, then the buckets. ARGV: the time or "", then limit and amount of each bucket.
-# A bucket is kept for as long as it is not full, and two minutes more.
-TAKE = """
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-end
-local wait = math.max(0, tonumber(redis.call('GET', KEYS[1]) or 0) - now)
-for i = 2, #KEYS do
-  local limit, amount = tonumber(ARGV[2 * i - 2]), tonumber(ARGV[2 * i - 1])
-  local kept = redis.call('HMGET', KEYS[i], 'left', 'at')
-  local left, at = limit, now
-  if kept[1] and kept[2] then
-    at = math.max(now, tonumber(kept[2]))
-    left = math.min(limit, tonumber(kept[1]) + (at - tonumber(kept[2])) * limit / 60)
-  end
-  wait = math.max(wait, (math.min(amount, limit) - left) * 60 / limit)
-  left = math.min(limit, left - amount)
-  redis.call('HSET', KEYS[i], 'left', string.format('%.6f', left), 'at', string.format('%.6f', at))
-  redis.call('EXPIRE', KEYS[i], math.ceil((limit - left) * 60 / limit) + 120)
-end
-return string.format('%.6f', wait)
-"""
-HOLD = """
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-end
-local till = math.max(now + tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[1]) or 0))
-redis.call('SET', KEYS[1], string.format('%.6f', till), 'EX', math.ceil(till - now) + 120)
-"""
+class Buckets:
+    """The buckets of one endpoint and model in the database, each change one transaction in a thread of their own.
 
-
-class RedisStore:
-    """Buckets in Redis, each change one script. What a FLUSHALL took counts as full."""
+    Every method may raise one of AWAY; times are in seconds. ``clock`` is Unix time, the database's without it.
+    """
 
     def __init__(self, name: str, clock: Callable[[], float] | None = None) -> None:
-        prefix = settings.CACHES["default"].get("KEY_PREFIX", "webverdict")
-        self._key = f"{prefix}:limits:{name}"
-        self._clock = clock
-        self._client = redis.asyncio.Redis.from_url(
-            settings.REDIS_URL,
-            socket_timeout=5,
-            socket_connect_timeout=2,
-            retry=Retry(NoBackoff(), 1),  # at once, for a connection that was lost; further attempts are `SharedGate`'s
-            decode_responses=True,
-        )
-        self._take, self._hold = self._client.register_script(TAKE), self._client.register_script(HOLD)
-
-    async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
-        keys = [f"{self._key}:{name}" for name in ("hold", *wanted)]
-        numbers = [number for pair in wanted.values() for number in pair]
-        return float(await self._take(keys=keys, args=[self._now(), *numbers]))
-
-    async def hold(self, seconds: float) -> None:
-        await self._hold(keys=[f"{self._key}:hold"], args=[self._now(), seconds])
-
-    async def read_hold(self) -> float:
-        return await self.take({})
-
-    async def close(self) -> None:
-        await self._client.aclose()
-
-    def _now(self) -> float | str:
-        return self._clock() if self._clock else ""
-
-
-class DatabaseStore:
-    """Buckets in the database, each change one transaction in a thread of their own."""
-
-    def __init__(self, name: str, clock: Callable[[], float]) -> None:
-        self._name, self._clock = name, clock
+        self._name, self._clock = name, clock or (lambda: database_clock.now().timestamp())
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="limits")
 
     async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
+        """Take amounts from buckets; return how long to wait until they are there. Negative amounts are given back.
+
+        More than the whole bucket is there when the bucket is full; the next caller waits for the rest.
+        """
         return await self._run(lambda: self._take_all(wanted))
 
     async def hold(self, seconds: float) -> None:
         await self._run(lambda: self._hold(seconds))
 
     async def read_hold(self) -> float:
-        return await self._run(self._read_hold)
+        return await self._run(lambda: self._read_hold(self._clock()))
 
     async def close(self) -> None:
         await self._run(connections.close_all)
@@ -296,22 +214,23 @@ class DatabaseStore:
         return await asyncio.get_running_loop().run_in_executor(self._thread, _run_reconnected, work)
 
     def _take_all(self, wanted: dict[str, tuple[int, float]]) -> float:
+        now = self._clock()  # before the transaction: it may have to ask the database
         with transaction.atomic():
-            now = self._clock()
             rows = self._lock_rows({name: limit for name, (limit, _) in wanted.items()}, now)
             waits = [_take_from_row(rows[name], limit, amount, now) for name, (limit, amount) in wanted.items()]
             RateWindow.objects.bulk_update(rows.values(), ["left", "at"])
-            return max([self._read_hold(), *waits])
+            return max([self._read_hold(now), *waits])
 
     def _hold(self, seconds: float) -> None:
+        until = self._clock() + seconds
         with transaction.atomic():
             row = self._lock_rows({"hold": 0}, 0.0)["hold"]
-            row.at = max(row.at, self._clock() + seconds)
+            row.at = max(row.at, until)
             row.save()
 
-    def _read_hold(self) -> float:
+    def _read_hold(self, now: float) -> float:
         row = RateWindow.objects.filter(name=f"{self._name}:hold").first()
-        return max(0.0, row.at - self._clock()) if row else 0.0
+        return max(0.0, row.at - now) if row else 0.0
 
     def _lock_rows(self, full: dict[str, float], now: float) -> dict[str, RateWindow]:
         """The rows of these buckets, made and full where there are none yet."""
@@ -326,7 +245,7 @@ class DatabaseStore:
 
 
 def _take_from_row(row: RateWindow, limit: float, amount: float, now: float) -> float:
-    """Take an amount from a bucket; the seconds until it is there. The same as TAKE says in Lua."""
+    """Take an amount from a bucket; return the seconds until it is there."""
     at = max(now, row.at)
     left = min(limit, row.left + (at - row.at) * limit / 60)
     row.left, row.at = min(limit, left - amount), at
