@@ -17,7 +17,7 @@ from annotation.models import ApiToken, Label
 
 
 class Tokens(Listing):
-    """The caller's tokens. New ones are made on the account page only: a stolen token must not breed."""
+    """List the caller's tokens. Only the account page creates tokens, so a stolen one cannot create another."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = TokenSerializer
@@ -28,21 +28,21 @@ class Tokens(Listing):
 
 
 class TokenRevocation(View):
-    """End one of the caller's tokens."""
+    """Revoke one of the caller's tokens."""
 
     scopes = {"DELETE": Scope.ADMIN}
     serializer_class = TokenSerializer
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revoke a token, at once and for good; a revoked one stays revoked."""
+        """Revoke a token at once. This cannot be undone."""
         token = access.token_for(request.user, pk)
         ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class OwnData(View):
-    """Everything that is kept of the caller, and of nobody else; docs/privacy.md lists the parts."""
+    """Everything that is stored about the caller; docs/privacy.md lists the parts."""
 
     scopes = {"GET": Scope.ADMIN}
 
@@ -53,7 +53,7 @@ class OwnData(View):
 
 
 class OwnLabels(Listing):
-    """The caller's own labels with all their revisions, oldest first; never anybody else's."""
+    """The caller's own labels with all revisions, oldest first."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = OwnLabelSerializer

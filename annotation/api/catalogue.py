@@ -66,7 +66,7 @@ class Tasks(Listing):
 
     @extend_schema(request={"multipart/form-data": TaskFile}, responses={200: ReportSerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Load a task file: a changed task becomes a new version, the benchmark is made when it is new."""
+        """Import a task file. A changed task becomes a new version; a new benchmark is created."""
         access.require_maintainer(request.user)
         if Benchmark.objects.filter(slug=slug).exists():
             access.benchmark_for(request.user, slug)
@@ -88,7 +88,7 @@ class LabelFile(serializers.Serializer):
 
 
 class ImportedLabels(View):
-    """Labels made elsewhere, for research."""
+    """Imported labels, for research."""
 
     scopes = {"POST": Scope.WRITE}
     serializer_class = LabelFile
@@ -96,7 +96,7 @@ class ImportedLabels(View):
 
     @extend_schema(request={"multipart/form-data": LabelFile}, responses={200: ReportSerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Load a label file: all of it or nothing; a label that is there already is left alone."""
+        """Import a label file, all or nothing. Existing labels do not change."""
         access.require_maintainer(request.user)
         benchmark = access.benchmark_for(request.user, slug)
         given = LabelFile(data=request.data)

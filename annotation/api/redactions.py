@@ -17,7 +17,7 @@ from annotation.models import Redaction, Screenshot
 
 
 class Redactions(OfSubmission):
-    """Every revision of every redaction of a submission, oldest first; the newest of a picture holds."""
+    """All revisions of the redactions of a submission, oldest first. The newest of a screenshot counts."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = RedactionSerializer
@@ -29,7 +29,7 @@ class Redactions(OfSubmission):
 
     @extend_schema(request=RedactSerializer, responses={201: RedactionSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Cover parts of a picture in bundles and exports, or take that back; nobody in the review sees a change."""
+        """Cover parts of a screenshot in bundles and exports, or remove a redaction. Reviewers see the original."""
         submission = self.submission()
         given = RedactSerializer(data=request.data)
         given.is_valid(raise_exception=True)

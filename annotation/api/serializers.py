@@ -188,7 +188,7 @@ class PseudonymField(serializers.ReadOnlyField):
 
 
 class FindingSerializer(serializers.Serializer):
-    """What a label says about one key point; ``step`` is the step that proves it."""
+    """A finding about one key point; ``step`` is the step that proves it."""
 
     key_point = serializers.CharField(source="key_point.text")
     finding = serializers.ChoiceField(choices=FINDINGS)
@@ -218,7 +218,7 @@ class DecisionSerializer(serializers.ModelSerializer):
 
 
 class AttemptSerializer(serializers.ModelSerializer):
-    """How the annotator did the task themselves; ``steps`` is null where they could not."""
+    """How the annotator did the task; ``steps`` is null if they could not."""
 
     class Meta:
         model = HumanAttempt
@@ -264,7 +264,7 @@ class OwnLabelSerializer(DecisionSerializer):
 
 
 class ReportToMaintainerSerializer(serializers.ModelSerializer):
-    """Something that only a maintainer can mend, under the reporter's pseudonym; ``answer`` is empty until settled."""
+    """What only a maintainer can fix, under the reporter's pseudonym; ``answer`` is empty until settled."""
 
     task_id = serializers.CharField(source="trajectory.task.external_id")
     reporter = PseudonymField(source="reporter_id")

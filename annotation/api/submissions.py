@@ -110,7 +110,7 @@ class OfSubmission(Listing):
 
 
 class Progress(OfSubmission):
-    """Where every trajectory stands."""
+    """The state of every trajectory."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = ProgressSerializer
@@ -176,7 +176,7 @@ class Adjudications(OfSubmission):
 
 
 class Reports(OfSubmission):
-    """What annotators and adjudicators have reported to the maintainer, oldest first, after the freeze."""
+    """Reports of annotators and adjudicators to the maintainer, oldest first, after the freeze."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = ReportToMaintainerSerializer
@@ -204,7 +204,7 @@ class Verdicts(OfSubmission):
 
 
 class Members(OfSubmission):
-    """Who takes part, with pseudonyms; the names are for maintainers, who alone may ask."""
+    """The members with pseudonyms and names, for maintainers only."""
 
     scopes = {"GET": Scope.ADMIN}
     serializer_class = MemberSerializer

@@ -46,7 +46,7 @@ class Uploads(View):
         parameters=[OpenApiParameter("Location", str, OpenApiParameter.HEADER, response=[202])],
     )
     def post(self, request: Request) -> Response:
-        """Take a package; the answer names the address under which its report will be."""
+        """Upload a package. The header Location has the address of its report."""
         access.require_creator(request.user)
         given = PackageSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -62,7 +62,7 @@ class Uploads(View):
 
 
 class UploadStatus(View):
-    """How far an upload is, and its report when it is finished."""
+    """The progress of an upload, and its report when it is finished."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = UploadSerializer

@@ -221,7 +221,7 @@ class AuditSampleSerializer(serializers.Serializer):
 
 
 class Audits(Listing):
-    """The audits that the caller reads, newest first; and opening another bundle, or checking one again."""
+    """The caller's audits, newest first."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = AuditSerializer
@@ -237,9 +237,9 @@ class Audits(Listing):
         parameters=[OpenApiParameter("Location", str, OpenApiParameter.HEADER, response=[202])],
     )
     def post(self, request: Request) -> Response:
-        """Take a bundle; the answer names the address under which its audit, or the refusal, will be.
+        """Upload a bundle to open it as an audit. The header Location has the address of the upload.
 
-        One that is open as an audit that you read is checked again, with what you give now.
+        If the caller already audits this bundle, it is checked again with what is sent now.
         """
         access.require_creator(request.user)
         sent = AuditBundleSerializer(data=request.data)
@@ -261,13 +261,13 @@ class BundleUploadStatus(View):
     serializer_class = BundleUploadSerializer
 
     def get(self, request: Request, pk: Any) -> Response:
-        """How far it is, and what came of it when it is finished."""
+        """The progress of an upload, and its audit or the refusal when it is finished."""
         self.chosen()
         return Response(BundleUploadSerializer(bundle_upload_for(request.user, pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: Any) -> Response:
-        """Cancel it, or forget what came of it; an audit stays. 409 when it ended at this moment."""
+        """Cancel an upload, or remove a finished one. Its audit stays. 409 if it ended at this moment."""
         uploads.cancel(bundle_upload_for(request.user, pk))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -291,7 +291,7 @@ class AuditSample(View):
 
     @extend_schema(request=AuditSampleSerializer, responses={201: AuditDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Draw it, once (409 the second time); people are added to it as to every submission."""
+        """Draw the sample of an audit, once (409 afterwards). It is a submission: add its people there."""
         found = audit_for(request.user, pk)
         given = AuditSampleSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -312,7 +312,7 @@ class Auditors(View):
 
     @extend_schema(request=AuditorSerializer, responses={201: AuditorSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Let somebody who has an account read it; again changes nothing. 409 for who labels its sample."""
+        """Add an auditor who has an account. 409 if they label the sample."""
         found = audit_for(request.user, pk)
         given = AuditorSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -332,7 +332,7 @@ class AuditDecisions(View):
 
     @extend_schema(request=AuditDecisionSerializer, responses={201: AuditDecisionSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Accept, query or reject, with the reason; the newest decision holds."""
+        """Accept, query or reject the submission, with a reason. The newest decision counts."""
         found = audit_for(request.user, pk)
         given = AuditDecisionSerializer(data=request.data)
         given.is_valid(raise_exception=True)

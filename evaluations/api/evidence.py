@@ -72,7 +72,7 @@ class EvidenceFile(View):
 
     @extend_schema(responses={(200, "application/zip"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int) -> Any:
-        """Refused with every reason (409) while something is missing, and before the freeze in any case."""
+        """Download the evidence bundle. 409 with every reason before the freeze, or while something is missing."""
         submission = access.submission_for(request.user, pk, Role.MAINTAINER)
         try:
             return download_evidence(prepare_evidence(submission, **self.chosen()))
@@ -81,7 +81,7 @@ class EvidenceFile(View):
 
 
 class Claims(View):
-    """What an evidence bundle of the submission would show."""
+    """The chain head, missing parts and claims of an evidence bundle of the submission."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = ClaimsSerializer

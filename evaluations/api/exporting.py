@@ -45,7 +45,7 @@ class AnyFile(JSONRenderer):
 
 
 class ExportCheck(View):
-    """What a submission lacks for an export."""
+    """Everything that is missing for an export."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = ExportCheckSerializer
@@ -84,7 +84,7 @@ class ExportFile(View):
         },
     )
     def get(self, request: Request, pk: int, export_format: str) -> Any:
-        """Refused with every reason (409) while something is missing, unless a partial one is asked for."""
+        """Download an export. 409 with every reason while something is missing, unless ``partial`` is set."""
         submission = access.submission_for(request.user, pk, Role.MAINTAINER)
         if export_format not in list(ExportFormat):
             raise Http404("There is no such export.")

@@ -103,7 +103,7 @@ class SubmissionAgreement(Report):
     filters = SubmissionFilters
 
     def get(self, request: Request, pk: int) -> Response:
-        """Once the submission is frozen (409 before)."""
+        """Agreement of the annotators of a frozen submission (409 before the freeze)."""
         submission = self.frozen("agreement")
         asked = self.asked_for()
         cases = asked.applied(access.submission_cases(submission))
@@ -119,7 +119,7 @@ class SubmissionComparison(Report):
 
     @extend_schema(parameters=[JUDGE])
     def get(self, request: Request, pk: int) -> Response:
-        """Once the submission is frozen (409 before). Without a judge, or with an unknown one: 400 with the known."""
+        """Compare a judge with the final verdicts of a frozen submission (409 before). 400 lists the judges."""
         submission = self.frozen("comparison")
         asked = self.asked_for()
         cases = access.submission_cases(submission)
@@ -157,7 +157,7 @@ class BenchmarkAgreement(OfBenchmark):
     filters = BenchmarkFilters
 
     def get(self, request: Request, slug: str) -> Response:
-        """Counts the frozen submissions that the caller maintains, practice left out, and imported labels."""
+        """Agreement over the frozen submissions that the caller maintains, and imported labels."""
         benchmark, cases, asked = self.of_benchmark()
         found = agreement.agreement(asked.applied(cases), asked.scope(benchmark.name), asked.rules)
         return Response(found.as_json())
@@ -172,7 +172,7 @@ class BenchmarkComparison(OfBenchmark):
 
     @extend_schema(parameters=[JUDGE])
     def get(self, request: Request, slug: str) -> Response:
-        """Over the same cases as the agreement. Without a judge, or with an unknown one: 400 with the known ones."""
+        """Compare a judge with people, over the cases of the agreement. 400 lists the judges."""
         benchmark, cases, asked = self.of_benchmark()
         judge, scope = judge_named(asked.judge, cases, slug), asked.scope(benchmark.name)
         return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules))
@@ -186,7 +186,7 @@ class Judges(OfBenchmark):
     filters = BenchmarkFilters
 
     def get(self, request: Request, slug: str) -> Response:
-        """With the human ceiling, each two judges against each other, and the agents' success rates by people."""
+        """Compare all judges with people and each other, with the human ceiling and success rates by people."""
         benchmark, cases, asked = self.of_benchmark()
         judges, scope = comparison.list_judges(cases, benchmark=slug), asked.scope(benchmark.name)
         return Response(
@@ -205,9 +205,9 @@ class Agents(OfBenchmark):
         return access.ranked_cases(self.request.user, slug, rules)
 
     def get(self, request: Request, slug: str) -> Response:
-        """Success rates, the highest first; the named judge speaks for agents without a final human verdict.
+        """Success rates of agents, the highest first. ``judge`` is used for agents without human verdicts.
 
-        Figures over an agent's attempts are by people and by every judge, whichever one is named.
+        Figures over attempts are by people and by every judge.
         """
         benchmark, cases, asked = self.of_benchmark()
         judge, chosen = judge_named(asked.judge, cases, slug) if asked.judge else None, asked.applied(cases)

@@ -48,7 +48,8 @@ def spread(each: Sequence[Measure]) -> Spread:
     """The figures f_a of k attempts, their mean m = sum f_a / k and population standard deviation.
 
     The deviation is sqrt(sum (f_a - m)^2 / k), with k and not k - 1: it describes these attempts and estimates nothing.
-    Both are undefined where a figure is. Source: the runner of Mind2Web 2 (mean and population deviation over runs).
+    Both are undefined where a figure is. Source: the runner of Mind2Web 2 (mean and population deviation over runs);
+    Gou et al. (2025), Mind2Web 2: Evaluating Agentic Search with Agent-as-a-Judge.
     """
     if not each:
         raise ValueError("There is no attempt.")

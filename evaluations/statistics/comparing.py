@@ -39,7 +39,8 @@ def mcnemar(first_only: int, second_only: int) -> PairedTest:
 
     With b = first_only and c = second_only: below 25 of them the exact p = min(1, 2 P(X <= min(b, c))) for
     X ~ Binomial(b + c, 1/2), otherwise from (b - c)^2 / (b + c), chi-squared with 1 degree of freedom, without
-    correction. Undefined for b + c = 0. Source: McNemar (1947), Psychometrika 12, 153-157.
+    correction. Undefined for b + c = 0. Source: McNemar (1947), Psychometrika 12, 153-157;
+    without correction as Fagerland, Lydersen and Laake (2013), BMC Medical Research Methodology 13, 91.
     """
     if min(first_only, second_only) < 0:
         raise ValueError("A count is not negative.")

@@ -138,7 +138,8 @@ def bootstrap(
 
     No interval where nothing is found; where more than 1 % of the resamples are undefined, since too few cases carry
     the figure; and where all resamples are equal: no width would claim certainty.
-    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
+    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13; for alpha Zapf et al. (2016), BMC
+    Medical Research Methodology 16, 93.
     """
     if found.value is None:
         return found

@@ -68,7 +68,7 @@ class WithdrawnVersion(serializers.Serializer):
 
 
 class Expectations(Listing):
-    """The newest versions of what the tasks of a benchmark are held against, those that withdraw left out."""
+    """The newest checks and rubrics of the tasks of a benchmark, without withdrawn ones."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = ExpectationSerializer
@@ -97,7 +97,7 @@ class ExpectationDetail(View):
     filters: type[serializers.Serializer] = WhichVersion
 
     def get(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
-        """The version that holds, or the one that ``version`` names."""
+        """The newest version, or the one that ``version`` names."""
         task, kind = self._task(slug, external_id), _find_kind(expected)
         wanted = self.chosen().get("version")
         if wanted is None:
@@ -110,7 +110,7 @@ class ExpectationDetail(View):
 
     @extend_schema(request=NewTextSerializer, responses={200: ExpectationSerializer})
     def put(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
-        """Write a new version; the text that is there already makes none. 400 names every problem with its line."""
+        """Write a new version, unless the text is unchanged. 400 names every problem with its line."""
         task, kind = self._task(slug, external_id), _find_kind(expected)
         given = NewTextSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -120,7 +120,7 @@ class ExpectationDetail(View):
 
     @extend_schema(parameters=[WithdrawnVersion], responses={200: ExpectationSerializer})
     def delete(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
-        """Withdraw it; answers with the version that says so. The versions stay."""
+        """Withdraw it, which is a new version without text. Earlier versions stay."""
         task, kind = self._task(slug, external_id), _find_kind(expected)
         self.filters = WithdrawnVersion
         made = expectations.withdraw(request.user, task, kind, after=self.chosen()["after"])
@@ -160,7 +160,7 @@ class ExpectationsImport(View):
 
     @extend_schema(request={"multipart/form-data": ExpectationsFile}, responses={200: ReportSerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Load a file: all of it or nothing."""
+        """Import checks or rubrics of many tasks from a file, all or nothing."""
         people_access.require_maintainer(request.user)
         benchmark = access.find_benchmark(request.user, slug)
         given = ExpectationsFile(data=request.data)
@@ -192,7 +192,7 @@ class JudgmentFile(serializers.Serializer):
 
 
 class ImportedJudgments(View):
-    """Judgments that were made elsewhere."""
+    """Imported judgments."""
 
     scopes = {"POST": Scope.WRITE}
     serializer_class = JudgmentFile
@@ -200,7 +200,7 @@ class ImportedJudgments(View):
 
     @extend_schema(request={"multipart/form-data": JudgmentFile}, responses={200: ReportSerializer})
     def post(self, request: Request, slug: str) -> Response:
-        """Load a judgment file: all of it or nothing; a judgment that is there already is left alone."""
+        """Import a judgment file, all or nothing. Existing judgments do not change."""
         people_access.require_maintainer(request.user)
         benchmark = access.find_benchmark(request.user, slug)
         given = JudgmentFile(data=request.data)

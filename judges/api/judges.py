@@ -114,7 +114,7 @@ class TermsSerializer(serializers.ModelSerializer):
 
 
 class Terms(Listing):
-    """What models cost and how often they may be asked."""
+    """Prices and limits of models."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = TermsSerializer
@@ -126,7 +126,7 @@ class Terms(Listing):
 
     @extend_schema(responses={200: TermsSerializer})
     def post(self, request: Request) -> Response:
-        """Set the terms of a model; what is left out becomes null. Calls that were made keep their cost."""
+        """Set prices and limits of a model; missing fields become null. Earlier calls keep their cost."""
         people_access.require_maintainer(request.user)
         given = TermsSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -180,7 +180,7 @@ class PromptSets(Listing):
         request=NewPromptSetSerializer, responses={200: PromptSetDetailSerializer, 201: PromptSetDetailSerializer}
     )
     def post(self, request: Request) -> Response:
-        """Keep a prompt set; 200 when the same texts are there already under this name."""
+        """Store a prompt set; 200 if it exists with the same texts."""
         people_access.require_maintainer(request.user)
         given = NewPromptSetSerializer(data=request.data)
         given.is_valid(raise_exception=True)

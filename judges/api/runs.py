@@ -187,7 +187,7 @@ class JudgmentFilters(serializers.Serializer):
 
 
 class RunPlan(View):
-    """What a run would cost, before anything is asked."""
+    """Estimate the cost of a run. No model is asked."""
 
     scopes = {"POST": Scope.READ}
     serializer_class = WantedRunSerializer
@@ -201,7 +201,7 @@ class RunPlan(View):
 
 
 class Runs(Listing):
-    """The judge runs over a submission, newest first; tests of a judge left out."""
+    """The judge runs of a submission, newest first, without tests of a judge."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = RunSerializer
@@ -217,7 +217,7 @@ class Runs(Listing):
 
     @extend_schema(request=WantedRunSerializer, responses={201: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Start a run; refused (409) with the reason when it cannot be."""
+        """Start a run; 409 with the reason if it cannot start."""
         submission = self.submission()
         judge, wanted = _read_wanted_run(request)
         terms = {name: wanted.validated_data.get(name) for name in ("repetitions", "max_cost", "fresh")}
@@ -236,7 +236,7 @@ def _read_wanted_run(request: Request) -> tuple[Judge, WantedRunSerializer]:
 
 
 class RunDetail(View):
-    """A run with how far it is."""
+    """A run with its progress."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = RunDetailSerializer
@@ -260,19 +260,19 @@ class RunAction(View):
 
 
 class RunPause(RunAction):
-    """Let what is being asked end, and ask nothing more."""
+    """Pause a run. Calls in flight end; no new ones start."""
 
     act = staticmethod(runs.pause)
 
 
 class RunCancel(RunAction):
-    """End a run for good; the judgments that were made stay."""
+    """Cancel a run. Its judgments stay."""
 
     act = staticmethod(runs.cancel)
 
 
 class RunResume(View):
-    """Go on after a pause, or with a higher budget."""
+    """Resume a paused run, or one that needs a higher budget."""
 
     scopes = {"POST": Scope.WRITE}
     serializer_class = RunDetailSerializer
@@ -287,7 +287,7 @@ class RunResume(View):
 
 
 class RunRetry(View):
-    """Let the failed items wait again."""
+    """Retry the failed items."""
 
     scopes = {"POST": Scope.WRITE}
     serializer_class = RetriedSerializer
@@ -353,7 +353,7 @@ class PredictionFilters(serializers.Serializer):
 
 
 class Predictions(View):
-    """What a judge of actions predicted in a submission: numbers, groups, and with ``each`` every prediction."""
+    """Measures and groups of an action judge's predictions, and with ``each`` every prediction."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = serializers.Serializer

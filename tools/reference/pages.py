@@ -158,7 +158,11 @@ def _describe_operation(operation: dict[str, Any], shapes: dict[str, Any]) -> st
         parts.append(f"Query: {', '.join(explained)}.")
     for content in operation.get("requestBody", {}).get("content", {}).values():
         if body := _resolve(content["schema"], shapes).get("properties"):
-            sent = [f"`{name}`{_in_brackets(each.get('description', ''))}" for name, each in body.items()]
+            sent = [
+                f"`{name}`{_in_brackets(each.get('description', ''))}"
+                for name, each in body.items()
+                if not each.get("readOnly")
+            ]
             parts.append(f"Body: {', '.join(sent)}.")
         break
     return " ".join(part for part in parts if part)

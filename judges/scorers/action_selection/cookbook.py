@@ -15,6 +15,10 @@ The published cookbook, and this judge instead:
 - Unreadable replies count as some action. Here they are in no average, and the bounds count them as wrong.
 - Two model calls decide. The default style has rules, and asks only what a value means.
 - The first rows of a split are judged. Here tasks are chosen; ``--limit`` with ``--seed`` is a random sample.
+
+Own prompt sets have ``action.system``, ``action.user`` ({task}, {elements}, {previous_actions}), and ``system`` and
+``user`` of ``option_selection`` and ``action_correctness`` ({task}, {expected_option}, {expected_action},
+{expected_value}, {target}, {output}).
 """
 
 from __future__ import annotations
