@@ -125,15 +125,18 @@ def supervise(arrival: Arrival) -> Iterator[None]:
     Raises OperationalError and InterfaceError if the database is not available: the row waits to be taken again.
     """
     if arrival.tries > MOST_TRIES:
-        raise ArrivalFailed("import_given_up", _describe_lost_workers(arrival))
+        message = (
+            f"{MOST_TRIES} workers started to read it and stopped without a message. It may need more memory than a "
+            f"worker has. Use the command {arrival.command}, or ask the operator of this server."
+        )
+        raise ArrivalFailed("import_given_up", message)
     try:
         with _send_heartbeats(arrival):
             yield
     except (ingest.ImportStopped, *screenshots.STORE_ERRORS) as failure:
-        what = f"The {arrival.thing} was not read"
-        stopped = (
-            failure if isinstance(failure, ingest.ImportStopped) else ingest.ImportStopped.from_error(failure, what)
-        )
+        stopped = failure
+        if not isinstance(failure, ingest.ImportStopped):
+            stopped = ingest.ImportStopped.from_error(failure, f"The {arrival.thing} was not read")
         raise ArrivalFailed("import_stopped", f"{stopped} Upload the {arrival.thing} again.") from failure
     except (ArrivalLost, ArrivalFailed, OperationalError, InterfaceError):
         raise
@@ -141,13 +144,6 @@ def supervise(arrival: Arrival) -> Iterator[None]:
         # A bug: it is logged once instead of failing again every few minutes.
         logger.exception("Reading the %s %s failed", arrival.thing, arrival.pk)
         raise ArrivalFailed("import_failed", SERVER_ERROR) from error
-
-
-def _describe_lost_workers(arrival: Arrival) -> str:
-    return (
-        f"{MOST_TRIES} workers started to read it and stopped without a message. It may need more memory than a worker "
-        f"has. Use the command {arrival.command}, or ask the operator of this server."
-    )
 
 
 def finish(arrival: Arrival, **outcome: Any) -> None:
@@ -159,8 +155,10 @@ def finish(arrival: Arrival, **outcome: Any) -> None:
 @contextmanager
 def open_as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
     """Yield a local path with that suffix: of the stored file if it is one, or else of a temporary copy."""
-    path = _find_local_file(arrival.stored_as)
-    if path is not None and path.suffix == suffix:
+    path = None
+    with suppress(NotImplementedError):  # an object store has no paths
+        path = Path(default_storage.path(arrival.stored_as))
+    if path is not None and path.is_file() and path.suffix == suffix:
         yield path
         return
     with scratch.folder(arrival.thing) as folder:
@@ -168,14 +166,6 @@ def open_as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
         with default_storage.open(arrival.stored_as) as source, copy.open("wb") as target:
             target.writelines(source.chunks())
         yield copy
-
-
-def _find_local_file(name: str) -> Path | None:
-    try:
-        path = Path(default_storage.path(name))
-    except NotImplementedError:
-        return None
-    return path if path.is_file() else None
 
 
 def make_progress_saver(arrival: Arrival) -> Callable[[int, int], None]:

@@ -95,16 +95,16 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
         slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
     )
     _lock(benchmark.pk)
-    begun, waiting = timezone.now(), iter(records)
+    started, waiting = timezone.now(), iter(records)
     while batch := list(islice(waiting, BATCH)):
-        _write_batch(benchmark, batch, begun, report)
+        _write_batch(benchmark, batch, started, report)
     # They become visible only now: a label that was made meanwhile does not need findings on them.
     of_these, ended = KeyPoint.objects.filter(task__benchmark=benchmark), timezone.now()
-    of_these.filter(accepted_at=begun).update(accepted_at=ended)
-    of_these.filter(retired_at=begun).update(retired_at=ended)
+    of_these.filter(accepted_at=started).update(accepted_at=ended)
+    of_these.filter(retired_at=started).update(retired_at=ended)
 
 
-def _write_batch(benchmark: Benchmark, batch: list[TaskRecord], begun: datetime, report: ImportReport) -> None:
+def _write_batch(benchmark: Benchmark, batch: list[TaskRecord], started: datetime, report: ImportReport) -> None:
     """Write tasks with different ids: new versions in bulk, and missing key points of known versions."""
     known = Task.objects.filter(benchmark=benchmark, external_id__in=[record.task_id for record in batch])
     latest = {task.external_id: task for task in known.order_by("version")}
@@ -114,24 +114,24 @@ def _write_batch(benchmark: Benchmark, batch: list[TaskRecord], begun: datetime,
     tasks = Task.objects.bulk_create(_next_version(benchmark, record, latest, report) for record in changed)
     KeyPoint.objects.bulk_create(
         (
-            KeyPoint(task=task, position=position, text=text, accepted_at=begun)
+            KeyPoint(task=task, position=position, text=text, accepted_at=started)
             for task, record in zip(tasks, changed, strict=True)
             for position, text in enumerate(_key_point_texts(record.key_points))
         ),
         batch_size=BATCH,
     )
-    _complete_key_points([record for record in unchanged if record.key_points], latest, begun)
+    _complete_key_points([record for record in unchanged if record.key_points], latest, started)
     report.accepted += [record.task_id for record in batch]
 
 
-def _complete_key_points(records: list[TaskRecord], latest: dict[str, Task], begun: datetime) -> None:
+def _complete_key_points(records: list[TaskRecord], latest: dict[str, Task], started: datetime) -> None:
     stated = KeyPoint.objects.filter(task__in=[latest[record.task_id] for record in records])
     current = stated.filter(accepted_at__isnull=False, retired_at__isnull=True).values_list("task", "text")
     present = set(current)
     for record in records:
         task = latest[record.task_id]
         if any((task.pk, text) not in present for text in _key_point_texts(record.key_points)):
-            _add_key_points(task, record.key_points, begun)
+            _add_key_points(task, record.key_points, started)
 
 
 def _is_unchanged(latest: Task | None, record: TaskRecord) -> bool:

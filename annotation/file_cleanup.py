@@ -13,7 +13,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -70,16 +70,13 @@ def _delete(digests: set[str], seconds: float) -> None:
 def _lock(*, exclusive: bool, seconds: float) -> Iterator[None]:
     # Polling: PostgreSQL queues new shared locks behind a waiting exclusive one.
     until = monotonic() + seconds
-    with _locking(exclusive) as acquire:
+    lock = _advisory if connection.vendor == "postgresql" else _flock
+    with lock(exclusive) as acquire:
         while not acquire():
             if monotonic() >= until:
                 raise TimeoutError(errno.ETIMEDOUT, "Another import is using or deleting files. Try again in a minute")
             sleep(POLL_SECONDS)
         yield
-
-
-def _locking(exclusive: bool) -> AbstractContextManager[Acquire]:
-    return _advisory(exclusive) if connection.vendor == "postgresql" else _flock(exclusive)
 
 
 @contextmanager

@@ -87,24 +87,26 @@ def fold(text: str) -> str:
 
 def compile_names(people: Iterable[Person], ordinary: frozenset[str]) -> Names | None:
     """Return a pattern for texts of `fold`, None if there are no names; ``ordinary`` is of `find_ordinary_words`."""
-    words: set[str] = set()
-    phrases: set[str] = set()
+    spaced: set[str] = set()
+    unspaced: set[str] = set()
     for person in people:
-        if not person.erased_at and not person.stand_in:
-            first, last = person.first_name.strip(), person.last_name.strip()
-            parts = re.split(r"[^\w']+", f"{first} {last}")
-            for name in (person.username, person.email, person.email.split("@")[0], first, last, *parts):
-                words |= _spell(name.strip())
-            for name in (f"{first} {last}", f"{last} {first}") if first and last else ():
-                phrases |= {r"[\s.,_-]*".join(map(re.escape, each.split())) for each in _spell(name)}
-    spaced = {word for word in words if not _is_unspaced(word) and len(word) >= SHORTEST}
-    doubtful = {word for word in spaced if word in ORDINARY | ordinary or not _is_distinctive(word)}
-    parts = [*map(re.escape, spaced - doubtful), *(f"@{re.escape(word)}" for word in doubtful)]
-    parts += [phrase for phrase in phrases if not _is_unspaced(phrase)]
-    unspaced = {re.escape(word) for word in words if _is_unspaced(word) and len(word) > 1}
-    unspaced |= {phrase for phrase in phrases if _is_unspaced(phrase)}
-    choices = [rf"(?<![^\W_])(?:{'|'.join(sorted(parts))})(?![^\W_])"] if parts else []
-    return re.compile("|".join([*choices, *sorted(unspaced)])) if parts or unspaced else None
+        if person.erased_at or person.stand_in:
+            continue
+        first, last = person.first_name.strip(), person.last_name.strip()
+        parts = re.split(r"[^\w']+", f"{first} {last}")
+        names = (person.username, person.email, person.email.split("@")[0], first, last, *parts)
+        for word in {word for name in names for word in _spell(name.strip())}:
+            if _is_unspaced(word):
+                unspaced |= {re.escape(word)} if len(word) > 1 else set()
+            elif len(word) >= SHORTEST:
+                is_doubtful = word in ORDINARY | ordinary or not _is_distinctive(word)
+                spaced.add(f"{'@' if is_doubtful else ''}{re.escape(word)}")
+        for name in (f"{first} {last}", f"{last} {first}") if first and last else ():
+            for phrase in (r"[\s.,_-]*".join(map(re.escape, each.split())) for each in _spell(name)):
+                (unspaced if _is_unspaced(phrase) else spaced).add(phrase)
+    if spaced:
+        unspaced.add(rf"(?<![^\W_])(?:{'|'.join(sorted(spaced))})(?![^\W_])")
+    return re.compile("|".join(sorted(unspaced))) if unspaced else None
 
 
 def _spell(name: str) -> set[str]:

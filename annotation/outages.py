@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator
 from enum import Enum
 from http import HTTPStatus
 
@@ -55,13 +54,11 @@ class Outage(Enum):
 
 def find_outage(error: BaseException | None) -> Outage | None:
     """Return the outage that ``error`` or one of its causes reports; None for any other error."""
-    return next((outage for each in _causes(error) if (outage := _outage(each)) is not None), None)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        yield error
+        if (outage := _outage(error)) is not None:
+            return outage
         error = error.__cause__
+    return None
 
 
 def _outage(error: BaseException) -> Outage | None:

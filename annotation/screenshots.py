@@ -182,14 +182,10 @@ def _keep(sha256: str, content: File) -> None:
         Screenshot.objects.filter(sha256=sha256).update(damaged_at=None)
         return
     if default_storage.get_modified_time(name) < timezone.now() - RENEWED_AFTER:
-        _renew(name, content)
-
-
-def _renew(name: str, content: File) -> None:
-    try:
-        os.utime(default_storage.path(name))
-    except NotImplementedError:  # an object store has no paths; writing the same bytes again updates the time
-        default_storage.save(name, content)
+        try:
+            os.utime(default_storage.path(name))
+        except NotImplementedError:  # an object store has no paths; writing the same bytes again updates the time
+            default_storage.save(name, content)
 
 
 def original(sha256: str) -> bytes:
@@ -241,7 +237,8 @@ def rendition(screenshot: Screenshot, kind: Rendition, decode: Decode | None = N
     decode = decode or (lambda: decoded(screenshot.sha256))
     if kind is Rendition.FULL:
         return _encode(decode(), "PNG"), "image/png"
-    media_type = "image/webp" if _fits_in_webp(screenshot, kind) else "image/jpeg"
+    height = screenshot.height * min(1, WIDTHS[kind] / screenshot.width)
+    media_type = "image/webp" if kind is Rendition.THUMBNAIL or height <= WEBP_MAX_SIDE else "image/jpeg"
     name = f"renditions/{kind}/{screenshot.sha256[:2]}/{screenshot.sha256}"
     return _load_or_render(name, lambda: _encode(_resize(decode(), kind), media_type.split("/")[1].upper())), media_type
 
@@ -410,12 +407,6 @@ def _list_folder(folder: str) -> tuple[list[str], list[str]]:
 
 def _original_name(sha256: str) -> str:
     return f"originals/{sha256[:2]}/{sha256}"
-
-
-def _fits_in_webp(screenshot: Screenshot, kind: Rendition) -> bool:
-    if kind is Rendition.THUMBNAIL:
-        return True
-    return screenshot.height * min(1, WIDTHS[kind] / screenshot.width) <= WEBP_MAX_SIDE
 
 
 def _resize(image: Image.Image, kind: Rendition) -> Image.Image:

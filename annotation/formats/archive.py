@@ -376,7 +376,7 @@ def collisions(names: Iterable[str]) -> list[Problem]:
         spellings.setdefault(unicodedata.normalize("NFC", entry.casefold()), set()).add(entry)
     problems = []
     for same in spellings.values():
-        # What lies in two such folders collides too, but is told apart by its folder: one report is enough.
+        # Files in two such folders collide too, but the problem of the folders is enough.
         if len({entry.rpartition("/")[2] for entry in same}) > 1:
             pair = " and ".join(printable(entry) for entry in sorted(same))
             problems += [

@@ -189,7 +189,7 @@ def _read_answers(package: Package, task: AnsweredTask, report: ImportReport) ->
 
 def _read_index(package: Package, task: AnsweredTask, report: ImportReport) -> None:
     if not task.pages:
-        says = f"There is no {CACHE}/{task.task_id}/index.json: nobody will see the cited pages."
+        says = f"There is no {CACHE}/{task.task_id}/index.json, so the cited pages cannot be shown."
         report.warn(task.task_id, Problem("pages_missing", says, task.task_id))
         return
     name = f"{task.pages}/index.json"

@@ -32,8 +32,8 @@ def redact(source: BinaryIO, name: str, target: Target) -> int:
     count, budget = 0, Budget()
     with open_entries(source, name) as entries:
         for entry in entries:
-            kept = redact_entry(entry, f"{printable(name)}: log.entries[{count}]", budget)
-            target.write((b"," if count else _beginning(entries.head)) + _compact(kept))
+            redacted = redact_entry(entry, f"{printable(name)}: log.entries[{count}]", budget)
+            target.write((b"," if count else _beginning(entries.head)) + _compact(redacted))
             count += 1
         target.write((b"" if count else _beginning(entries.head)) + b"]}}")
     return count

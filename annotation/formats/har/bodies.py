@@ -95,14 +95,14 @@ def redact_body(text: str, stated: str, header: str = "") -> str:
         stated = header
     kind = media_type(stated)
     if kind == MULTIPART or (kind in UNTOLD and DISPOSITION.search(text[:LONGEST_HEAD])):
-        return _multipart(text, stated)
+        return _redact_multipart(text, stated)
     if kind == FORM or (kind in UNTOLD and PAIRS.fullmatch(text)):
         return redact_query(text, in_url=False)
     begins = text.lstrip()[:1]
     if is_json(kind) or begins in ("{", "["):
-        redacted = _json(text)
+        redacted = _redact_json(text)
         if redacted is None:
-            return _json_lines(text) if begins in ("{", "[") else scrub(text)
+            return _redact_json_lines(text) if begins in ("{", "[") else scrub(text)
         return redacted
     if kind in PAGES[:2]:
         return scrub_html(text)
@@ -111,13 +111,13 @@ def redact_body(text: str, stated: str, header: str = "") -> str:
     return scrub_lines(text)
 
 
-def _json_lines(text: str) -> str:
+def _redact_json_lines(text: str) -> str:
     """Redact JSON Lines; a line that is not JSON is text."""
     lines = text.split("\n", MOST_LINES)
-    return scrub("\n".join((_json(line) if line[:1] in ("{", "[") else None) or line for line in lines))
+    return scrub("\n".join((_redact_json(line) if line[:1] in ("{", "[") else None) or line for line in lines))
 
 
-def _json(text: str) -> str | None:
+def _redact_json(text: str) -> str | None:
     """Return JSON without its secrets, unchanged if it has none; None if it cannot be parsed."""
     if sum(text.count(mark) for mark in ",[{") > MOST_VALUES:
         return None
@@ -150,9 +150,9 @@ def redact_json(document: Any) -> tuple[bool, Any]:
             if isinstance(value, (dict, list)):
                 waiting.append((value, secret))
                 continue
-            kept = _leaf(value, secret)
-            if kept != value:
-                node[key] = kept
+            redacted = _redact_leaf(value, secret)
+            if redacted != value:
+                node[key] = redacted
                 changed = True
     return changed, root[0]
 
@@ -171,14 +171,14 @@ def _children(node: Any, hidden: bool) -> list[tuple[Any, Any, bool]]:
     ]
 
 
-def _leaf(value: Any, secret: bool) -> Any:
+def _redact_leaf(value: Any, secret: bool) -> Any:
     if isinstance(value, str):
         cleaned = UNSTORABLE.sub("\ufffd", value)
         return (REDACTED if value else value) if secret else scrub(cleaned)
     return REDACTED if secret and isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def _multipart(text: str, stated: str) -> str:
+def _redact_multipart(text: str, stated: str) -> str:
     boundary, first = BOUNDARY.search(stated), FIRST_LINE.match(text)
     known = [found for found in (f"--{boundary[1]}" if boundary else "", first[1] if first else "") if found]
     mark = next((mark for mark in known if mark in text), "")
@@ -187,10 +187,10 @@ def _multipart(text: str, stated: str) -> str:
     parts = text.split(mark, MOST_PARTS)
     if len(parts) > MOST_PARTS:
         parts[-1] = REDACTED
-    return mark.join(_part(part) for part in parts)
+    return mark.join(_redact_part(part) for part in parts)
 
 
-def _part(part: str) -> str:
+def _redact_part(part: str) -> str:
     """Redact the value of a part, or leave it out if it is a file; the headers stay."""
     gap = "\r\n\r\n" if "\r\n\r\n" in part else "\n\n"
     head, found, value = part.partition(gap)

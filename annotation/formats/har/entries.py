@@ -48,14 +48,14 @@ class Budget:
 
 def redact_entry(entry: Any, where: str, budget: Budget) -> dict[str, Any]:
     """Return the entry as it is stored; ``where`` is its place (``log.entries[3]``). Raises FormatError."""
-    kept = _object(entry, where, ENTRY)
-    if "request" not in kept:
+    stored = _object(entry, where, ENTRY)
+    if "request" not in stored:
         raise invalid(where, "has no request; an entry of a HAR has what was asked and what came back")
     for side, key in (("request", "postData"), ("response", "content")):
-        message = kept.get(side, {})
+        message = stored.get(side, {})
         if key in message:
             _redact_body(message[key], _find_content_type(message), budget)
-    return kept
+    return stored
 
 
 def _find_content_type(message: dict[str, Any]) -> str:
@@ -71,12 +71,12 @@ def _object(value: Any, where: str, keys: Mapping[str, Keep]) -> dict[str, Any]:
     """Return the listed keys of an object, in its order; null counts as absent."""
     if not isinstance(value, dict):
         raise invalid(where, f"must be an object, not {kind_of(value)}")
-    kept = {}
+    stored = {}
     for key, inner in value.items():
         keep = keys.get(key)
         if keep is not None and inner is not None:
-            kept[key] = keep(inner, f"{where}.{key}")
-    return kept
+            stored[key] = keep(inner, f"{where}.{key}")
+    return stored
 
 
 def _text(value: Any, where: str) -> str:

@@ -1,6 +1,6 @@
 """Read the entries of a network trace one by one from its three forms: JSON, the same gzipped, the zip of Playwright.
 
-In memory are one entry and one chunk of the file. Sizes are in bytes where nothing else is said.
+In memory are one entry and one chunk of the file. Sizes are in bytes unless stated otherwise.
 """
 
 from __future__ import annotations

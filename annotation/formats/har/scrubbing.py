@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote_plus
 
 # --- names: of headers, cookies, query and form parameters, keys of JSON objects --------------------------------------
 
-LONGEST_NAME = 1_000  # characters; no name that tells anything is longer
+LONGEST_NAME = 1_000  # characters; longer names are unlikely
 
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
@@ -91,7 +91,7 @@ def _secrets_of_oauth(fields: Mapping[str, str], *, in_url: bool) -> tuple[str, 
 
 REDACTED = "[redacted]"
 REDACTED_IN_AUTHORITY = "%5Bredacted%5D"  # brackets there would make an IPv6 address of it
-DEEPEST_URL = 6  # a URL in a parameter of a URL in a parameter of a URL ...; below that nothing encoded is kept
+DEEPEST_URL = 6  # a URL in a parameter of a URL in a parameter of a URL ...; below that all encoded text is redacted
 MOST_PARAMETERS = 20_000
 
 # What each shape begins with is looked for first: most texts have none of it.
@@ -126,7 +126,7 @@ QUOTE = r"""(?:\\{0,64}+["'`]|&(?:quot|apos|#34|#39|#x22|#x27);)"""
 SEPARATOR = re.compile(rf"""[:=]\s{{0,8}}+(?:(\[)\s{{0,8}}+)?((?:\\{{0,64}}+"){{3}}|{QUOTE}|(?=-?[0-9]))""")
 NAME_BEFORE = re.compile(r"""\s{0,8}(?:\]?(?:["'`]\\{0,64}|;(?:touq|sopa|43#|93#|22x#|72x#)&))?([\w$.-]{1,100})""")
 LONGEST_BEFORE = 190
-DEEPEST_QUOTE = "\\" * 65  # JSON in a JSON text in a JSON text ..., seven levels of it: nothing of it is kept
+DEEPEST_QUOTE = "\\" * 65  # JSON in a JSON text in a JSON text ..., seven levels: all of it is redacted
 # What is repeated in ++ or *+ never fails once it has taken something: up to Python 3.11.4 that something stayed taken.
 VALUES = {
     '"': re.compile(r'(?:[^"\\\r\n]|\\.?)++'),
@@ -205,13 +205,13 @@ def redact_query(query: str, depth: int = DEEPEST_URL, *, in_url: bool = True) -
 
 
 def _redact_row(row: list[tuple[str, str, str]], together: Collection[str], depth: int) -> str:
-    # Nothing is kept behind a secret: it may be a part of it.
-    kept: list[str] = []
+    # The rest after a secret may be a part of it.
+    redacted: list[str] = []
     for pair in row:
-        kept.append(_redact_pair(pair, together, depth))
+        redacted.append(_redact_pair(pair, together, depth))
         if pair[2] and _is_secret_parameter(unquote_plus(pair[0]), together):
             break
-    return ";".join(kept)
+    return ";".join(redacted)
 
 
 def redact_value(name: str, value: str, together: Collection[str] = (), depth: int = DEEPEST_URL) -> str:
@@ -228,8 +228,8 @@ def _redact_pair(pair: tuple[str, str, str], together: Collection[str], depth: i
     if not equals:
         return _redact_shapes(name)
     decoded = unquote_plus(value)
-    kept = redact_value(unquote_plus(name), decoded, together, depth)
-    return name + equals + (value if kept == decoded else quote(kept, safe="[]"))
+    redacted = redact_value(unquote_plus(name), decoded, together, depth)
+    return name + equals + (value if redacted == decoded else quote(redacted, safe="[]"))
 
 
 def _redact_inner(value: str, depth: int) -> str:

@@ -14,7 +14,7 @@ from annotation.management.reports import find_account
 
 
 class Command(BaseCommand):
-    help = "Write everything that is kept of a person into a file, for them."
+    help = "Write all stored data of a person into a file, for that person."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username", help="the person's user name")
@@ -24,9 +24,9 @@ class Command(BaseCommand):
         person, path = find_account(options["username"]), options["output"]
         text = json.dumps(privacy.data_of(person), indent=2, ensure_ascii=False) + "\n"
         try:
-            # For the owner of the file alone, and never in the place of another one.
+            # Readable by its owner only, and it never replaces another file.
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
             raise CommandError(f"{path} cannot be written: {error.strerror}.", returncode=2) from error
-        self.stdout.write(f"Wrote what is kept of {person} to {path}.")
+        self.stdout.write(f"The data of {person} was written to {path}.")

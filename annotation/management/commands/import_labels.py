@@ -13,7 +13,7 @@ from annotation.management.reports import find_own_benchmark, finish, read_input
 
 
 class Command(BaseCommand):
-    help = "Load labels made elsewhere (CSV: annotator, task_id, agent, label), for research."
+    help = "Import labels for research (CSV: annotator, task_id, agent, label)."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the CSV file")

@@ -104,17 +104,17 @@ class _Conversion:
         values = row.values
         if self.split and not values.get("split"):
             values["split"] = self.split[1]
-        picture = _read_image(values.pop("screenshot", None))
-        step = step_of(values, picture.size if picture else None)
+        image = _read_image(values.pop("screenshot", None))
+        step = step_of(values, image.size if image else None)
         task = self._find_task(step)
         if step.index in task.pictures:
             raise RowError("duplicate_step", f"target_action_index {step.index} of this task was there before")
         home = self.folder / task_id
-        name = f"{step.index:04}{picture.suffix}" if picture else None
+        name = f"{step.index:04}{image.suffix}" if image else None
         if not task.refused:
             self._write_file(home / "reference" / f"{step.index}.json", step.as_json())
-            if picture and name:
-                self._write_file(home / "trajectory" / name, picture.data)
+            if image and name:
+                self._write_file(home / "trajectory" / name, image.data)
         task.pictures[step.index] = name
 
     def _find_task(self, step: ReferenceStep) -> _Task:
