@@ -12,16 +12,18 @@ from annotation.management.reports import find_account
 
 
 class Command(BaseCommand):
-    help = "Erase who a person is, for good; what they said stays under their pseudonyms."
+    help = "Erase the identity of a person permanently; their labels and texts stay under their pseudonyms."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username", help="the person's user name")
-        parser.add_argument("--reason", required=True, metavar="TEXT", help="it is kept: leave the person's name out")
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="stored for good: do not name the person")
         parser.add_argument(
-            "--accept-texts", action="store_true", help="also where reasons and notes that stay name the person"
+            "--accept-texts", action="store_true", help="erase even if reasons and notes that stay name the person"
         )
         parser.add_argument(
-            "--accept-unmaintained", action="store_true", help="also where an open submission loses its last maintainer"
+            "--accept-unmaintained",
+            action="store_true",
+            help="erase even if an open submission loses its last maintainer",
         )
         parser.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -48,7 +50,7 @@ class Command(BaseCommand):
 
 def _ask(username: str) -> None:
     if not sys.stdin.isatty():
-        raise CommandError("This cannot be undone: say --yes where nobody can be asked.", returncode=2)
+        raise CommandError("This cannot be undone. Without a terminal, confirm with --yes.", returncode=2)
     typed = input("This cannot be undone. Type the user name again to erase the person: ")
     if typed.strip() != username:
-        raise CommandError("That is another name; nothing was erased.", returncode=2)
+        raise CommandError("The names differ. Nothing was erased.", returncode=2)
