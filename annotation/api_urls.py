@@ -2,14 +2,14 @@
 
 from django.urls import path
 
-from annotation.api import account, catalogue, redactions, submissions, uploads
+from annotation.api import account, catalogue, submissions
 
 urlpatterns = [
     path("benchmarks", catalogue.Benchmarks.as_view(), name="api-benchmarks"),
     path("benchmarks/<slug:slug>/tasks", catalogue.Tasks.as_view(), name="api-tasks"),
     path("benchmarks/<slug:slug>/labels", catalogue.ImportedLabels.as_view(), name="api-imported-labels"),
-    path("uploads", uploads.Uploads.as_view(), name="api-uploads"),
-    path("uploads/<uuid:pk>", uploads.UploadStatus.as_view(), name="api-upload"),
+    path("uploads", catalogue.Uploads.as_view(), name="api-uploads"),
+    path("uploads/<uuid:pk>", catalogue.UploadStatus.as_view(), name="api-upload"),
     path("submissions", submissions.Submissions.as_view(), name="api-submissions"),
     path("submissions/<int:pk>", submissions.SubmissionDetail.as_view(), name="api-submission"),
     path("submissions/<int:pk>/progress", submissions.Progress.as_view(), name="api-progress"),
@@ -18,7 +18,7 @@ urlpatterns = [
     path("submissions/<int:pk>/labels", submissions.Labels.as_view(), name="api-labels"),
     path("submissions/<int:pk>/adjudications", submissions.Adjudications.as_view(), name="api-adjudications"),
     path("submissions/<int:pk>/reports", submissions.Reports.as_view(), name="api-reports"),
-    path("submissions/<int:pk>/redactions", redactions.Redactions.as_view(), name="api-redactions"),
+    path("submissions/<int:pk>/redactions", submissions.Redactions.as_view(), name="api-redactions"),
     path("submissions/<int:pk>/verdicts", submissions.Verdicts.as_view(), name="api-verdicts"),
     path("trajectories/<int:pk>", submissions.TrajectoryDetail.as_view(), name="api-trajectory"),
     path("tokens", account.Tokens.as_view(), name="api-tokens"),

@@ -22,7 +22,7 @@ from django.db.models import F, Q, QuerySet
 from annotation import clock, ingest, screenshots
 from annotation.formats import scratch
 from annotation.formats.printable import file_name
-from annotation.models.arrivals import Arrival
+from annotation.models import Arrival
 
 logger = logging.getLogger(__name__)
 

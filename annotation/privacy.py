@@ -34,7 +34,7 @@ from annotation.models import (
     Upload,
 )
 from annotation.models.events import instant
-from annotation.references import references, referring
+from annotation.models.people import references, referring
 from annotation.workflow.facts import adjudication_facts, label_facts
 from annotation.workflow.passwords import changes_by_others
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Count, QuerySet
-from rest_framework import serializers
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
 from rest_framework.response import Response
 
-from annotation import access
+from annotation import access, redactions, workflow
 from annotation.access import Role
 from annotation.api.base import Listing, Request, View
 from annotation.api.serializers import (
@@ -16,6 +18,8 @@ from annotation.api.serializers import (
     LabelSerializer,
     MemberSerializer,
     ProgressSerializer,
+    RedactionSerializer,
+    RedactSerializer,
     ReportToMaintainerSerializer,
     SubmissionSerializer,
     TrajectoryDetailSerializer,
@@ -23,7 +27,7 @@ from annotation.api.serializers import (
     VerdictSerializer,
 )
 from annotation.api_tokens import Scope
-from annotation.models import Membership, Submission, Trajectory
+from annotation.models import Membership, Redaction, Screenshot, Submission, Trajectory
 from annotation.models.states import State, final_verdict, with_state
 from annotation.workflow import Conflict
 
@@ -214,3 +218,29 @@ class Members(OfSubmission):
         submission = access.submission_for(self.request.user, self.kwargs["pk"], Role.MAINTAINER)
         members, chosen = submission.memberships.select_related("person"), self.chosen()
         return members.filter(**chosen).order_by("role", "pk")
+
+
+class Redactions(OfSubmission):
+    """All revisions of the redactions of a submission, oldest first. The newest of a screenshot counts."""
+
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    serializer_class = RedactionSerializer
+    filters = None  # type: ignore[assignment]
+
+    def get_queryset(self) -> QuerySet[Redaction]:
+        self.chosen()
+        return redactions.find_history(self.submission())
+
+    @extend_schema(request=RedactSerializer, responses={201: RedactionSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Cover parts of a screenshot in bundles and exports, or remove a redaction. Reviewers see the original."""
+        submission = self.submission()
+        given = RedactSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        asked = given.validated_data
+        shown = Screenshot.objects.filter(sha256=asked["screenshot"], steps__trajectory__submission=submission)
+        picture = shown.first()
+        if picture is None:
+            raise Http404("No step of this submission shows this picture.")
+        made = workflow.redact(request.user, submission, picture, asked["boxes"], asked["reason"])
+        return Response(self.get_serializer(made).data, status=status.HTTP_201_CREATED)

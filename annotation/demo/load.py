@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from annotation import catalogue, ingest, queue, workflow
-from annotation.demo import DATA, LOGINS, PASSWORD, further, past
+from annotation.demo import DATA, LOGINS, PASSWORD, past
 from annotation.demo.past import PastClock
 from annotation.file_cleanup import delete_files_on_failure
 from annotation.label_fields import LabelContent
@@ -33,7 +33,7 @@ def everything() -> Iterator[str]:
     """Load what is not there yet; yields a line for each part."""
     people = {name: _person(name) for name, _, _ in LOGINS}
     yield f"people: {', '.join(people)}"
-    then = past.begin([SLUG, further.ANSWERS, further.REFERENCE])
+    then = past.begin([SLUG, ANSWERS, REFERENCE])
     reviews = json.loads((DATA / "reviews.json").read_text(encoding="utf-8"))
     with then.running():
         tasks = DATA / "tasks.json"
@@ -42,7 +42,7 @@ def everything() -> Iterator[str]:
         _finish(reviewed[0], reviews["careful"], people, then)
         practice = Submission.objects.filter(benchmark__slug=SLUG, agent__name=PRACTICE).first()
         practice = practice or _practice(reviews["practice"], people)
-        others = list(further.submissions(people["mira"]))
+        others = list(further_submissions(people["mira"]))
         for submission, name, ends in others:
             if not submission.memberships.filter(person=people["carol"]).exists():
                 _staff(submission, people)
@@ -159,3 +159,46 @@ def content(trajectory: Trajectory, fields: dict[str, Any]) -> LabelContent:
         FindingContent(key_points[f["key_point"]], Finding(f["finding"]), f.get("step")) for f in fields["findings"]
     )
     return LabelContent(**(fields | {"verdict": Verdict(fields["verdict"]), "findings": findings}))
+
+
+# --- further benchmarks -----------------------------------------------------------------------------------------------
+
+
+ANSWERS, REFERENCE = "demo-answers", "demo-actions"  # slugs of the benchmarks
+RESEARCHER, PERSON = "Researcher", "Reference"  # agents
+
+
+def further_submissions(maintainer: Person) -> Iterator[tuple[Submission, str, bool]]:
+    """What is there, loaded where it was not: with the name of its reviews, and whether it is to be frozen."""
+    first, second = _answers(maintainer)
+    yield first, "researcher-1", True
+    yield second, "researcher-2", False
+    yield _reference(maintainer), "reference", True
+
+
+def _answers(maintainer: Person) -> list[Submission]:
+    found = Submission.objects.filter(benchmark__slug=ANSWERS, agent__name=RESEARCHER).order_by("attempt")
+    if found:
+        return list(found)
+    tasks = DATA / "answers.json"
+    catalogue.import_tasks(
+        tasks.read_bytes(), tasks.name, benchmark_slug=ANSWERS, benchmark_name="Demo answers (simulated times)"
+    )
+    return _imported(DATA / "answers", ANSWERS, RESEARCHER, maintainer)
+
+
+def _reference(maintainer: Person) -> Submission:
+    found = Submission.objects.filter(benchmark__slug=REFERENCE, agent__name=PERSON).first()
+    if found is not None:
+        return found
+    rows = DATA / "reference.jsonl.gz"
+    catalogue.import_task_path(rows, benchmark_slug=REFERENCE, benchmark_name="Demo actions (simulated times)")
+    return _imported(rows, REFERENCE, PERSON, maintainer)[0]
+
+
+def _imported(path: Path, slug: str, agent: str, maintainer: Person) -> list[Submission]:
+    benchmark = Benchmark.objects.get(slug=slug)
+    report, made = ingest.import_all(path, benchmark=benchmark, agent_name=agent, maintainer=maintainer)
+    if not made:
+        raise RuntimeError(f"The demo data of {agent} were refused: {report.as_json()['rejected']}")
+    return made

@@ -1,6 +1,5 @@
 """The tables of the annotation floor, one room each."""
 
-from annotation.models.arrivals import Arrival
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
 from annotation.models.events import ChainCheck, Event, StateSnapshot
 from annotation.models.people import ApiToken, Person
@@ -21,9 +20,9 @@ from annotation.models.reviews import (
     SpotCheck,
     SpotCheckDraw,
 )
-from annotation.models.training import KnownAnswer, PracticeAnswer
 from annotation.models.trajectories import (
     Agent,
+    Arrival,
     Attachment,
     PictureChange,
     Redaction,
@@ -34,4 +33,4 @@ from annotation.models.trajectories import (
     Trajectory,
     Upload,
 )
-from annotation.models.working import Activity, Draft, Phrase
+from annotation.models.working import Activity, Draft, KnownAnswer, Phrase, PracticeAnswer

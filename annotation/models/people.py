@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 TOKEN_PREFIX = "wv_"  # noqa: S105 - the recognisable beginning of a token, not a token
@@ -129,3 +129,17 @@ class ApiToken(models.Model):
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         fields = {"name": name, "scope": scope, "lifetime_days": days}
         return cls.objects.create(person=person, digest=cls.digest_of(token), **fields), token
+
+
+def references() -> dict[str, Any]:
+    """Return the columns that refer to a person by name, as ``judges.Judge.created_by``; without groups and permissions."""
+    found: list[Any] = Person._meta.get_fields(include_hidden=True)
+    relations = [relation for relation in found if relation.auto_created and not relation.concrete]
+    fields = [relation.field for relation in relations if not relation.related_model._meta.auto_created]
+    return {f"{field.model._meta.label}.{field.name}": field for field in sorted(fields, key=str)}
+
+
+def referring(field: Any, person: Person) -> QuerySet[Any]:
+    """Return the rows that refer to the person by one of these columns, the oldest first."""
+    rows: QuerySet[Any] = field.model._base_manager.filter(**{field.name: person}).order_by("pk")
+    return rows

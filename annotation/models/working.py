@@ -1,11 +1,13 @@
-"""What is kept of people while they work: what they have typed, how long and where they looked, their own phrases."""
+"""What is stored of people while they practise and work."""
 
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
-from annotation.models.reviews import person
+from annotation.models.reviews import VERDICTS, person
 from annotation.models.trajectories import Trajectory
+from annotation.records import Verdict
 
 
 class Draft(models.Model):
@@ -65,3 +67,53 @@ class Phrase(models.Model):
 
     def __str__(self) -> str:
         return self.text
+
+
+class KnownAnswer(models.Model):
+    """What is right about a trajectory, and why, as a maintainer has entered it.
+
+    In a practice set it is shown after the answer; in a submission under review it makes the trajectory a gold item,
+    which nobody but the maintainer can tell from the others. ``findings`` maps the key point's id (text) to its
+    finding.
+    """
+
+    trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="known_answer")
+    verdict = models.PositiveSmallIntegerField(choices=VERDICTS)
+    failure_step = models.PositiveIntegerField(null=True, blank=True)
+    failure_type = models.CharField(max_length=40, blank=True)
+    cause = models.CharField(max_length=40, blank=True)
+    findings = models.JSONField(default=dict)
+    explanation = models.TextField()
+    author = person(related_name="+")
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(verdict__in=[v.value for v in Verdict]), name="answer_verdict_known"),
+            models.CheckConstraint(condition=~Q(explanation=""), name="answer_explained"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_verdict_display()} is right"
+
+
+class PracticeAnswer(models.Model):
+    """What a newcomer answered in round ``round`` of a practice set, and whether the verdict was right."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="practice_answers")
+    person = person(related_name="practice_answers")
+    round = models.PositiveIntegerField(default=1)
+    content = models.JSONField(default=dict)
+    verdict = models.PositiveSmallIntegerField(choices=VERDICTS)
+    right = models.BooleanField()
+    answered_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["round", "answered_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["trajectory", "person", "round"], name="practised_once_a_round"),
+            models.CheckConstraint(condition=Q(verdict__in=[v.value for v in Verdict]), name="practice_verdict_known"),
+        ]
+
+    def __str__(self) -> str:
+        return "right" if self.right else "wrong"

@@ -12,8 +12,7 @@ from annotation import testing, workflow
 from annotation.models import Adjudication, Label, Person, Submission, Trajectory
 from annotation.records import AttemptContent, Finding, Verdict
 from annotation.tests.shared_rows import shared_rows
-from annotation.views.agreeing import agreement, effects, listed
-from annotation.views.comparing import compare_labels, duration
+from annotation.views.comparing import agreement, compare_labels, duration, effects, listed
 
 NAMES = ("alice", "bob", "chen")
 

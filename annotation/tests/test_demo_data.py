@@ -21,7 +21,7 @@ from PIL import Image
 
 from annotation import testing, workflow
 from annotation.completeness import Asked, missing
-from annotation.demo import DATA, further, load
+from annotation.demo import DATA, load
 from annotation.formats.archive import open_package
 from annotation.formats.packages import read_trajectories
 from annotation.formats.tasks import read_tasks
@@ -277,8 +277,8 @@ def test_answers_come_as_attempts_with_their_pages_and_reference_rows_as_one_sub
 ) -> None:
     settings.MEDIA_ROOT = tmp_path / "images"
     list(load.everything())
-    first, second = Submission.objects.filter(benchmark__slug=further.ANSWERS).order_by("attempt")
-    reference = Submission.objects.get(benchmark__slug=further.REFERENCE)
+    first, second = Submission.objects.filter(benchmark__slug=load.ANSWERS).order_by("attempt")
+    reference = Submission.objects.get(benchmark__slug=load.REFERENCE)
 
     assert (first.frozen_at is None, second.frozen_at is None, reference.frozen_at is None) == (False, True, False)
     for submission in (first, second):

@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotation import catalogue, testing, workflow
 from annotation.models import Draft, Event, Person
 from annotation.models.events import first_broken
-from annotation.workflow.name_search import MOST_PLACES, NamedPlaces, search_names
+from annotation.workflow.erasing import MOST_PLACES, NamedPlaces, search_names
 
 pytestmark = pytest.mark.django_db
 NAME = "Zwetkowa"

@@ -1,4 +1,4 @@
-"""Signing in, the own account, and the page that a person starts from."""
+"""Sign-in, account, own data and its erasure, the page that a person starts from, and the page of operators."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.contrib.auth.views import LoginView, PasswordResetConfirmView
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
-from annotation import access, password_limits, sign_ins
+from annotation import access, password_limits, privacy, sign_ins, store_checks, workflow
 from annotation.account_forms import OwnPasswordForm, PhraseForm, TokenForm
 from annotation.models import ApiToken, Membership, Person
 from annotation.models.people import MOST_TOKENS, PasswordWay
-from annotation.views.answers import Request, act, page, scripted
+from annotation.views.answers import Request, act, act_from, page, scripted
 from annotation.workflow import passwords
 
 MOST_PHRASES = 50  # of one person: more is no menu
@@ -127,6 +130,14 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
     return render(request, "registration/forgotten_password.html", {"days": settings.PASSWORD_RESET_TIMEOUT // 86_400})
 
 
+@never_cache
+@require_safe
+def session(request: HttpRequest) -> HttpResponse:
+    """Who is signed in here (null for nobody), with a fresh token for the forms of a page that is open already."""
+    person = request.user.pk if request.user.is_authenticated else None
+    return JsonResponse({"person": person, "csrf": get_token(request)})
+
+
 @act
 def sign_out_everywhere(request: Request) -> HttpResponse:
     sign_ins.end_sessions(request.user)
@@ -213,3 +224,67 @@ def _account(request: Request, status: int = 200, **context: Any) -> HttpRespons
     context["phrases"] = access.phrases_of(request.user)
     context["tokens"] = access.tokens_of(request.user).order_by("revoked_at", "-created_at")
     return render(request, "annotation/account.html", context, status=status)
+
+
+# --- own data ---------------------------------------------------------------------------------------------------------
+
+
+@page
+def own_data(request: Request) -> HttpResponse:
+    data = privacy.data_of(request.user)
+    response = JsonResponse(data, json_dumps_params={"indent": 2, "ensure_ascii": False})
+    response["Content-Disposition"] = 'attachment; filename="webverdict-my-data.json"'
+    return response
+
+
+@page
+def erasing(request: Request) -> HttpResponse:
+    """What being erased means, before anybody does it."""
+    return _erasing(request)
+
+
+@act_from("erasing")
+def erase(request: Request) -> HttpResponse:
+    """Erase the own account for good; the password shows that it is not somebody at an open screen."""
+    if not password_limits.confirms_password(request, request.POST.get("password", "")):
+        return _erasing(request, "This is not your password. Nothing was erased.", 400)
+    accepted = {name: request.POST.get(name) == "1" for name in ("accept_texts", "accept_unmaintained")}
+    try:
+        workflow.erase(request.user, request.user, "at their own wish", **accepted)
+    except workflow.NamedInTexts as refusal:
+        return _erasing(request, str(refusal), 409, wrong="accept-texts")
+    except workflow.LastMaintainer as refusal:
+        return _erasing(request, str(refusal), 409, wrong="accept-unmaintained")
+    logout(request)
+    messages.success(request, "Your account is erased.")
+    return redirect("sign-in")
+
+
+def _erasing(request: Request, problem: str = "", status: int = 200, wrong: str = "password") -> HttpResponse:
+    open_parts = access.memberships_of(request.user).filter(submission__frozen_at__isnull=True)
+    context = {"problem": problem, "wrong": wrong, "memberships": open_parts}
+    context["alone"] = workflow.find_solely_maintained(request.user)
+    context["texts"] = [each.describe(whole=False) for each in workflow.find_named_places(request.user)]
+    return render(request, "annotation/erasing.html", context, status=status)
+
+
+# --- operation --------------------------------------------------------------------------------------------------------
+
+
+MOST_SHOWN = 200
+
+
+@page
+def operator(request: Request) -> HttpResponse:
+    """Show the last check of all stored files, and the running one."""
+    access.require_superuser(request.user)
+    last = store_checks.find_last_finished()
+    problems = last.problems[:MOST_SHOWN] if last else []
+    places = store_checks.places_of([each["sha256"] for each in problems])
+    context = {
+        "last": last,
+        "running": store_checks.unfinished(),
+        "rows": [(each, places.get(each["sha256"], [])) for each in problems],
+        "more": max(len(last.problems) - MOST_SHOWN, 0) if last else 0,
+    }
+    return render(request, "annotation/operator.html", context)

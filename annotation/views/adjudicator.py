@@ -21,10 +21,8 @@ from annotation.models import Adjudication, Draft, Membership, Report, Submissio
 from annotation.models.states import State, with_waiting
 from annotation.records import Problem, Verdict
 from annotation.views import desk
-from annotation.views.agreeing import Agreement, agreement, effects
 from annotation.views.answers import Request, act, act_from, page, paged, show_task_message
-from annotation.views.comparing import Comparison, compare_labels, pseudonyms, summarise
-from annotation.views.drafts import save
+from annotation.views.comparing import Agreement, Comparison, agreement, compare_labels, effects, pseudonyms, summarise
 from annotation.views.viewer import number, viewer
 
 Role = Membership.Role
@@ -160,7 +158,7 @@ def leave(request: Request, pk: int) -> HttpResponse:
 @act
 def draft(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
-    return save(request, found, Role.ADJUDICATOR, reverse("adjudication", args=[pk]))
+    return desk.save_draft(request, found, Role.ADJUDICATOR, reverse("adjudication", args=[pk]))
 
 
 @act

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
 
 from annotation import access, catalogue, queue, training, workflow
-from annotation.forms import LabelForm, ProposalForm, as_posted
-from annotation.models import Membership, Release, Report, Submission
+from annotation.forms import ActivityForm, LabelForm, ProposalForm, as_posted
+from annotation.models import Membership, Release, Report, Submission, Trajectory
 from annotation.models.states import current_labels
+from annotation.screenshots import Rendition
 from annotation.views import desk
 from annotation.views.answers import Request, act, act_from, page, paged, scripted, show_task_message
-from annotation.views.drafts import save
 
 Role = Membership.Role
 
@@ -105,7 +105,7 @@ def revise(request: Request, pk: int) -> HttpResponse:
 @act
 def draft(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
-    return save(request, found, Role.ANNOTATOR, reverse("trajectory", args=[pk]))
+    return desk.save_draft(request, found, Role.ANNOTATOR, reverse("trajectory", args=[pk]))
 
 
 @act
@@ -146,4 +146,51 @@ def propose(request: Request, pk: int) -> HttpResponse:
         # The same answer whether or not somebody else has proposed it: proposals of others are not shown.
         catalogue.propose_key_point(found.task, form.cleaned_data["text"], request.user)
         messages.success(request, "Your key point is proposed to the maintainer.")
+    return redirect("trajectory", pk)
+
+
+# --- requests of the desk's script ------------------------------------------------------------------------------------
+
+
+FIRST = 2  # pictures of the next trajectory that are fetched ahead, beside the sheet of its strip
+
+
+@act
+def activity(request: Request, pk: int) -> HttpResponse:
+    """Add to the time that the person was active here, and to the steps they opened; when their lease ends now."""
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR, Role.ADJUDICATOR)
+    form = ActivityForm(request.POST)
+    if not form.is_valid():
+        return JsonResponse({"message": "Seconds and steps are numbers."}, status=400)
+    given = form.cleaned_data
+    until = workflow.record_activity(request.user, found, given["seconds"], given["steps"], revising=given["revising"])
+    said = {"lease_expires_at": until.isoformat() if until else None}
+    if until is None and access.own_labels(request.user, found).exists():
+        said["code"] = workflow.LABEL_SUBMITTED
+    return JsonResponse(said)
+
+
+@act
+def ahead(request: Request, pk: int) -> HttpResponse:
+    """Hold what comes after this trajectory, and name its first pictures; an empty list when nothing comes."""
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    held = workflow.claim_ahead(request.user, found)
+    return JsonResponse({"pictures": first_pictures(held.trajectory) if held else []})
+
+
+def first_pictures(trajectory: Trajectory) -> list[str]:
+    """The addresses of the pictures that a desk shows first: the large ones, and the sheet of the strip."""
+    steps = trajectory.steps.filter(index__lt=FIRST, screenshot__isnull=False).values_list("index", flat=True)
+    large = [reverse("picture", args=[trajectory.pk, step, Rendition.DISPLAY]) for step in steps]
+    if not large and not trajectory.steps.exists():  # an answer: its text comes with the page
+        return []
+    return [*large, reverse("sheet", args=[trajectory.pk, 0])]
+
+
+@act
+def hold(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    held = workflow.hold_again(request.user, found)
+    if scripted(request) and held.lease_expires_at:
+        return JsonResponse({"lease_expires_at": held.lease_expires_at.isoformat()})
     return redirect("trajectory", pk)

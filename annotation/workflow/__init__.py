@@ -25,8 +25,7 @@ from annotation.workflow.annotating import (
     submit,
     was_in_draw,
 )
-from annotation.workflow.configuring import configure, find_fixed_settings
-from annotation.workflow.erasing import LastMaintainer, erase, find_solely_maintained
+from annotation.workflow.erasing import LastMaintainer, NamedInTexts, erase, find_named_places, find_solely_maintained
 from annotation.workflow.guards import (
     LABEL_SUBMITTED,
     Conflict,
@@ -40,14 +39,15 @@ from annotation.workflow.guards import (
 from annotation.workflow.informed import change_verdict, keep_verdict, show_judgments
 from annotation.workflow.maintaining import (
     add_member,
+    configure,
     deactivate_member,
+    find_fixed_settings,
     freeze,
     offer_again,
     open_results,
     reopen,
     reopen_submission,
 )
-from annotation.workflow.name_search import NamedInTexts, find_named_places
 from annotation.workflow.redacting import redact
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
 from annotation.workflow.working import record_activity, report, save_draft, settle_report

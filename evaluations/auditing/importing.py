@@ -20,9 +20,9 @@ from annotation import access, blinding, ingest, jobs, screenshots
 from annotation.file_cleanup import delete_files_on_failure
 from annotation.models import Agent, Benchmark, Submission
 from annotation.records import Problem
-from annotation.workflow.configuring import MOST_LABELS
 from annotation.workflow.erasing import lock_account
 from annotation.workflow.guards import Role, join
+from annotation.workflow.maintaining import MOST_LABELS
 from evaluations.auditing.files import StoredFiles, store_files
 from evaluations.auditing.history import write_events, write_history, write_people
 from evaluations.auditing.import_context import LARGEST, ImportContext, Rejections, find_largest, parse_time

@@ -18,8 +18,8 @@ from annotation.protocol import MINIMUM_LABELS
 from annotation.records import ImportReport, Problem
 from annotation.workflow import Conflict, Incomplete, join_as_maintainer
 from annotation.workflow.adjudicating import choose_so_many
-from annotation.workflow.configuring import MOST_LABELS
 from annotation.workflow.guards import Role, lock_submission, record
+from annotation.workflow.maintaining import MOST_LABELS
 from evaluations.auditing.import_context import BATCH
 from evaluations.models import Audit
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from annotation import privacy, testing, workflow
 from annotation.models import Person, Submission
-from annotation.references import references
+from annotation.models.people import references
 from annotation.tests.shared_rows import shared_rows
 from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload
 from judges.models import Expectation, Judge, JudgeRun, ModelTerms, PromptSet
