@@ -205,7 +205,6 @@ def labels_for(person: Person, trajectory: Trajectory) -> QuerySet[Label]:
 
 
 def practice_for(person: Person, pk: int) -> Submission:
-    """A submission that has a practice set, for its annotators."""
     found = submission_for(person, pk, Role.ANNOTATOR)
     if found.practice_set_id is None:
         raise Http404("This submission has no practice set.")
@@ -384,7 +383,6 @@ def reports_of(person: Person, submission: Submission) -> QuerySet[Report]:
 
 
 def report_for(person: Person, pk: int) -> Report:
-    """A report, for the maintainers of its submission."""
     found = _find(Report.objects.select_related("trajectory__submission__agent").filter(pk=pk), "No such report.")
     require(person, found.trajectory.submission, Role.MAINTAINER)
     return found

@@ -37,8 +37,6 @@ class TokenForm(forms.Form):
 
 
 class PhraseForm(forms.Form):
-    """A phrase for a person's own use; blanks at its ends are preserved."""
-
     text = forms.CharField(
         label="New phrase", max_length=500, error_messages={"required": "Select or write the words first."}
     )

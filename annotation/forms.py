@@ -23,6 +23,7 @@ from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_F
 from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person, Submission
 from annotation.protocol import CAUSES, DECIDING, FAILURE_TYPES, MINIMUM_LABELS, PATHS, VERDICT_RULES, Term, is_blank
 from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
+from annotation.workflow import Incomplete
 
 VERDICT_NAMES = {Verdict.FAILURE: "Failure", Verdict.SUCCESS: "Success", Verdict.NOT_EXECUTABLE: "Not executable"}
 VERDICT_KEYS = {Verdict.FAILURE: "f", Verdict.SUCCESS: "s", Verdict.NOT_EXECUTABLE: "n"}
@@ -37,12 +38,6 @@ MAX_STEP = 1_000_000  # more than any trajectory has; the verb knows how many th
 
 def terms(choices: Iterable[Term]) -> list[tuple[str, str]]:
     return [("", "Choose…"), *((term.code, term.name) for term in choices)]
-
-
-def as_posted(data: Mapping[str, Any], *, attempt: bool = False, criterion: bool = False) -> Asked:
-    """What a posted form speaks about: its key points are compared with those of the task by the verb, not here."""
-    key_points = tuple(int(match[1]) for name in data if (match := FINDING_FIELD.fullmatch(name)))
-    return Asked(key_points, attempt=attempt, criterion=criterion)
 
 
 class Codes(forms.TextInput):
@@ -114,6 +109,18 @@ class LabelForm(forms.Form):
             self.fields["attempt_link"] = forms.URLField(required=False, max_length=500, assume_scheme="https")
             self.fields["attempt_path"] = forms.ChoiceField(choices=terms(PATHS), required=False)
         self.is_valid()
+
+    @classmethod
+    def from_post(cls, data: Mapping[str, Any], *, attempt: bool = False, criterion: bool = False) -> LabelForm:
+        """Return a posted form with the key points that it names; the workflow compares them with those of the task."""
+        key_points = tuple(int(match[1]) for name in data if (match := FINDING_FIELD.fullmatch(name)))
+        return cls(data, Asked(key_points, attempt=attempt, criterion=criterion))
+
+    def valid_content(self) -> LabelContent:
+        """Return the content; raise Incomplete if a value is malformed, without problems: the form lists its errors."""
+        if self.errors:
+            raise Incomplete([])
+        return self.content()
 
     def content(self) -> LabelContent:
         """What has been entered; a malformed value counts as not given, and is in `errors`."""
@@ -197,7 +204,6 @@ class LabelForm(forms.Form):
         return [(term, self.data.get("criterion") == term.code) for term in DECIDING]
 
     def other_rows(self) -> list[dict[str, Any]]:
-        """The fields that the template does not place itself."""
         return [self._row(self.declared[name]) for name in self.declared if name not in PLACED]
 
     def _row(self, declared: LabelField) -> dict[str, Any]:

@@ -39,7 +39,6 @@ class LabelField:
         return self.of is None or self.of == content.verdict
 
     def store(self, value: Any, content: LabelContent) -> Any:
-        """Return the value of the column."""
         return value
 
     def as_text(self, stored: Any) -> str:
@@ -47,7 +46,6 @@ class LabelField:
         return "" if stored is None else str(stored)
 
     def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
-        """Yield what is wrong with the field for a trajectory of so many steps."""
         if self.required and self.required_if(content) and self.lacks(getattr(content, self.name)):
             yield Problem(f"{self.name}_missing", self.required, self.name)
 

@@ -61,7 +61,6 @@ def has_name(text: str, names: Names | None) -> bool:
 
 
 def has_identity(text: str, names: Names | None) -> bool:
-    """Whether a text has a name, or an e-mail or IP address of anybody."""
     plain = fold(text)
     if (names and names.search(plain)) or EMAIL.search(plain):
         return True
@@ -125,7 +124,6 @@ def _is_unspaced(word: str) -> bool:
 
 
 def find_ordinary_words(submission: Submission) -> frozenset[str]:
-    """Return the words of the tasks and the protocol."""
     texts = Trajectory.objects.filter(submission=submission).values_list("task_text", flat=True)
     return _split(" ".join(texts)) | _split_protocol()
 

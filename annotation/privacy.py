@@ -37,6 +37,7 @@ from annotation.models.events import instant
 from annotation.models.people import references, referring
 from annotation.workflow.facts import adjudication_facts, label_facts
 from annotation.workflow.passwords import changes_by_others
+from annotation.workflow.training import KNOWN_FIELDS
 
 FORMAT = "webverdict-person-1"
 
@@ -78,10 +79,17 @@ def data_of(person: Person) -> dict[str, Any]:
     Times are UTC, ISO 8601. Trajectories are named by submission number and task id; numbers of rows and slots, which
     would tell how many others were there before, are left out, and so is what others answered or decided.
     """
+    of_submission = {"benchmark": "submission__benchmark__slug", "agent": "submission__agent__name"}
+    proposals = {"benchmark": "task__benchmark__slug", "task_id": "task__external_id"}
+    answer = (*KNOWN_FIELDS, "findings", "explanation", "saved_at")
     return {
         "format": FORMAT,
         "account": _account(person),
-        "memberships": _memberships(person),
+        "memberships": _rows(
+            Membership.objects.filter(person=person).order_by("joined_at", "pk"),
+            *("submission", "role", "pseudonym", "joined_at", "deactivated_at"),
+            **of_submission,
+        ),
         "labels": _labels(person),
         "informed": _informed(person),
         "adjudications": _adjudications(person),
@@ -93,63 +101,56 @@ def data_of(person: Person) -> dict[str, Any]:
         "releases": _of(Release.objects.filter(annotator=person), "reason", "released_at"),
         "reopenings": _of(Reopening.objects.filter(reopened_by=person), "reason", "reopened_at"),
         "activity": _of(Activity.objects.filter(person=person), "seconds", "steps", "last_at"),
-        "practice": _practice(person),
-        "known_answers": _known_answers(person),
-        "proposed_key_points": _proposals(person),
-        "redactions": _redactions(person),
-        "phrases": _rows(access.phrases_of(person), "text", "made_at"),
-        "tokens": _rows(access.tokens_of(person), *TOKEN_FIELDS),
+        "practice": _of(
+            PracticeAnswer.objects.filter(person=person), "round", "content", "verdict", "right", "answered_at"
+        ),
+        "known_answers": _of(KnownAnswer.objects.filter(author=person), *answer),
+        # Without what became of them: a maintainer decided that.
+        "proposed_key_points": _rows(KeyPoint.objects.filter(proposed_by=person).order_by("pk"), "text", **proposals),
+        "redactions": _rows(
+            Redaction.objects.filter(redacted_by=person).order_by("redacted_at", "pk"),
+            *("submission", "original", "boxes", "reason", "redacted_at"),
+        ),
+        "phrases": _rows(access.phrases_of(person).order_by("pk"), "text", "made_at"),
+        "tokens": _rows(access.tokens_of(person).order_by("pk"), *TOKEN_FIELDS),
         "uploads": _rows(
-            Upload.objects.filter(uploaded_by=person), "agent_name", "file_name", "created_at", "finished_at"
+            Upload.objects.filter(uploaded_by=person).order_by("pk"),
+            *("agent_name", "file_name", "created_at", "finished_at"),
         ),
         "elsewhere": _elsewhere(person),
         "administration": _administration(person),
-        "acts": _acts(person),
+        # What an event says of others is left out.
+        "acts": _rows(Event.objects.filter(actor=person).order_by("at", "pk"), "submission", "kind", "at"),
         "sign_ins": _sign_ins(person),
     }
 
 
-def _said(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     return instant(value) if _is_time(value) else value
 
 
-def _rows(rows: QuerySet, *fields: str) -> list[Entry]:
-    return [{name: _said(row[name]) for name in fields} for row in rows.order_by("pk").values(*fields)]
+def _rows(rows: QuerySet, *fields: str, **paths: str) -> list[Entry]:
+    """Columns of the rows; ``paths`` are columns by the name that they have in the document."""
+    columns = paths | {name: name for name in fields}
+    found = rows.values(*columns.values())
+    return [{name: _encode(row[column]) for name, column in columns.items()} for row in found]
 
 
 def _of(rows: QuerySet, *fields: str) -> list[Entry]:
-    where = {"submission": "trajectory__submission", "task_id": "trajectory__task__external_id"}
-    found = rows.order_by("pk").values(*where.values(), *fields)
-    return [
-        {name: row[path] for name, path in where.items()} | {name: _said(row[name]) for name in fields} for row in found
-    ]
+    """The same of rows that belong to a trajectory."""
+    return _rows(
+        rows.order_by("pk"), *fields, submission="trajectory__submission", task_id="trajectory__task__external_id"
+    )
 
 
 def _account(person: Person) -> Entry:
     plain = ("username", "first_name", "last_name", "email", "is_active", "is_staff", "is_superuser")
     times = ("date_joined", "last_login", "erased_at")
     rights = person.user_permissions.order_by("pk").values_list("codename", flat=True)
-    return (
-        {name: getattr(person, name) for name in plain}
-        | {name: _said(getattr(person, name)) for name in times}
-        | {"groups": list(person.groups.order_by("name").values_list("name", flat=True)), "rights": list(rights)}
-    )
-
-
-def _memberships(person: Person) -> list[Entry]:
-    rows = Membership.objects.filter(person=person).select_related("submission__agent", "submission__benchmark")
-    return [
-        {
-            "submission": row.submission_id,
-            "benchmark": row.submission.benchmark.slug,
-            "agent": row.submission.agent.name,
-            "role": row.role,
-            "pseudonym": row.pseudonym,
-            "joined_at": instant(row.joined_at),
-            "deactivated_at": instant(row.deactivated_at),
-        }
-        for row in rows.order_by("joined_at", "pk")
-    ]
+    return {name: _encode(getattr(person, name)) for name in plain + times} | {
+        "groups": list(person.groups.order_by("name").values_list("name", flat=True)),
+        "rights": list(rights),
+    }
 
 
 def _labels(person: Person) -> list[Entry]:
@@ -167,19 +168,16 @@ def _labels(person: Person) -> list[Entry]:
 def _informed(person: Person) -> list[Entry]:
     """What they said after seeing judges' evidence, and the verdicts that they were shown."""
     of = "label__assignment__trajectory"
-    rows = InformedRevision.objects.filter(label__assignment__annotator=person).select_related(f"{of}__task")
-    return [
-        {
-            "submission": row.label.assignment.trajectory.submission_id,
-            "task_id": row.label.assignment.trajectory.task.external_id,
-            "shown": [{"judge": shown.get("judge"), "verdict": shown.get("verdict")} for shown in row.judgments],
-            "shown_at": instant(row.shown_at),
-            "verdict": row.verdict,
-            "reason": row.reason,
-            "decided_at": instant(row.decided_at),
-        }
-        for row in rows.order_by("shown_at", "pk")
-    ]
+    entries = _rows(
+        InformedRevision.objects.filter(label__assignment__annotator=person).order_by("shown_at", "pk"),
+        *("shown_at", "verdict", "reason", "decided_at"),
+        submission=f"{of}__submission",
+        task_id=f"{of}__task__external_id",
+        shown="judgments",
+    )
+    for entry in entries:
+        entry["shown"] = [{name: shown.get(name) for name in ("judge", "verdict")} for shown in entry["shown"]]
+    return entries
 
 
 def _adjudications(person: Person) -> list[Entry]:
@@ -190,38 +188,6 @@ def _adjudications(person: Person) -> list[Entry]:
         facts = adjudication_facts(row) if row.decided_at else {}
         entries.append(place | {"opened_at": instant(row.opened_at), "decided_at": instant(row.decided_at)} | facts)
     return entries
-
-
-def _practice(person: Person) -> list[Entry]:
-    return _of(PracticeAnswer.objects.filter(person=person), "round", "content", "verdict", "right", "answered_at")
-
-
-def _known_answers(person: Person) -> list[Entry]:
-    rows = KnownAnswer.objects.filter(author=person)
-    return _of(rows, "verdict", "failure_step", "failure_type", "cause", "findings", "explanation", "saved_at")
-
-
-def _proposals(person: Person) -> list[Entry]:
-    """Without what became of them: that is a maintainer's word."""
-    rows = KeyPoint.objects.filter(proposed_by=person).order_by("pk")
-    return [
-        {"benchmark": benchmark, "task_id": task_id, "text": text}
-        for benchmark, task_id, text in rows.values_list("task__benchmark__slug", "task__external_id", "text")
-    ]
-
-
-def _redactions(person: Person) -> list[Entry]:
-    rows = Redaction.objects.filter(redacted_by=person).order_by("redacted_at", "pk")
-    return [
-        {
-            "submission": row.submission_id,
-            "original": row.original,
-            "boxes": row.boxes,
-            "reason": row.reason,
-            "redacted_at": instant(row.redacted_at),
-        }
-        for row in rows
-    ]
 
 
 def _elsewhere(person: Person) -> dict[str, list[Entry]]:
@@ -237,10 +203,9 @@ def _columns(row: Model) -> Entry:
     for field in row._meta.concrete_fields:
         if field.primary_key or field.related_model is Person or field.name in OF_MACHINES:
             continue
-        value = getattr(row, field.name)
-        if isinstance(value, Submission):
-            value = value.pk
-        entry[field.name] = value if isinstance(value, JSON) else instant(value) if _is_time(value) else str(value)
+        value = _encode(getattr(row, field.name))
+        value = value.pk if isinstance(value, Submission) else value
+        entry[field.name] = value if isinstance(value, JSON) else str(value)
     return entry
 
 
@@ -251,19 +216,10 @@ def _is_time(value: Any) -> bool:
 def _administration(person: Person) -> list[Entry]:
     """When they changed something in the administration, and of which kind: what it was may be somebody else."""
     rows = LogEntry.objects.filter(user=person).order_by("action_time", "pk")
-    return [
-        {"at": instant(at), "changed": model, "how": {1: "added", 2: "changed", 3: "deleted"}.get(flag, str(flag))}
-        for at, model, flag in rows.values_list("action_time", "content_type__model", "action_flag")
-    ]
-
-
-def _acts(person: Person) -> list[Entry]:
-    """When they did what, as the chains of events have it; what an event says of others is left out."""
-    rows = Event.objects.filter(actor=person).order_by("at", "pk")
-    return [
-        {"submission": submission, "kind": kind, "at": instant(at)}
-        for submission, kind, at in rows.values_list("submission", "kind", "at")
-    ]
+    entries = _rows(rows, at="action_time", changed="content_type__model", how="action_flag")
+    for entry in entries:
+        entry["how"] = {1: "added", 2: "changed", 3: "deleted"}.get(entry["how"], str(entry["how"]))
+    return entries
 
 
 def _sign_ins(person: Person) -> Entry:

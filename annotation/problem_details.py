@@ -76,7 +76,6 @@ def _detail(error: Exception, data: Any) -> tuple[str, list[dict[str, str]]]:
 
 
 def problem(code: int, detail: str, errors: list[dict[str, str]] | None = None) -> Response:
-    """The response itself; ``errors`` have code, message and where."""
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(code).phrase, "status": code, "detail": detail}
     if errors:
         body["errors"] = errors

@@ -190,7 +190,6 @@ def find_active_people(submission: Submission, names: dict[int, str]) -> list[At
 
 
 def find_last_signs(submission: Submission) -> dict[int, datetime]:
-    """When each person last gave a sign of work on the submission, by the person's key."""
     seen = Activity.objects.filter(trajectory__submission=submission).order_by().values_list("person")
     return dict(seen.annotate(at=Max("last_at")))
 

@@ -51,7 +51,6 @@ class _Share:
         self.part += case
 
     def state(self) -> Share:
-        """Return the share, if there are `ENOUGH` cases."""
         return Share(self.whole, self.part if self.whole >= ENOUGH else None)
 
 
@@ -136,7 +135,6 @@ class Report:
 
 
 def report(submission: Submission) -> Report:
-    """The quality of every annotator's labels, former annotators included, in the order of joining."""
     limit = _find_limit(submission)
     known = dict(KnownAnswer.objects.filter(trajectory__submission=submission).values_list("trajectory", "verdict"))
     tallies: dict[int, _Tally] = defaultdict(_Tally)
@@ -208,7 +206,6 @@ class _InOrder:
         self._row = next(rows, None)
 
     def at(self, position: int) -> Any:
-        """Return the row of the position; None if there is none."""
         while self._row is not None and self._row[0] < position:
             self._row = next(self._rows, None)
         return self._row if self._row is not None and self._row[0] == position else None

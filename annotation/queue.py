@@ -59,12 +59,10 @@ def lock_next(person: Person, submission: Submission) -> Trajectory | None:
 
 
 def find_held(person: Person, submission: Submission) -> Assignment | None:
-    """The trajectory that the person is working on: an assignment with a lease and no label, the oldest first."""
     return find_all_held(person, submission).first()
 
 
 def find_all_held(person: Person, submission: Submission) -> QuerySet[Assignment]:
-    """Assignments of the person with a running lease and no label, the oldest first."""
     held = Assignment.objects.filter(
         annotator=person, trajectory__submission=submission, lease_expires_at__gt=clock.now()
     )
@@ -98,7 +96,6 @@ _OF_STATE = {State.REOPENED: Kind.REOPENED, State.FLAGGED: Kind.FLAGGED, State.S
 
 
 def find_kind(waiting: Any) -> Kind | None:
-    """The kind of a trajectory from `with_waiting`; None when it does not wait."""
     state = State(waiting.state)
     if state is not State.DISPUTE:
         return _OF_STATE.get(state)
@@ -108,7 +105,6 @@ def find_kind(waiting: Any) -> Kind | None:
 
 
 def find_waiting_since(waiting: Any) -> datetime:
-    """From when a trajectory of `with_waiting` has been waiting."""
     last_label: datetime = waiting.labelled_at
     match State(waiting.state):
         case State.REOPENED:
@@ -168,8 +164,6 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The adjudicator's open trajectories, the other waiting ones, and their number by kind."""
-
     mine: Waiting
     others: Waiting
     kinds: Counter[Kind]

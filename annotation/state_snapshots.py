@@ -59,12 +59,10 @@ def load_states(submission: Submission, size: int | None = None) -> bytes | None
 
 
 def count(states: bytes) -> dict[State, int]:
-    """Return how many trajectories are in each state, in the order of `State`."""
     return {state: states.count(_CODES[state.value]) for state in _STATES}
 
 
 def positions(states: bytes, state: State) -> list[int]:
-    """Return the positions of the trajectories that are in ``state``, in their order."""
     code = _CODES[state.value]
     return [position for position, found in enumerate(states) if found == code]
 

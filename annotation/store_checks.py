@@ -144,7 +144,6 @@ def _attachments(files: Any) -> Iterator[Place]:
 
 
 def start() -> StoreCheck:
-    """Create a pass that begins at the first file."""
     total = sum(rows.count() for rows in _named(""))
     return StoreCheck.objects.create(started_at=timezone.now(), total=total)
 

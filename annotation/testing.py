@@ -30,7 +30,6 @@ ROLES = {
 
 
 def png(number: int = 0, size: tuple[int, int] = (320, 200)) -> bytes:
-    """A small picture that shows ``number``; different numbers are different bytes."""
     image = Image.new("RGB", size, (240, 244 - number % 7, 248))
     ImageDraw.Draw(image).text((10, 10), f"screenshot {number}", fill="black")
     stream = io.BytesIO()
@@ -39,7 +38,6 @@ def png(number: int = 0, size: tuple[int, int] = (320, 200)) -> bytes:
 
 
 def task(number: int, **fields: Any) -> dict[str, Any]:
-    """A task as a task file states it."""
     return {
         "task_id": f"task_{number:04d}",
         "confirmed_task": f"Find the cheapest laptop of shop {number} with at least 16 GB and add it to the cart.",
@@ -75,7 +73,6 @@ def result_v2(number: int, steps: int = 3, **fields: Any) -> dict[str, Any]:
 
 
 def result_v1(number: int, actions: int = 2, **fields: Any) -> dict[str, Any]:
-    """A result.json of the first version for `task(number)`."""
     return {
         "task_id": task(number)["task_id"],
         "task": task(number)["confirmed_task"],
@@ -90,7 +87,6 @@ def as_json(value: Any) -> str:
 
 
 def write_trajectory(folder: Path, result: dict[str, Any], images: dict[str, bytes]) -> Path:
-    """One trajectory's folder, named by its task id, with the given files in ``trajectory/``."""
     home = folder / str(result["task_id"])
     (home / "trajectory").mkdir(parents=True)
     (home / "result.json").write_text(json.dumps(result), encoding="utf-8")
@@ -108,14 +104,12 @@ def write_submission(folder: Path, trajectories: int = 2, steps: int = 3, first:
 
 
 def jpeg(number: int = 0, size: tuple[int, int] = (320, 200)) -> bytes:
-    """The picture of `png`, as pages are kept."""
     stream = io.BytesIO()
     Image.open(io.BytesIO(png(number, size))).save(stream, "JPEG")
     return stream.getvalue()
 
 
 def pdf(text: str) -> bytes:
-    """A PDF of one page that says ``text``."""
     drawn = f"BT /F1 24 Tf 20 100 Td ({text}) Tj ET".encode()
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -155,7 +149,6 @@ def write_answers(folder: Path, tasks: int = 2, answers: int = 1, first: int = 0
 
 
 def write_pages(folder: Path, index: dict[str, str], number: int = 0) -> Path:
-    """Kept pages as Mind2Web-2 keeps them."""
     folder.mkdir(parents=True)
     (folder / "index.json").write_text(json.dumps(index), encoding="utf-8")
     for address, kind in index.items():
@@ -166,14 +159,12 @@ def write_pages(folder: Path, index: dict[str, str], number: int = 0) -> Path:
 
 
 def answered(folder: Path, tasks: int = 2, agent: str = "Answering Agent") -> Submission:
-    """A submission of answers, without members."""
     report, made = ingest.import_all(write_answers(folder, tasks), benchmark=benchmark(tasks), agent_name=agent)
     assert len(made) == 1, report.as_json()  # noqa: S101
     return made[0]
 
 
 def benchmark(tasks: int = 2, slug: str = "shops", **fields: Any) -> Benchmark:
-    """A benchmark with `task(0)` ... loaded as from a file."""
     data = json.dumps([task(number, **fields) for number in range(tasks)]).encode()
     report = import_tasks(data, "tasks.json", benchmark_slug=slug, benchmark_name="Shops")
     assert not report.rejected, report.as_json()  # noqa: S101
@@ -181,7 +172,6 @@ def benchmark(tasks: int = 2, slug: str = "shops", **fields: Any) -> Benchmark:
 
 
 def person(name: str, **fields: Any) -> Person:
-    """Somebody of the cast, with `PASSWORD`."""
     found = Person.objects.filter(username=name).first()
     return found or Person.objects.create_user(name, f"{name}@people.example", PASSWORD, **fields)
 
@@ -207,7 +197,6 @@ def submission(folder: Path, trajectories: int = 2, steps: int = 3, agent: str =
 
 
 def receive_upload(person: Person, *, benchmark: Benchmark, agent: str, file: Any) -> Upload:
-    """An upload that a worker has yet to take."""
     upload = Upload(uploaded_by=person, benchmark=benchmark, agent_name=agent)
     arrivals.receive(upload, file, jobs.import_upload.delay)
     return upload
@@ -252,7 +241,6 @@ def label_all(people: dict[str, Person], submission: Submission, verdicts: dict[
 
 
 def adjudicate_all(carol: Person, submission: Submission, verdict: int = Verdict.SUCCESS) -> None:
-    """Decide whatever waits for an adjudicator."""
     for trajectory in queue.load_queue(submission):
         workflow.open_adjudication(carol, trajectory)
         workflow.decide(carol, trajectory, content(trajectory, verdict))

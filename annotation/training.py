@@ -45,7 +45,6 @@ class Practice:
 
     @property
     def over(self) -> bool:
-        """Whether everything was answered in that round."""
         return self._over(self.current)
 
     @property
@@ -67,12 +66,10 @@ class Practice:
 
     @property
     def next_item(self) -> Trajectory | None:
-        """What to answer next in the last round; None when it is over."""
         return next((item for item in self.items if item.pk not in self.current), None)
 
     @property
     def needed(self) -> int | None:
-        """How many right verdicts a round needs; None without a mark."""
         return None if self.mark is None else math.ceil(self.mark * len(self.items) - ROUNDING)
 
     def right_in(self, number: int) -> int:
@@ -117,8 +114,6 @@ def is_admitted(person: Person, submission: Submission) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A gold item with what the annotators' first labels made of it: right or wrong by pseudonym."""
-
     trajectory: Trajectory
     answer: KnownAnswer
     results: dict[str, bool]

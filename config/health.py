@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 
 
 class HealthMiddleware:
-    """Answers the two probes and passes everything else on."""
-
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
@@ -42,7 +40,6 @@ class HealthMiddleware:
 
 
 def check_database() -> None:
-    """Raises when the database does not answer a query."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -51,13 +48,11 @@ def check_database() -> None:
 
 
 def check_broker() -> None:
-    """Raises when no message could be sent."""
     with app.connection_for_write(connect_timeout=TIME_LIMIT) as broker:
         broker.ensure_connection(max_retries=1, timeout=TIME_LIMIT)
 
 
 def check_storage() -> None:
-    """Raises when images could be neither read nor stored."""
     if settings.S3_BUCKET:
         default_storage.exists("readyz")
     else:

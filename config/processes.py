@@ -67,7 +67,6 @@ class Child:
 
 
 def stop_on_signals() -> None:
-    """Let each of SIGNALS raise Stopped."""
     for number in SIGNALS:
         signal.signal(number, _stop)
 

@@ -33,8 +33,8 @@ from annotation.workflow import Conflict
 
 
 class SubmissionFilters(serializers.Serializer):
-    benchmark = serializers.SlugField(required=False)
-    agent = serializers.CharField(required=False, help_text="The agent's whole name.")
+    benchmark = serializers.SlugField(required=False, source="benchmark__slug")
+    agent = serializers.CharField(required=False, source="agent__name", help_text="The agent's whole name.")
     frozen = serializers.BooleanField(required=False)
 
 
@@ -60,13 +60,9 @@ class Submissions(Listing):
     def get_queryset(self) -> QuerySet[Submission]:
         access.require_maintainer(self.request.user)
         chosen = self.chosen()
-        found = access.submissions_maintained_by(self.request.user)
-        if "benchmark" in chosen:
-            found = found.filter(benchmark__slug=chosen["benchmark"])
-        if "agent" in chosen:
-            found = found.filter(agent__name=chosen["agent"])
         if "frozen" in chosen:
-            found = found.filter(frozen_at__isnull=not chosen["frozen"])
+            chosen["frozen_at__isnull"] = not chosen.pop("frozen")
+        found = access.submissions_maintained_by(self.request.user).filter(**chosen)
         return found.annotate(trajectory_count=Count("trajectories")).order_by("-created_at", "-pk")
 
 
@@ -84,26 +80,35 @@ class SubmissionDetail(View):
 
 
 class OfSubmission(Listing):
-    """A list that belongs to one submission, for its maintainers and auditors."""
+    """A list that belongs to one submission: ``rows``, in their ``order``, narrowed by the ``filters``.
 
-    filters: type[serializers.Serializer] = TaskFilter
+    ``task`` is the path to the task of a row. ``withheld`` says what the rows are if they stay hidden until the freeze.
+    """
+
+    scopes = {"GET": Scope.READ}
+    filters: type[serializers.Serializer] | None = TaskFilter
+    roles: tuple[Role, ...] = access.READERS
+    task = "task"
+    order: tuple[str, ...] = ("position",)
+    withheld = ""
+
+    def rows(self, submission: Submission) -> QuerySet[Any]:
+        raise NotImplementedError
 
     def submission(self) -> Submission:
-        return access.submission_for(self.request.user, self.kwargs["pk"], *access.READERS)
+        return access.submission_for(self.request.user, self.kwargs["pk"], *self.roles)
 
-    def frozen(self, what: str) -> Submission:
-        """The submission when it is frozen; a Conflict that explains itself before."""
+    def get_queryset(self) -> QuerySet[Any]:
         submission = self.submission()
-        if not access.may_see_all_labels(self.request.user, submission):
+        if self.withheld and not access.may_see_all_labels(self.request.user, submission):
             raise Conflict(
-                f"The {what} can be read once the submission is frozen: until then people work independently of them."
+                f"The {self.withheld} can be read once the submission is frozen: until then people work independently "
+                "of them."
             )
-        return submission
-
-    def of_task(self, rows: QuerySet[Any], path: str) -> QuerySet[Any]:
-        """``rows``, of one task only when the caller asked for one; ``path`` leads to the task's id."""
         chosen = self.chosen()
-        return rows.filter(**{path: chosen["task_id"]}) if "task_id" in chosen else rows
+        if "task_id" in chosen:
+            chosen[f"{self.task}__external_id"] = chosen.pop("task_id")
+        return self.rows(submission).filter(**chosen).order_by(*self.order)
 
     def get_serializer_context(self) -> dict[str, Any]:
         context: dict[str, Any] = {**super().get_serializer_context()}
@@ -116,27 +121,20 @@ class OfSubmission(Listing):
 class Progress(OfSubmission):
     """The state of every trajectory."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = ProgressSerializer
     filters = ProgressFilters
 
-    def get_queryset(self) -> QuerySet[Any]:
-        rows = with_state(self.submission().trajectories.select_related("task")).order_by("position")
-        chosen = self.chosen()
-        if "state" in chosen:
-            rows = rows.filter(state=chosen["state"])
-        return self.of_task(rows, "task__external_id")
+    def rows(self, submission: Submission) -> QuerySet[Any]:
+        return with_state(submission.trajectories.select_related("task"))
 
 
 class Trajectories(OfSubmission):
     """The trajectories of a submission."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = TrajectorySerializer
 
-    def get_queryset(self) -> QuerySet[Any]:
-        rows = self.submission().trajectories.select_related("task").annotate(step_count=Count("steps"))
-        return self.of_task(rows, "task__external_id").order_by("position")
+    def rows(self, submission: Submission) -> QuerySet[Any]:
+        return submission.trajectories.select_related("task").annotate(step_count=Count("steps"))
 
 
 class TrajectoryDetail(View):
@@ -155,50 +153,49 @@ class TrajectoryDetail(View):
 class Labels(OfSubmission):
     """Every label with all its revisions, after the freeze."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = LabelSerializer
+    withheld = "labels"
+    task = "assignment__trajectory__task"
+    order = ("assignment__trajectory__position", "assignment__slot", "revision")
 
-    def get_queryset(self) -> QuerySet[Any]:
-        labels = access.labels_of(self.request.user, self.frozen("labels"))
-        labels = labels.select_related("assignment__trajectory__task", "attempt").prefetch_related(
-            "findings__key_point"
-        )
-        labels = self.of_task(labels, "assignment__trajectory__task__external_id")
-        return labels.order_by("assignment__trajectory__position", "assignment__slot", "revision")
+    def rows(self, submission: Submission) -> QuerySet[Any]:
+        labels = access.labels_of(self.request.user, submission).select_related(self.task, "attempt")
+        return labels.prefetch_related("findings__key_point")
 
 
 class Adjudications(OfSubmission):
     """Every adjudication with all its revisions, after the freeze."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = AdjudicationSerializer
+    withheld = "adjudications"
+    task = "trajectory__task"
+    order = ("trajectory__position", "revision")
 
-    def get_queryset(self) -> QuerySet[Any]:
-        made = access.adjudications_of(self.request.user, self.frozen("adjudications"))
-        made = made.select_related("trajectory__task").prefetch_related("findings__key_point")
-        return self.of_task(made, "trajectory__task__external_id").order_by("trajectory__position", "revision")
+    def rows(self, submission: Submission) -> QuerySet[Any]:
+        made = access.adjudications_of(self.request.user, submission).select_related(self.task)
+        return made.prefetch_related("findings__key_point")
 
 
 class Reports(OfSubmission):
     """Reports of annotators and adjudicators to the maintainer, oldest first, after the freeze."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = ReportToMaintainerSerializer
+    withheld = "reports"
+    task = "trajectory__task"
+    order = ("reported_at", "pk")
 
-    def get_queryset(self) -> QuerySet[Any]:
-        made = access.reports_of(self.request.user, self.frozen("reports")).select_related("trajectory__task")
-        return self.of_task(made, "trajectory__task__external_id").order_by("reported_at", "pk")
+    def rows(self, submission: Submission) -> QuerySet[Any]:
+        return access.reports_of(self.request.user, submission).select_related(self.task)
 
 
 class Verdicts(OfSubmission):
     """The final verdict of every trajectory, after the freeze."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = VerdictSerializer
+    withheld = "final verdicts"
 
-    def get_queryset(self) -> QuerySet[Any]:
-        rows = with_state(self.frozen("final verdicts").trajectories.select_related("task")).order_by("position")
-        return self.of_task(rows, "task__external_id")
+    def rows(self, submission: Submission) -> QuerySet[Any]:
+        return with_state(submission.trajectories.select_related("task"))
 
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)
@@ -213,11 +210,11 @@ class Members(OfSubmission):
     scopes = {"GET": Scope.ADMIN}
     serializer_class = MemberSerializer
     filters = MemberFilters
+    roles = (Role.MAINTAINER,)
+    order = ("role", "pk")
 
-    def get_queryset(self) -> QuerySet[Membership]:
-        submission = access.submission_for(self.request.user, self.kwargs["pk"], Role.MAINTAINER)
-        members, chosen = submission.memberships.select_related("person"), self.chosen()
-        return members.filter(**chosen).order_by("role", "pk")
+    def rows(self, submission: Submission) -> QuerySet[Membership]:
+        return submission.memberships.select_related("person")
 
 
 class Redactions(OfSubmission):
@@ -225,11 +222,11 @@ class Redactions(OfSubmission):
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = RedactionSerializer
-    filters = None  # type: ignore[assignment]
+    filters = None
+    order = ("redacted_at", "pk")
 
-    def get_queryset(self) -> QuerySet[Redaction]:
-        self.chosen()
-        return redactions.find_history(self.submission())
+    def rows(self, submission: Submission) -> QuerySet[Redaction]:
+        return redactions.find_history(submission)
 
     @extend_schema(request=RedactSerializer, responses={201: RedactionSerializer})
     def post(self, request: Request, pk: int) -> Response:

@@ -27,7 +27,6 @@ def read_input(path: Path) -> bytes:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raise CommandError for an OSError while the file at ``path`` is read."""
     try:
         yield
     except OSError as error:
@@ -64,7 +63,6 @@ def find_person(username: str) -> Person:
 
 
 def find_account(username: str) -> Person:
-    """Return a person with an account, active or not."""
     found = Person.objects.filter(username=username).first()
     if found is None:
         raise CommandError(f"There is no person {printable(username)}.", returncode=2)

@@ -51,7 +51,6 @@ class Task(models.Model):
 
     @property
     def short_text(self) -> str:
-        """The start of the text, on one line: for titles and messages."""
         return Truncator(" ".join(self.text.split())).chars(70)
 
     def __str__(self) -> str:

@@ -18,8 +18,6 @@ TOKEN_PREFIX = "wv_"  # noqa: S105 - the recognisable beginning of a token, not 
 
 
 class PasswordWay(StrEnum):
-    """How a password was set, as events record it."""
-
     FIRST = "first"  # for a new account, or with an invitation
     OWN = "own"  # by the person, who knew the old one
     LINK = "link"
@@ -114,7 +112,6 @@ class ApiToken(models.Model):
         return self.revoked_at is None and timezone.now() < self.expires_at
 
     def allows(self, needed: Scope) -> bool:
-        """Return whether the scope of this token includes ``needed``."""
         scopes = list(Scope)
         return scopes.index(Scope(self.scope)) >= scopes.index(needed)
 
@@ -132,7 +129,7 @@ class ApiToken(models.Model):
 
 
 def references() -> dict[str, Any]:
-    """Return the columns that refer to a person by name, as ``judges.Judge.created_by``; without groups and permissions."""
+    """Return the columns that refer to a person by their names, such as ``judges.Judge.created_by``."""
     found: list[Any] = Person._meta.get_fields(include_hidden=True)
     relations = [relation for relation in found if relation.auto_created and not relation.concrete]
     fields = [relation.field for relation in relations if not relation.related_model._meta.auto_created]

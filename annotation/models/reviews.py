@@ -186,7 +186,6 @@ class InformedRevision(models.Model):
 
     @property
     def changed(self) -> bool:
-        """Whether the annotator would now say something else than blind."""
         return self.verdict is not None and self.verdict != self.label.verdict
 
     def __str__(self) -> str:
@@ -225,8 +224,6 @@ class KeyPointFinding(models.Model):
 
 
 class Flag(models.Model):
-    """An annotator asks the adjudicator to look, whatever the labels say."""
-
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="flags")
     annotator = person(related_name="flags")
     note = models.TextField(blank=True)
@@ -287,8 +284,6 @@ class SpotCheckDraw(models.Model):
 
 
 class SpotCheck(models.Model):
-    """A trajectory took part in a draw; ``selected`` says whether it was drawn."""
-
     trajectory = models.OneToOneField(Trajectory, on_delete=models.PROTECT, related_name="spot_check")
     draw = models.ForeignKey(SpotCheckDraw, on_delete=models.PROTECT, related_name="members")
     selected = models.BooleanField()

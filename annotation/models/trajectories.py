@@ -27,8 +27,6 @@ def seed_hash(seed: str) -> str:
 
 
 class Agent(models.Model):
-    """The system under evaluation, by the name that the exports carry."""
-
     name = models.CharField(max_length=200, unique=True)
 
     def __str__(self) -> str:

@@ -55,8 +55,6 @@ class Activity(models.Model):
 
 
 class Phrase(models.Model):
-    """A wording that a person uses again in their reasoning."""
-
     person = person(related_name="phrases")
     text = models.CharField(max_length=500)
     made_at = models.DateTimeField(auto_now_add=True)

@@ -158,7 +158,6 @@ def make_token(request: Request) -> HttpResponse:
 
 
 def _issue_token(person: Person, form: TokenForm) -> str | None:
-    """Return a new token, or None with an error in the form if the person has `MOST_TOKENS`."""
     with transaction.atomic():
         Person.objects.select_for_update().get(pk=person.pk)
         if sum(token.is_usable for token in access.tokens_of(person)) >= MOST_TOKENS:
@@ -276,7 +275,6 @@ MOST_SHOWN = 200
 
 @page
 def operator(request: Request) -> HttpResponse:
-    """Show the last check of all stored files, and the running one."""
     access.require_superuser(request.user)
     last = store_checks.find_last_finished()
     problems = last.problems[:MOST_SHOWN] if last else []

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation import access, progress, queue, workflow
-from annotation.forms import LabelForm, as_posted, values_of
+from annotation.forms import LabelForm, values_of
 from annotation.models import Adjudication, Draft, Membership, Report, Submission, Trajectory
 from annotation.models.states import State, with_waiting
 from annotation.records import Problem, Verdict
@@ -134,11 +134,9 @@ def open_one(request: Request, pk: int) -> HttpResponse:
 @act_from("adjudication")
 def decide(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
-    form = LabelForm(request.POST, as_posted(request.POST, criterion=True))
+    form = LabelForm.from_post(request.POST, criterion=True)
     try:
-        if form.errors:
-            raise workflow.Incomplete([])
-        workflow.decide(request.user, found, form.content())
+        workflow.decide(request.user, found, form.valid_content())
     except workflow.Incomplete as incomplete:
         return _render_desk(request, found, refused=incomplete.problems, status=400)
     show_task_message(request, "Trajectory decided: {}", found.task)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from annotation import access, catalogue, queue, training, workflow
-from annotation.forms import ActivityForm, LabelForm, ProposalForm, as_posted
+from annotation.forms import ActivityForm, LabelForm, ProposalForm
 from annotation.models import Membership, Release, Report, Submission, Trajectory
 from annotation.models.states import current_labels
 from annotation.screenshots import Rendition
@@ -26,7 +26,6 @@ def guidelines(request: Request) -> HttpResponse:
 
 @page
 def work(request: Request, pk: int) -> HttpResponse:
-    """The queue: own progress, what is next, and what the person has done so far."""
     submission = access.submission_for(request.user, pk, Role.ANNOTATOR)
     done, total = queue.count_own(request.user, submission)
     own = current_labels().filter(assignment__annotator=request.user, assignment__trajectory__submission=submission)
@@ -70,12 +69,11 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
 @act_from("trajectory")
 def submit(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
-    form = LabelForm(request.POST, as_posted(request.POST, attempt=found.submission.asks_attempt))
+    form = LabelForm.from_post(request.POST, attempt=found.submission.asks_attempt)
     try:
-        if form.errors:
-            raise workflow.Incomplete([])
+        content = form.valid_content()
         note = form.cleaned_data["flag_note"] if form.cleaned_data["flag"] else None
-        workflow.submit(request.user, found, form.content(), note)
+        workflow.submit(request.user, found, content, note)
     except workflow.Incomplete as incomplete:
         return desk.render_desk(request, found, refused=incomplete.problems, status=400)
     undo = reverse("trajectory", args=[pk]) + "?revise=undo"
@@ -89,11 +87,9 @@ def submit(request: Request, pk: int) -> HttpResponse:
 @act_from("trajectory")
 def revise(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
-    form = LabelForm(request.POST, as_posted(request.POST, attempt=found.submission.asks_attempt))
+    form = LabelForm.from_post(request.POST, attempt=found.submission.asks_attempt)
     try:
-        if form.errors:
-            raise workflow.Incomplete([])
-        workflow.revise(request.user, found, form.content(), form.cleaned_data["reason"])
+        workflow.revise(request.user, found, form.valid_content(), form.cleaned_data["reason"])
     except workflow.Incomplete as incomplete:
         return desk.render_desk(request, found, refused=incomplete.problems, status=400)
     show_task_message(request, "Label revised: {}", found.task)
@@ -157,7 +153,6 @@ FIRST = 2  # pictures of the next trajectory that are fetched ahead, beside the 
 
 @act
 def activity(request: Request, pk: int) -> HttpResponse:
-    """Add to the time that the person was active here, and to the steps they opened; when their lease ends now."""
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR, Role.ADJUDICATOR)
     form = ActivityForm(request.POST)
     if not form.is_valid():
@@ -179,7 +174,6 @@ def ahead(request: Request, pk: int) -> HttpResponse:
 
 
 def first_pictures(trajectory: Trajectory) -> list[str]:
-    """The addresses of the pictures that a desk shows first: the large ones, and the sheet of the strip."""
     steps = trajectory.steps.filter(index__lt=FIRST, screenshot__isnull=False).values_list("index", flat=True)
     large = [reverse("picture", args=[trajectory.pk, step, Rendition.DISPLAY]) for step in steps]
     if not large and not trajectory.steps.exists():  # an answer: its text comes with the page

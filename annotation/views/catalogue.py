@@ -180,7 +180,6 @@ def upload_form(request: Request) -> HttpResponse:
 
 @act
 def upload(request: Request) -> HttpResponse:
-    """Store the package, write down what to do with it, and let a worker do it."""
     access.require_creator(request.user)
     form = UploadForm(request.POST, request.FILES)
     if not form.is_valid():

@@ -53,8 +53,6 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that the labels say, with a cell for every column."""
-
     title: str
     cells: list[Cell]
 
@@ -274,7 +272,6 @@ def _build_summary(decision: Label | Adjudication) -> Summary:
 
 
 def _list_texts(decision: Label | Adjudication) -> list[tuple[str, str]]:
-    """Title and text of what was written beside the reasoning."""
     texts = [(LABEL_FIELDS[name].title, getattr(decision, name)) for name in TEXT_FIELDS if name != "reasoning"]
     return [(title, text) for title, text in texts if text]
 

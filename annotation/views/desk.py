@@ -98,7 +98,6 @@ def _is_expired(assignment: Assignment | None) -> bool:
 def form_context(
     data: Any, points: list[KeyPoint], asked: Asked, refused: list[Problem] | None = None
 ) -> dict[str, Any]:
-    """The form of a label with its key points, what it still lacks, and the errors when it was refused."""
     form = LabelForm(data, asked)
     missing = form.missing()
     if refused is not None:
@@ -146,7 +145,6 @@ def _find_own_label(person: Person, trajectory: Trajectory) -> Label | None:
 
 
 def _compare_opened(person: Person, trajectory: Trajectory) -> Comparison | None:
-    """All labels side by side, once the maintainer has opened the frozen submission."""
     if trajectory.submission.opened_at is None or not access.may_see_labels(person, trajectory):
         return None
     return compare_labels(access.labels_for(person, trajectory), trajectory)

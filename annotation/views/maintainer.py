@@ -217,7 +217,6 @@ def deactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
 
 @act
 def reactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
-    """Let a former member back in, with the role and the pseudonym they had."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     former = _member(found, person_pk)
     member = workflow.add_member(request.user, found, former.person, Role(former.role))

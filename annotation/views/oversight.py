@@ -25,7 +25,6 @@ Role = Membership.Role
 
 @page
 def submission(request: Request, pk: int) -> HttpResponse:
-    """Where the submission stands, who is at work, how fast it goes, and the matrix task x slot by pseudonym."""
     found = access.submission_for(request.user, pk, *access.READERS)
     members = list(found.memberships.order_by("joined_at", "pk"))
     names = {member.person_id: member.pseudonym for member in members}

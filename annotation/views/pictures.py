@@ -61,7 +61,6 @@ def picture(request: Request, pk: int, step: int, kind: str) -> HttpResponse:
 
 @from_store
 def page_picture(request: Request, pk: int, attachment_pk: int, kind: str) -> HttpResponse:
-    """The picture of a page that an answer cites, re-encoded as screenshots are."""
     return _rendition(request, access.page_picture_for(request.user, pk, attachment_pk), kind)
 
 

@@ -11,17 +11,16 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from annotation import access, training, workflow
-from annotation.forms import VERDICT_NAMES, LabelForm, as_posted
+from annotation.forms import VERDICT_NAMES, LabelForm
+from annotation.label_fields import LABEL_FIELDS, CodeField, LabelField, StepField
 from annotation.models import KeyPoint, KnownAnswer, Label, Membership, PracticeAnswer, Submission, Trajectory
-from annotation.protocol import CAUSES, FAILURE_TYPES
 from annotation.records import Problem, Verdict
 from annotation.views import desk
 from annotation.views.answers import Request, act, page, paged, show_task_message
 from annotation.views.viewer import number, viewer
-from annotation.workflow.training import EXCEPTION
+from annotation.workflow.training import EXCEPTION, KNOWN_FIELDS
 
 Role = Membership.Role
-NAMES = {term.code: term.name for term in (*CAUSES, *FAILURE_TYPES)}
 
 
 # --- newcomers -------------------------------------------------------------------------------------------------------
@@ -29,7 +28,6 @@ NAMES = {term.code: term.name for term in (*CAUSES, *FAILURE_TYPES)}
 
 @page
 def practice(request: Request, pk: int) -> HttpResponse:
-    """How far the person is, and the results of their rounds; of the answers nothing but right or wrong."""
     submission = access.practice_for(request.user, pk)
     state = training.load_practice(request.user, submission)
     context = {
@@ -58,12 +56,10 @@ def _show_item(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
 @act
 def _submit_answer(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
     submission, item = access.practice_trajectory_for(request.user, pk, trajectory_pk)
-    form = LabelForm(request.POST, as_posted(request.POST, attempt=item.submission.asks_attempt))
+    form = LabelForm.from_post(request.POST, attempt=item.submission.asks_attempt)
     numbered = number(request.GET.get("round")) or 0
     try:
-        if form.errors:
-            raise workflow.Incomplete([])
-        workflow.answer_practice(request.user, submission, item, form.content(), numbered)
+        workflow.answer_practice(request.user, submission, item, form.valid_content(), numbered)
     except workflow.Incomplete as incomplete:
         return _render_practice_desk(request, submission, item, incomplete.problems)
     return redirect(reverse("practice-desk", args=[pk, trajectory_pk]))
@@ -106,8 +102,6 @@ def _render_practice_desk(
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that an answer and the known answer say: as text, with the step that it names."""
-
     title: str
     own: str
     own_step: int | None
@@ -118,24 +112,25 @@ class Row:
 
 def compare_answers(answer: PracticeAnswer, known: KnownAnswer, points: list[KeyPoint]) -> list[Row]:
     """An answer beside the known one; what neither speaks about is left out."""
-    own = answer.content
-    rows = [
-        _build_row(
-            "Verdict", VERDICT_NAMES[Verdict(answer.verdict)], None, VERDICT_NAMES[Verdict(known.verdict)], None
-        ),
-        _build_row("Failed at", "", own.get("failure_step"), "", known.failure_step),
-        _build_row(
-            "Failure type", NAMES.get(own.get("failure_type"), ""), None, NAMES.get(known.failure_type, ""), None
-        ),
-        _build_row("Cause", NAMES.get(own.get("cause"), ""), None, NAMES.get(known.cause, ""), None),
-    ]
+    own = answer.content | {"verdict": answer.verdict}
+    rows = []
+    for declared in (LABEL_FIELDS[name] for name in KNOWN_FIELDS):
+        mine, right = _describe(declared, own.get(declared.name)), _describe(declared, getattr(known, declared.name))
+        rows.append(_build_row(declared.title, *mine, *right))
     for place, point in enumerate(points, start=1):
-        mine, right = (said.get(str(point.pk), {}) for said in (own.get("findings", {}), known.findings))
-        title = f"{place}. {point.text}"
-        rows.append(
-            _build_row(title, mine.get("finding", ""), mine.get("step"), right.get("finding", ""), right.get("step"))
-        )
+        both = [given.get(str(point.pk), {}) for given in (own.get("findings", {}), known.findings)]
+        values = [value for each in both for value in (each.get("finding", ""), each.get("step"))]
+        rows.append(_build_row(f"{place}. {point.text}", *values))
     return [row for row in rows if any((row.own, row.known)) or (row.own_step, row.known_step) != (None, None)]
+
+
+def _describe(declared: LabelField, value: Any) -> tuple[str, int | None]:
+    """Return the text of a value, or the step that it is."""
+    if isinstance(declared, StepField):
+        return "", value
+    if isinstance(declared, CodeField):
+        return ", ".join(declared.names_of(value or "")), None
+    return VERDICT_NAMES[Verdict(value)], None
 
 
 def _build_row(title: str, own: str, own_step: int | None, known: str, known_step: int | None) -> Row:
@@ -163,11 +158,9 @@ def _show_known_answer(request: Request, pk: int) -> HttpResponse:
 @act
 def _save_known_answer(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.MAINTAINER)
-    form = LabelForm(request.POST, as_posted(request.POST))
+    form = LabelForm.from_post(request.POST)
     try:
-        if form.errors:
-            raise workflow.Incomplete([])
-        workflow.set_known_answer(request.user, found, form.content())
+        workflow.set_known_answer(request.user, found, form.valid_content())
     except workflow.Incomplete as incomplete:
         return _render_known_answer(request, found, incomplete.problems)
     show_task_message(request, "Known answer saved: {}", found.task)
@@ -198,14 +191,8 @@ def values_of(known: KnownAnswer | None) -> dict[str, str]:
     if known is None:
         return {}
     explanation, _, exception = known.explanation.partition(EXCEPTION)
-    values: dict[str, Any] = {
-        "verdict": known.verdict,
-        "reasoning": explanation,
-        "exception_reason": exception,
-        "failure_step": known.failure_step,
-        "failure_type": known.failure_type,
-        "cause": known.cause,
-    }
+    values: dict[str, Any] = {name: getattr(known, name) for name in KNOWN_FIELDS}
+    values |= {"reasoning": explanation, "exception_reason": exception}
     for key_point, said in known.findings.items():
         values |= {f"finding_{key_point}": said["finding"], f"finding_{key_point}_step": said["step"]}
     return {name: str(value) for name, value in values.items() if value not in (None, "")}

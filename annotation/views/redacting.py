@@ -28,7 +28,6 @@ Row = dict[str, str]
 
 @page
 def redaction(request: Request, pk: int, step: int) -> HttpResponse:
-    """The picture of a step, the boxes that cover it in bundles and exports, and all that was covered before."""
     found = _find_step(request, pk, step)
     current = _current(found)
     return _editor(request, found, _rows_of(current.boxes if current else []))
@@ -146,7 +145,6 @@ def _read_rows(request: Request) -> list[Row]:
 
 
 def _parse_boxes(rows: list[Row]) -> tuple[list[list[int]], list[Problem]]:
-    """The typed boxes as numbers, or which of them are none."""
     wrong = [number for number, row in enumerate(rows, start=1) if not all(map(_is_number, row.values()))]
     says = "Box {}: give x, y, width and height as whole numbers."
     problems = [Problem("not_a_number", says.format(number), "boxes") for number in wrong]

@@ -152,7 +152,6 @@ class Viewer:
 
     @property
     def repeats(self) -> bool:
-        """Whether any step of the trajectory does the same as the one before."""
         return any(one.same == other.same for one, other in pairwise(self.rows))
 
     @cached_property

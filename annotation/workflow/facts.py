@@ -36,7 +36,6 @@ def _decision_facts(decision: Label | Adjudication) -> dict[str, Any]:
 
 
 def label_facts(label: Label) -> dict[str, Any]:
-    """Everything a label says, in the form whose digest its event carries."""
     assignment = label.assignment
     facts = _decision_facts(label) | {
         "task_id": assignment.trajectory.task.external_id,
@@ -70,7 +69,6 @@ def shown_facts(informed: InformedRevision) -> dict[str, Any]:
 
 
 def informed_facts(informed: InformedRevision) -> dict[str, Any]:
-    """What the annotator said after that, in the form whose digest its event carries."""
     return {
         "shown": shown_facts(informed),
         "verdict": int(informed.verdict or 0),
@@ -80,7 +78,6 @@ def informed_facts(informed: InformedRevision) -> dict[str, Any]:
 
 
 def draw_facts(draw: SpotCheckDraw) -> dict[str, Any]:
-    """Everything about a draw, in the form whose digest its event carries."""
     return {
         "number": draw.number,
         "seed": draw.seed,

@@ -249,7 +249,6 @@ def configure(person: Person, submission: Submission, **changes: Any) -> Submiss
 
 
 def find_fixed_settings(submission: Submission) -> dict[str, str]:
-    """The settings that can no longer be changed, each with the reason."""
     if submission.frozen_at is not None:
         return dict.fromkeys(SETTINGS, "The submission is frozen.")
     reasons = {}
@@ -275,7 +274,6 @@ def _require_changeable(submission: Submission, changed: dict[str, Any]) -> None
 
 
 def _validate(person: Person, submission: Submission, after: dict[str, Any], changed: dict[str, Any]) -> None:
-    """Refuse (Incomplete) values that mean nothing, alone or together."""
     rate, mark, practice_set = after["spot_check_rate"], after["pass_mark"], after["practice_set"]
     rules = {
         "protocol_version": (after["protocol_version"] in (1, 2), "The protocol has the versions 1 and 2."),

@@ -25,6 +25,7 @@ from annotation.workflow.guards import (
     require_unfrozen,
 )
 
+KNOWN_FIELDS = ("verdict", "failure_step", "failure_type", "cause")  # of a label, beside its findings
 EXCEPTION = "\n\nException: "  # what joins the reason of an exception to the explanation
 
 
@@ -55,7 +56,7 @@ def set_known_answer(person: Person, trajectory: Trajectory, content: LabelConte
             raise Conflict(reason)
         said = _as_json(row, content, Role.MAINTAINER)
         explanation = said["reasoning"] + (EXCEPTION + said["exception_reason"] if said["exception_reason"] else "")
-        fields = {name: said[name] for name in ("verdict", "failure_step", "failure_type", "cause", "findings")}
+        fields = {name: said[name] for name in (*KNOWN_FIELDS, "findings")}
         fields["explanation"] = explanation
         answer, _ = KnownAnswer.objects.update_or_create(
             trajectory=row, defaults=fields | {"author": person, "saved_at": timezone.now()}

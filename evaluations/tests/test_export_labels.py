@@ -16,6 +16,7 @@ from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 
 from annotation import testing, workflow
+from annotation.label_fields import LABEL_FIELDS
 from annotation.models import Agent, Person, Report, Submission, Task
 from annotation.records import AttemptContent
 from evaluations import exports_labels
@@ -137,7 +138,7 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
     }
     failure = found[2]
     assert datetime.fromisoformat(failure.pop("created_at")).utcoffset().total_seconds() == 0
-    assert failure == {
+    assert failure == dict.fromkeys(LABEL_FIELDS) | {
         "type": "label",
         **OF_TASK[0],
         "annotator": "A2",
