@@ -120,8 +120,7 @@ def submission_for(person: Person, pk: int, *roles: Membership.Role) -> Submissi
     # submission__id, since a number that no column holds must be unknown and not an error (500).
     membership = memberships_of(person).filter(submission__id=pk, role__in=roles).first()
     if membership is not None and not _is_shut_to(person, membership.submission, membership):
-        found: Submission = membership.submission
-        return found
+        return membership.submission
     submission = _find(Submission.objects.select_related("agent", "benchmark").filter(pk=pk), "No such submission.")
     require(person, submission, *roles)
     return submission
@@ -167,8 +166,7 @@ def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajecto
     role = require(person, trajectory.submission, *roles)
     if role is Role.ANNOTATOR and not trajectory.mine:
         raise Http404("You hold no assignment for this trajectory.")
-    found: Trajectory = trajectory
-    return found
+    return trajectory
 
 
 def own_labels(person: Person, trajectory: Trajectory) -> QuerySet[Label]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -21,7 +22,7 @@ from annotation.completeness import Asked, missing
 from annotation.formats.registry import describe_files, describe_task_files
 from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent, LabelField
 from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person, Submission
-from annotation.protocol import CAUSES, DECIDING, FAILURE_TYPES, MINIMUM_LABELS, PATHS, VERDICT_RULES, Term, is_blank
+from annotation.protocol import MINIMUM_LABELS, PATHS, VERDICT_RULES, Term, is_blank
 from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
 from annotation.workflow import Incomplete
 
@@ -187,37 +188,30 @@ class LabelForm(forms.Form):
     def findings(self) -> list[tuple[str, str]]:
         return [(finding.value, FINDING_SIGNS[finding]) for finding in Finding]
 
-    def failure_types(self) -> list[tuple[Term, bool]]:
-        return [(term, self.data.get("failure_type") == term.code) for term in FAILURE_TYPES]
-
-    def further_types(self) -> list[tuple[Term, bool]]:
-        chosen = self._typed("further_failure_types").split()
-        return [(term, term.code in chosen) for term in FAILURE_TYPES]
-
-    def causes(self) -> list[tuple[Term, bool]]:
-        return [(term, self.data.get("cause") == term.code) for term in CAUSES]
-
-    def paths(self) -> list[tuple[Term, bool]]:
-        return [(term, self.data.get("attempt_path") == term.code) for term in PATHS]
-
-    def criteria(self) -> list[tuple[Term, bool]]:
-        return [(term, self.data.get("criterion") == term.code) for term in DECIDING]
+    @cached_property
+    def options(self) -> dict[str, list[tuple[Term, bool]]]:
+        """The terms of each field that has some, and whether they are chosen."""
+        kinds = label_fields.CodeField | label_fields.CodesField
+        known = {name: each.terms for name, each in self.declared.items() if isinstance(each, kinds)}
+        if self.asked.attempt:
+            known["attempt_path"] = PATHS
+        chosen = {name: str(self._typed(name) or "").split() for name in known}
+        return {name: [(term, term.code in chosen[name]) for term in each] for name, each in known.items()}
 
     def other_rows(self) -> list[dict[str, Any]]:
         return [self._row(self.declared[name]) for name in self.declared if name not in PLACED]
 
     def _row(self, declared: LabelField) -> dict[str, Any]:
-        value = str(self._typed(declared.name) or "")
         return {
             "name": declared.name,
             "title": declared.title,
             "label": declared.label or declared.title,
             "block": "" if declared.of is None else BLOCKS.get(declared.of, ""),
             "needed": bool(declared.required),
-            "terms": [(term, term.code in value.split()) for term in getattr(declared, "terms", ())],
+            "terms": self.options.get(declared.name, []),
             "several": isinstance(declared, label_fields.CodesField),
             "text": isinstance(declared, label_fields.TextField),
-            "value": value,
+            "value": str(self._typed(declared.name) or ""),
             "errors": self.errors.get(declared.name, []),
         }
 

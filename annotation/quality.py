@@ -24,34 +24,29 @@ SEEN = 2  # so is one for which fewer than this part of the steps were opened
 AT_ONCE = 2000  # rows in memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Share:
-    """A part of ``whole`` cases; ``part`` is None where they are too few to tell."""
+    """A part of ``whole`` cases. ``part`` and ``rate`` are None unless there are `ENOUGH` cases."""
 
-    whole: int
-    part: int | None
+    whole: int = 0
+    _count: int = 0
+
+    def add(self, case: bool) -> None:
+        self.whole += 1
+        self._count += case
+
+    @property
+    def part(self) -> int | None:
+        return self._count if self.whole >= ENOUGH else None
 
     @property
     def rate(self) -> float | None:
         return None if self.part is None else self.part / self.whole
 
     def __str__(self) -> str:
-        if self.part is None:
+        if self.rate is None:
             return f"too few ({self.whole})" if self.whole else "none yet"
-        return f"{self.part / self.whole:.0%}"
-
-
-@dataclass(slots=True)
-class _Share:
-    whole: int = 0
-    part: int = 0
-
-    def add(self, case: bool) -> None:
-        self.whole += 1
-        self.part += case
-
-    def state(self) -> Share:
-        return Share(self.whole, self.part if self.whole >= ENOUGH else None)
+        return f"{self.rate:.0%}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +219,9 @@ class _Tally:
     """The labels of one annotator while they are counted: 16 bytes for a label with a time, 8 for a hint."""
 
     labels: int = 0
-    agreement: _Share = field(default_factory=_Share)
-    overturned: _Share = field(default_factory=_Share)
-    gold: _Share = field(default_factory=_Share)
+    agreement: Share = field(default_factory=Share)
+    overturned: Share = field(default_factory=Share)
+    gold: Share = field(default_factory=Share)
     seen: int = 0
     steps: int = 0
     seconds: array[int] = field(default_factory=lambda: array("q"))
@@ -254,17 +249,14 @@ class _Tally:
             self.hints.append(label.pk)
 
     def row(self, member: Membership, flags: int, released: int) -> Row:
-        agreement, overturned = self.agreement.state(), self.overturned.state()
-        if overturned.whole and overturned.part is None:
-            agreement = (
-                overturned  # nearly all others agree by being unanimous: the difference would be the hidden part
-            )
+        # Nearly all others agree by being unanimous: the difference would be the hidden part.
+        is_hidden = self.overturned.whole and self.overturned.part is None
         return Row(
             member,
             labels=self.labels,
-            agreement=agreement,
-            overturned=overturned,
-            gold=self.gold.state(),
+            agreement=self.overturned if is_hidden else self.agreement,
+            overturned=self.overturned,
+            gold=self.gold,
             seconds=median(self.seconds) if self.seconds else None,
             seconds_per_step=median(self.per_step) if self.per_step else None,
             seen=self.seen / self.steps if self.steps else None,

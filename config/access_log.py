@@ -1,4 +1,4 @@
-"""The access log: one line for each request, with an id that all its other records have too."""
+"""Log records: one line each, with the id of their request; and a line for each request at its end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable
+from contextvars import ContextVar
 from urllib.parse import quote
 
 from django.conf import settings
@@ -14,12 +15,15 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import SimpleLazyObject
 
 from config.client_address import client_address
-from config.logs import request_id
 
 LONGEST_PATH = 1000  # characters: the system writes a line of up to 4096 bytes in one piece
 PROBES = ("/healthz", "/readyz")
 
+# The secret part of a link by which somebody sets a password. Django logs the path of a refused request, too.
+LINK = re.compile(r"(/join/[^/\s]+/)\S+")
+
 log = logging.getLogger(__name__)
+request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class AccessLog:
@@ -65,3 +69,17 @@ def _find_person(request: HttpRequest) -> int | None:
     user = getattr(request, "user", None)
     loaded = getattr(request, "_cached_user", None) if isinstance(user, SimpleLazyObject) else user
     return loaded.pk if loaded else None
+
+
+class OneLineFormatter(logging.Formatter):
+    """Formats each record as one line. Line ends become ` | ` and control characters are escaped: nobody can forge a
+    line.
+
+    The secret of a password link is removed. ``{request}`` is the id of the request that a record belongs to.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.request = f" request={number}" if (number := request_id.get()) else ""
+        line = " | ".join(super().format(record).splitlines())
+        line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+        return LINK.sub(r"\1...", line)

@@ -374,7 +374,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "config.logs.OneLineFormatter",
+            "()": "config.access_log.OneLineFormatter",
             "format": "{asctime} {levelname} {name}{request}: {message}",
             "style": "{",
         },

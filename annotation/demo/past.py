@@ -9,14 +9,13 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import Max
 from django.utils import timezone
 from django.utils.timezone import now as real_now
 
 from annotation import clock, workflow
-from annotation.models import Event, Trajectory
+from annotation.models import Event, Person, Trajectory
 
 WORKED = timedelta(hours=12)  # before the demo is loaded; all its work takes less time
 TICK = timedelta(milliseconds=10)  # between two readings of the clock
@@ -47,7 +46,7 @@ class PastClock:
         finally:
             timezone.now, clock.now = before
 
-    def work(self, person: Any, trajectory: Trajectory) -> None:
+    def work(self, person: Person, trajectory: Trajectory) -> None:
         """Simulate that the person reads every step of a reserved trajectory, and report the time as a desk does."""
         steps = list(trajectory.steps.values_list("index", flat=True))
         left = reading_seconds(person.username, trajectory)

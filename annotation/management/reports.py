@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import slug_re
+from django.db.models import QuerySet
 
 from annotation.formats.printable import counted, printable
 from annotation.models import Benchmark, Person, Submission
@@ -56,23 +58,22 @@ def own_or_new(slug: str) -> None:
 
 
 def find_person(username: str) -> Person:
-    found = Person.objects.filter(username=username, is_active=True).first()
-    if found is None:
-        raise CommandError(f"There is no active person {username}.", returncode=2)
-    return found
+    return _find(Person.objects.filter(username=username, is_active=True), f"There is no active person {username}.")
 
 
 def find_account(username: str) -> Person:
-    found = Person.objects.filter(username=username).first()
-    if found is None:
-        raise CommandError(f"There is no person {printable(username)}.", returncode=2)
-    return found
+    return _find(Person.objects.filter(username=username), f"There is no person {printable(username)}.")
 
 
 def find_submission(pk: int) -> Submission:
-    found = Submission.objects.select_related("agent", "benchmark").filter(pk=pk).first()
+    rows = Submission.objects.select_related("agent", "benchmark").filter(pk=pk)
+    return _find(rows, f"There is no submission {pk}; list_submissions shows them.")
+
+
+def _find(rows: QuerySet[Any], refusal: str) -> Any:
+    found = rows.first()
     if found is None:
-        raise CommandError(f"There is no submission {pk}; list_submissions shows them.", returncode=2)
+        raise CommandError(refusal, returncode=2)
     return found
 
 

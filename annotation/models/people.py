@@ -138,5 +138,4 @@ def references() -> dict[str, Any]:
 
 def referring(field: Any, person: Person) -> QuerySet[Any]:
     """Return the rows that refer to the person by one of these columns, the oldest first."""
-    rows: QuerySet[Any] = field.model._base_manager.filter(**{field.name: person}).order_by("pk")
-    return rows
+    return field.model._base_manager.filter(**{field.name: person}).order_by("pk")

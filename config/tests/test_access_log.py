@@ -10,8 +10,7 @@ from django.utils.functional import SimpleLazyObject
 
 from annotation import testing
 from annotation.models import ApiToken
-from config.access_log import AccessLog
-from config.logs import OneLineFormatter
+from config.access_log import AccessLog, OneLineFormatter
 
 LINE = re.compile(r"client=(\S+) person=(\S+) (\S+) (\S+) (\d{3}) (\d+\.\d{3}) s")
 pytestmark = pytest.mark.django_db  # a response that is closed looks after the connections
