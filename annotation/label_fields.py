@@ -22,7 +22,7 @@ class LabelField:
     ``title`` names it in tables, ``label`` on the form. A field ``of`` a verdict is stored empty with any other.
     ``required`` is the message where it is blank, perhaps only ``required_if`` the content says so. Only adjudicators
     fill in what is ``by_adjudicators``. Facts have an empty field only if it is ``always_recorded``: rows from before
-    the column existed keep their digest.
+    the column existed keep their digest. ``help`` describes the field in the API and in the label schema.
     """
 
     title: str
@@ -156,7 +156,13 @@ class LabelContent:
     """
 
     verdict: Annotated[
-        Verdict | None, VerdictField(title="Verdict", required="Choose a verdict.", always_recorded=True)
+        Verdict | None,
+        VerdictField(
+            title="Verdict",
+            required="Choose a verdict.",
+            always_recorded=True,
+            help="0 failure, 1 success, 2 not executable.",
+        ),
     ] = None
     failure_step: Annotated[
         int | None,
@@ -166,6 +172,7 @@ class LabelContent:
             of=Verdict.FAILURE,
             required="Name the step where it failed.",
             always_recorded=True,
+            help="Step of the failure; null without a failure or without steps.",
         ),
     ] = None
     failure_type: Annotated[
@@ -176,6 +183,7 @@ class LabelContent:
             of=Verdict.FAILURE,
             required="Choose the type of the failure.",
             always_recorded=True,
+            help="Code of the main failure type.",
         ),
     ] = ""
     further_failure_types: Annotated[
@@ -198,11 +206,17 @@ class LabelContent:
             of=Verdict.NOT_EXECUTABLE,
             required="Say why nobody could have done the task.",
             always_recorded=True,
+            help="Code of the cause, if the task was not executable.",
         ),
     ] = ""
     reasoning: Annotated[
         str,
-        TextField(title="Reasoning", required="Write the reasoning, referring to the criteria.", always_recorded=True),
+        TextField(
+            title="Reasoning",
+            required="Write the reasoning, referring to the criteria.",
+            always_recorded=True,
+            help="Why this verdict, with reference to the criteria.",
+        ),
     ] = ""
     exception_reason: Annotated[
         str,
@@ -213,6 +227,7 @@ class LabelContent:
             required="A success with an unmet key point needs a written reason.",
             required_if=_has_unmet,
             always_recorded=True,
+            help="Why it is a success although a key point is unmet.",
         ),
     ] = ""
     findings: tuple[FindingContent, ...] = ()
@@ -233,6 +248,7 @@ class LabelContent:
             terms=DECIDING,
             required="Name the criterion that decides.",
             by_adjudicators=True,
+            help="Code of the criterion that decided.",
         ),
     ] = ""
     attempt: AttemptContent | None = None

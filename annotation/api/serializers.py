@@ -209,12 +209,13 @@ class DecisionSerializer(serializers.ModelSerializer):
     findings = FindingSerializer(many=True)
 
     def build_standard_field(self, field_name: str, model_field: models.Field) -> tuple[type, dict[str, Any]]:
+        kind, options = super().build_standard_field(field_name, model_field)
         declared = ADJUDICATION_FIELDS.get(field_name)
         if isinstance(declared, CodesField):
-            return serializers.ListField, {"child": serializers.CharField(), "help_text": declared.help}
-        if isinstance(declared, StepsField):
-            return StepNumbers, {"help_text": declared.help}
-        return super().build_standard_field(field_name, model_field)
+            kind, options = serializers.ListField, {"child": serializers.CharField()}
+        elif isinstance(declared, StepsField):
+            kind, options = StepNumbers, {}
+        return kind, options | ({"help_text": declared.help} if declared else {})
 
 
 class AttemptSerializer(serializers.ModelSerializer):

@@ -41,8 +41,9 @@ def test_verifier_and_described_schema_have_every_declared_field_of_a_label() ->
     assert set(LABEL_FIELDS) <= always | shapes.parse_fields(shapes.DECISION_IF_ANY).keys()
     assert set(LABEL_FIELDS) <= set(shared)
     assert set(LABEL_FIELDS) <= set(schema["decision"]["required"])
-    assert set(ADJUDICATION_FIELDS) <= set(of_adjudications)
-    assert [name for name in ADJUDICATION_FIELDS if not of_adjudications[name].get("description")] == []
+    described = {name: of_adjudications[name].get("description") for name in ADJUDICATION_FIELDS}
+    assert described == {name: each.help for name, each in ADJUDICATION_FIELDS.items()}
+    assert all(described.values())
     recorded_empty = {name for name, each in LABEL_FIELDS.items() if each.always_recorded}
     assert recorded_empty == set(LABEL_FIELDS) & always
 
