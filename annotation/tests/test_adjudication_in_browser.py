@@ -218,6 +218,6 @@ def test_without_script_nothing_is_offered_that_would_not_work(
     page.locator("summary", has_text="Task outdated").click()
     page.get_by_label("What does the task ask for that no longer exists?").fill("The shop is closed.")
     page.get_by_role("button", name="Tell the maintainer").click()
-    expect(page.get_by_text("The maintainer is told.")).to_be_visible()
+    expect(page.get_by_text("Report sent to the maintainer.")).to_be_visible()
     assert Report.objects.get().kind == "task_outdated"
     context.close()

@@ -70,7 +70,7 @@ def test_what_labels_are_made_under_is_fixed_by_the_first_assignment(
 ) -> None:
     workflow.claim(people["alice"], submission)
 
-    with pytest.raises(workflow.Conflict, match="Somebody holds a slot"):
+    with pytest.raises(workflow.Conflict, match="A trajectory is reserved"):
         workflow.configure(people["mira"], submission, **change)
 
 
@@ -204,7 +204,7 @@ def test_the_page_speaks_in_percent(mira: Client, submission: Submission, practi
 def test_the_same_form_sent_again_changes_nothing(mira: Client, submission: Submission) -> None:
     page = mira.post(reverse("configure", args=[submission.pk]), FORM, follow=True).content.decode()
 
-    assert "Nothing was different" in page
+    assert "No setting was changed" in page
     assert configured(submission) == []
 
 
@@ -223,7 +223,7 @@ def test_what_is_fixed_is_shown_with_its_reason_and_posting_it_changes_nothing(
 ) -> None:
     workflow.claim(people["alice"], submission)
     page = mira.get(reverse("submission-settings", args=[submission.pk])).content.decode()
-    assert "Somebody holds a slot or has labelled" in page
+    assert "A trajectory is reserved or labelled" in page
 
     mira.post(reverse("configure", args=[submission.pk]), FORM | {"required_labels": "5", "spot_check_rate": "20"})
     submission.refresh_from_db()

@@ -279,7 +279,7 @@ def test_an_outdated_task_is_reported_where_the_cause_is_chosen(desk: Page, held
     assert focused(desk) == "report-note"
     desk.keyboard.type("The shop has closed.")
     desk.get_by_role("button", name="Report it").click()
-    expect(desk.locator("#report")).to_contain_text("The maintainer is told.")
+    expect(desk.locator("#report")).to_contain_text("Report sent to the maintainer.")
 
     assert Report.objects.get().note == "The shop has closed."
     expect(desk.locator("[name=verdict]:checked")).to_have_value("2")

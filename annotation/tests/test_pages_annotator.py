@@ -73,7 +73,7 @@ def test_when_nothing_is_left_the_queue_says_so(
     testing.label_all(people, submission, {})
 
     response = alice.post(reverse("next-trajectory", args=[submission.pk]), follow=True)
-    assert "Nothing is left for you" in response.content.decode()
+    assert "Your queue is empty" in response.content.decode()
 
 
 @pytest.mark.parametrize("verdict", ["0", "1"])

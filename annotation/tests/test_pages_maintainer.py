@@ -77,7 +77,7 @@ def test_a_refused_upload_lists_every_problem_and_can_be_filtered_and_downloaded
     assert "Import failed." in page
     assert "screenshot_not_an_image" in page
     assert "<b>Bad</b>" not in page
-    assert "Nothing of this kind" in mira.get(address, {"show": "rejected", "q": "no such words"}).content.decode()
+    assert "No entries of this kind" in mira.get(address, {"show": "rejected", "q": "no such words"}).content.decode()
     report = mira.get(address + "/report.json")
     assert json.loads(report.content)["rejected"][0]["task_id"] == "task_0000"
     assert "attachment" in report["Content-Disposition"]

@@ -173,7 +173,7 @@ def test_annotators_and_adjudicator_are_at_work_when_they_have_just_submitted_th
         ("A1", trajectory, None),
         ("A2", trajectory, None),
     ]
-    assert "Nobody has worked on it" not in mira.get(reverse("submission", args=[bare.pk])).content.decode()
+    assert "No activity in the last" not in mira.get(reverse("submission", args=[bare.pk])).content.decode()
 
 
 # --- quality ---------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_what_was_offered_again_can_be_given_back_again(submission, people):
 
 
 def test_offering_again_needs_a_reason_and_something_that_was_given_back(submission, people):
-    with pytest.raises(Conflict, match="Nobody has given"):
+    with pytest.raises(Conflict, match="No annotator has declined"):
         workflow.offer_again(people["mira"], first(submission), "Why not.")
     trajectory = given_back_by_all(submission, people)
     with pytest.raises(Incomplete, match="reason"):

@@ -168,7 +168,7 @@ def report(request: Request, pk: int) -> HttpResponse:
     workflow.report(request.user, found, Report.Kind(request.POST["kind"]), request.POST.get("note", ""))
     if request.htmx:
         return render(request, "annotation/_reports.html", {"trajectory": found} | _load_reports(request, found))
-    messages.success(request, "The maintainer is told.")
+    messages.success(request, "Report sent to the maintainer.")
     return redirect(f"{reverse('adjudication', args=[pk])}?step={number(request.POST.get('step')) or 0}")
 
 

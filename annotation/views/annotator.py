@@ -52,7 +52,7 @@ def next_trajectory(request: Request, pk: int) -> HttpResponse:
 def _next(request: Request, submission: Submission) -> HttpResponse:
     assignment = workflow.claim(request.user, submission)
     if assignment is None:
-        messages.info(request, "Nothing is left for you here at the moment. Thank you.")
+        messages.info(request, "Your queue is empty. Thank you.")
         return redirect("work", submission.pk)
     return redirect("trajectory", assignment.trajectory_id)
 
@@ -127,7 +127,7 @@ def report(request: Request, pk: int) -> HttpResponse:
     workflow.report(request.user, found, Report.Kind.TASK_OUTDATED, request.POST.get("note", ""))
     if scripted(request):
         return HttpResponse(status=204)
-    messages.success(request, "The maintainer is told that the task is outdated.")
+    messages.success(request, "Task reported as outdated.")
     return redirect("trajectory", pk)
 
 

@@ -157,7 +157,7 @@ def configure(request: Request, pk: int) -> HttpResponse:
         for problem in incomplete.problems:
             form.add_error(problem.where, problem.message)
         return _settings(request, found, form, status=400)
-    messages.success(request, "The settings are saved." if changes else "Nothing was different, so nothing changed.")
+    messages.success(request, "The settings are saved." if changes else "No setting was changed.")
     return redirect("submission-settings", pk)
 
 

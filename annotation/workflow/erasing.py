@@ -85,7 +85,7 @@ def _may_erase(actor: Person | None, person: Person, others: list[Person]) -> No
     if person.erased_at is not None:
         raise Conflict("This person has been erased already.")
     if person.stand_in:
-        raise Conflict("This is nobody's account: it carries a pseudonym of an evidence bundle.")
+        raise Conflict("This account stands for a pseudonym of an evidence bundle and cannot be erased.")
     if person.is_superuser and person.is_active and not others:
         raise Conflict("This is the last account of an operator. Make another account superuser first.")
 
@@ -102,7 +102,7 @@ def _refuse_named(reason: str, person: Person) -> None:
     names = (person.username, person.first_name, person.last_name, person.email)
     written = [rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if len(name) > 2]
     if any(re.search(name, reason, re.IGNORECASE) for name in written):
-        message = "The reason is kept: leave the person's name and address out of it."
+        message = "The reason is stored permanently. Leave out the person's name and address."
         raise Incomplete([Problem("reason_names_person", message, "reason")])
 
 
@@ -123,7 +123,7 @@ def lock_account(person: Person) -> Person:
     """
     row = Person.objects.select_for_update(no_key=True, of=("self",)).get(pk=person.pk)
     if row.erased_at is not None or not row.is_active:
-        raise PermissionDenied("The account of who sent this was erased or closed meanwhile, so nothing was kept.")
+        raise PermissionDenied("The sender's account was erased or closed in the meantime. Nothing was saved.")
     return row
 
 

@@ -79,7 +79,7 @@ def freeze(person: Person, submission: Submission) -> Submission:
                 f"{first.task.external_id} ({'opened by an adjudicator' if first.adjudicating else first.state})."
             )
         if doubts := integrity.problems(submission):
-            raise Conflict(f"The rows are not what the events say: {doubts[0].message} Nothing was frozen.")
+            raise Conflict(f"The data does not match the event log: {doubts[0].message} Nothing was frozen.")
         submission.frozen_at = timezone.now()
         submission.save(update_fields=["frozen_at"])
         verdicts = {t.task.external_id: final_verdict(t) for t in trajectories}
@@ -149,9 +149,9 @@ def _may_have(person: Person, submission: Submission, role: Membership.Role) -> 
     if person.erased_at is not None:
         raise Conflict("This person was erased and cannot take part again.")
     if person.stand_in:
-        raise Conflict(f"{person} stands for a pseudonym of an evidence bundle and is nobody who could work.")
+        raise Conflict(f"{person} stands for a pseudonym of an evidence bundle and cannot take part.")
     if role == Role.AUDITOR:
-        raise Conflict("An auditor reads a submission that came in an evidence bundle; here is nothing of that kind.")
+        raise Conflict("Only submissions from evidence bundles have auditors.")
     if blinding.labels_again(person, submission):
         raise Conflict(f"{person} labels a sample of the same trajectories blind; they can be added when it is frozen.")
     audited = submission.sample_of
@@ -173,7 +173,7 @@ def offer_again(person: Person, trajectory: Trajectory, reason: str) -> int:
         given = require_reason(reason, "offering a trajectory again")
         lifted = Release.objects.filter(trajectory=row, lifted_at__isnull=True).update(lifted_at=timezone.now())
         if lifted == 0:
-            raise Conflict("Nobody has given this trajectory back.")
+            raise Conflict("No annotator has declined this trajectory.")
         record_for(member, "offered_again", row, reason=given, releases=lifted)
         return lifted
 
@@ -253,7 +253,7 @@ def find_fixed_settings(submission: Submission) -> dict[str, str]:
         return dict.fromkeys(SETTINGS, "The submission is frozen.")
     reasons = {}
     if Assignment.objects.filter(trajectory__submission=submission).exists():
-        reasons = dict.fromkeys(FIXED_BY_WORK, "Somebody holds a slot or has labelled.")
+        reasons = dict.fromkeys(FIXED_BY_WORK, "A trajectory is reserved or labelled.")
     elif Submission.objects.filter(practice_set=submission).exists():
         reasons["practice"] = "Another submission names it as its practice set."
     elif PracticeAnswer.objects.filter(trajectory__submission=submission).exists():

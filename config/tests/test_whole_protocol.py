@@ -287,7 +287,7 @@ def label_everything(page: Page, name: str, case: Case) -> dict[str, str]:
         assert [text for text in others if text in page.content()] == []
         page.keyboard.press("Control+Enter")
         expect(page.locator(".messages")).to_contain_text(f"Label submitted: {text}")
-    expect(page.locator(".messages")).to_contain_text("Nothing is left for you here at the moment.")
+    expect(page.locator(".messages")).to_contain_text("Your queue is empty.")
     expect(page.locator(".big")).to_have_text(f"{len(said)} of {len(case.plan)}")
     return said
 

@@ -265,4 +265,4 @@ def test_checks_and_rubrics_have_a_place_of_their_own_on_the_benchmark(people: P
     page = text(ask(people["mira"], "benchmark", "shops"))
     link = reverse("expectations", args=["shops"])
     assert page.count(link) == 1
-    assert link not in page.split("Labels made elsewhere")[1]
+    assert link not in page.split("Imported labels")[1]

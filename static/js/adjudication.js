@@ -100,7 +100,7 @@ document.addEventListener("submit", async (event) => {
     const sent = place.querySelector(`[data-kind="${kind}"]`);
     sent.open = true;
     sent.querySelector("summary").focus();
-    announce("The maintainer is told.");
+    announce("Report sent to the maintainer.");
   } catch (problem) {
     const unreached = problem instanceof TypeError || problem.name === "TimeoutError";
     const text = unreached ? "Not sent: the server cannot be reached." : problem.message;

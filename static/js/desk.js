@@ -391,8 +391,8 @@ document.addEventListener("submit", async (event) => {
   try {
     const answer = await session.fetch(report.action, { body: () => encode(report) });
     if (!answer.ok) throw new Error();
-    report.replaceWith("The maintainer is told.");
-    announce("The maintainer is told that the task is outdated");
+    report.replaceWith("Report sent to the maintainer.");
+    announce("Task reported as outdated");
   } catch {
     problem.textContent = "It could not be sent: say what is outdated, or try again.";
   }
