@@ -79,12 +79,12 @@ def require(person: Person, submission: Submission, *roles: Membership.Role) -> 
 
 def _load_memberships(person: Person) -> QuerySet[Any]:
     """The person's memberships, each with ``blind_somewhere``: whether they label any sample again."""
-    return Membership.objects.filter(person=person).annotate(blind_somewhere=Exists(blinding.labelled_again_by(person)))
+    return Membership.objects.filter(person=person).annotate(blind_somewhere=Exists(blinding.find_open_samples(person)))
 
 
 def _is_shut_to(person: Person, submission: Submission, membership: Any) -> bool:
-    """What `labels_again` says, without a query for members (of `_load_memberships`) who label no sample at all."""
-    return (membership is None or membership.blind_somewhere) and blinding.labels_again(person, submission)
+    """As `blinding.is_hidden`, without a query for members (of `_load_memberships`) who label no sample at all."""
+    return (membership is None or membership.blind_somewhere) and blinding.is_hidden(person, submission)
 
 
 def memberships_of(person: Person) -> QuerySet[Any]:
@@ -112,7 +112,7 @@ def _filter_by_role(person: Person, role: Membership.Role, audited: bool) -> Que
     own = Q(pk__in=parts.filter(role=role, deactivated_at__isnull=True).values("submission"))
     if person.is_superuser:
         own |= ~Q(pk__in=parts.values("submission")) & Q(audited=audited)
-    return Submission.objects.filter(own).exclude(blinding.shut_to(person))
+    return Submission.objects.filter(own).exclude(blinding.match_hidden(person))
 
 
 def submission_for(person: Person, pk: int, *roles: Membership.Role) -> Submission:

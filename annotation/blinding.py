@@ -16,7 +16,7 @@ from annotation.models import Event, Membership, Person, Step, Submission, Traje
 Role = Membership.Role
 
 
-def same_review(submission: Submission) -> QuerySet[Submission]:
+def find_same_review(submission: Submission) -> QuerySet[Submission]:
     """Everything here that tells of the same review: the submission, and what bundles of it were opened as.
 
     Their chains of events begin with the same event.
@@ -24,7 +24,7 @@ def same_review(submission: Submission) -> QuerySet[Submission]:
     return Submission.objects.filter(_match_chain(Submission.objects.filter(pk=submission.pk)))
 
 
-def alike(submission: Submission) -> QuerySet[Submission]:
+def find_alike(submission: Submission) -> QuerySet[Submission]:
     """The same, and everything with one of its trajectories: its samples, and what was uploaded a second time."""
     return Submission.objects.filter(_match_alike(Submission.objects.filter(pk=submission.pk)))
 
@@ -45,7 +45,7 @@ def _match_alike(submissions: QuerySet[Submission]) -> Q:
     return _match_chain(submissions) | Q(pk__in=same)
 
 
-def labelled_again_by(person: Person) -> QuerySet[Submission]:
+def find_open_samples(person: Person) -> QuerySet[Submission]:
     """The open samples in which the person labels or decides, or did: they might be let in again."""
     blind = Membership.objects.filter(person=person, role__in=(Role.ANNOTATOR, Role.ADJUDICATOR))
     return Submission.objects.filter(
@@ -53,26 +53,26 @@ def labelled_again_by(person: Person) -> QuerySet[Submission]:
     ).order_by()
 
 
-def shut_to(person: Person) -> Q:
-    samples = labelled_again_by(person)
+def match_hidden(person: Person) -> Q:
+    samples = find_open_samples(person)
     audited = Submission.objects.filter(pk__in=samples.values("sample_of")).order_by()
     # First whether there is any sample, since that costs nothing and is answered with no for nearly everybody.
     return Q(Exists(samples)) & _match_alike(audited) & ~Q(pk__in=samples.values("pk"))
 
 
-def labels_again(person: Person, submission: Submission) -> bool:
+def is_hidden(person: Person, submission: Submission) -> bool:
     """Whether the person has, or had, to label or decide in an open sample of the same review or trajectories.
 
     What was said in the submission is then nothing for them, by whatever other right they might see it. Of the sample
     itself they know what its own rules say.
     """
-    return Submission.objects.filter(shut_to(person), pk=submission.pk).exists()
+    return Submission.objects.filter(match_hidden(person), pk=submission.pk).exists()
 
 
-def hold_samples_of(submission: Submission) -> None:
+def lock_samples(submission: Submission) -> None:
     """Lock the samples of everything alike, and what they may be drawn of, in the caller's transaction: nobody joins
     or draws one while it is asked who is in them."""
-    drawn_of = alike(submission).filter(audited=True).order_by("pk")
+    drawn_of = find_alike(submission).filter(audited=True).order_by("pk")
     samples = Submission.objects.filter(sample_of__in=drawn_of.order_by().values("pk")).order_by("pk")
     while True:
         with suppress(_Drawn), transaction.atomic():
@@ -87,10 +87,10 @@ class _Drawn(Exception):
     """A sample was drawn between the two locks."""
 
 
-def had_a_part(person: Person, submission: Submission) -> bool:
+def has_taken_part(person: Person, submission: Submission) -> bool:
     """Whether the person has, or had, any part in the review, or could read it: they label no sample of it.
 
     That is the same for everything with the same trajectories, but for the sample of this submission.
     """
-    parts = Membership.objects.filter(person=person, submission__in=alike(submission).values("pk"))
+    parts = Membership.objects.filter(person=person, submission__in=find_alike(submission).values("pk"))
     return person.is_superuser or parts.exclude(submission__sample_of=submission.pk).exists()

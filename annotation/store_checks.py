@@ -144,7 +144,7 @@ def _attachments(files: Any) -> Iterator[Place]:
 
 
 def start() -> StoreCheck:
-    total = sum(rows.count() for rows in _named(""))
+    total = sum(rows.count() for rows in _select_digests(""))
     return StoreCheck.objects.create(started_at=timezone.now(), total=total)
 
 
@@ -260,12 +260,12 @@ def _find_redacted_places(sha256: str) -> Iterator[Place]:
 
 def _next_batch(after: str) -> list[str]:
     found: set[str] = set()
-    for digests in _named(after):
+    for digests in _select_digests(after):
         found.update(digests[:AT_ONCE])
     return sorted(found)[:AT_ONCE]
 
 
-def _named(after: str) -> list[Any]:
+def _select_digests(after: str) -> list[Any]:
     """Return the sorted digests after ``after`` that rows name. An audit also names files that it does not have."""
     files = Attachment.objects.filter(sha256__gt=after, withheld=False).order_by("sha256")
     covered = Redaction.objects.filter(redacted__gt=after, submission__audited=False).order_by("redacted")

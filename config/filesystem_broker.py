@@ -70,8 +70,8 @@ class Channel(virtual.Channel):
         write_message(self.folder, queue, message)
 
     def _get(self, queue: str, timeout: float | None = None) -> Payload:
-        taken = _made(self.folder / "taken" / queue)
-        for name in _names(self.folder / "queues" / queue):
+        taken = _make_folder(self.folder / "taken" / queue)
+        for name in _list_names(self.folder / "queues" / queue):
             try:
                 (self.folder / "queues" / queue / name).rename(taken / name)
             except FileNotFoundError:
@@ -92,10 +92,10 @@ class Channel(virtual.Channel):
         self.forget(message.delivery_tag)
 
     def _size(self, queue: str) -> int:
-        return len(_names(self.folder / "queues" / queue))
+        return len(_list_names(self.folder / "queues" / queue))
 
     def _purge(self, queue: str) -> int:
-        names = _names(self.folder / "queues" / queue)
+        names = _list_names(self.folder / "queues" / queue)
         for name in names:
             (self.folder / "queues" / queue / name).unlink(missing_ok=True)
         return len(names)
@@ -126,12 +126,12 @@ class Transport(virtual.Transport):
 def write_message(folder: Path, queue: str, payload: Payload) -> None:
     """Append one message to a queue; it becomes visible when all of it is on the disk."""
     name = f"{time.time_ns():020d}_{payload['properties']['delivery_tag']}.json"
-    part = _made(folder / "writing") / name
+    part = _make_folder(folder / "writing") / name
     with part.open("w", encoding="utf-8") as stream:
         json.dump(payload, stream)
         stream.flush()
         os.fsync(stream.fileno())
-    part.rename(_made(folder / "queues" / queue) / name)
+    part.rename(_make_folder(folder / "queues" / queue) / name)
 
 
 def return_taken(folder: Path) -> int:
@@ -145,12 +145,12 @@ def return_taken(folder: Path) -> int:
     return len(files)
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names only, many times a second
     except FileNotFoundError:

@@ -21,14 +21,14 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
 def read_input(path: Path) -> bytes:
-    with reading(path):
+    with report_read_errors(path):
         if path.stat().st_size > MAX_FILE_BYTES:
             raise CommandError(f"{path} is larger than {MAX_FILE_BYTES} bytes.")
         return path.read_bytes()
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def report_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -48,11 +48,11 @@ def find_benchmark(slug: str) -> Benchmark:
 
 def find_own_benchmark(slug: str) -> Benchmark:
     """Return a benchmark that can be changed: none that came in an evidence bundle."""
-    own_or_new(slug)
+    refuse_bundled(slug)
     return find_benchmark(slug)
 
 
-def own_or_new(slug: str) -> None:
+def refuse_bundled(slug: str) -> None:
     if Benchmark.objects.exclude(bundled_as="").filter(slug=printable(slug)).exists():
         raise CommandError(f"{slug} came in an evidence bundle: it is read here and changed nowhere.", returncode=2)
 

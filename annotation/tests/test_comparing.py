@@ -12,7 +12,7 @@ from annotation import testing, workflow
 from annotation.models import Adjudication, Label, Person, Submission, Trajectory
 from annotation.records import AttemptContent, Finding, Verdict
 from annotation.tests.shared_rows import shared_rows
-from annotation.views.comparing import agreement, compare_labels, duration, effects, listed
+from annotation.views.comparing import compare_labels, describe_agreement, describe_effects, duration, join_names
 
 NAMES = ("alice", "bob", "chen")
 
@@ -145,7 +145,7 @@ def test_what_a_verdict_would_change_is_said(
 ) -> None:
     found = labelled(people, trajectory, {}, {"verdict": 0}, {})
 
-    said = dict(effects(found, before))
+    said = dict(describe_effects(found, before))
     assert said[Verdict.SUCCESS] == expected
     assert said[Verdict.NOT_EXECUTABLE].startswith("Not executable: overturns A1, A2 and A3.")
 
@@ -154,7 +154,7 @@ def test_a_decision_is_compared_with_the_labels_in_words(people: dict[str, Perso
     found = labelled(people, trajectory, {}, {"verdict": 0}, {})
     decision = decided(people, trajectory, 1)
 
-    mine, theirs = agreement(found, decision, own=True), agreement(found, decision, own=False)
+    mine, theirs = describe_agreement(found, decision, own=True), describe_agreement(found, decision, own=False)
     assert mine.verdict == "You agree with A1 and A3. Your verdict overturns A2."
     assert theirs.verdict == "The decision agrees with A1 and A3. The verdict overturns A2."
     assert mine.points == [
@@ -172,7 +172,7 @@ def test_agreement_with_all_and_with_none(
 ) -> None:
     found = labelled(people, trajectory, {}, {}, {})
     workflow.flag(people["alice"], trajectory, "look")
-    said = agreement(found, decided(people, trajectory, verdict), own=True)
+    said = describe_agreement(found, decided(people, trajectory, verdict), own=True)
 
     assert (said.verdict, said.agrees) == (expected, agrees)
     assert (said.points, said.same_points) == ([], 2)
@@ -187,11 +187,15 @@ def test_a_key_point_on_which_labels_say_different_things_names_them_all(
     found = labelled(people, trajectory, unclear, unmet, unmet)
     workflow.flag(people["alice"], trajectory, "look")
 
-    said = agreement(found, decided(people, trajectory, 1), own=True)
+    said = describe_agreement(found, decided(people, trajectory, 1), own=True)
     assert said.points == [("1. at least 16 GB", "you say met; A1 says unclear; A2 and A3 say unmet.")]
     assert said.same_points == 1
 
 
 def test_names_and_times_read_like_words() -> None:
-    assert [listed(["A1"]), listed(["A1", "A2"]), listed(["A1", "A2", "A3"])] == ["A1", "A1 and A2", "A1, A2 and A3"]
+    assert [join_names(["A1"]), join_names(["A1", "A2"]), join_names(["A1", "A2", "A3"])] == [
+        "A1",
+        "A1 and A2",
+        "A1, A2 and A3",
+    ]
     assert [duration(None), duration(45), duration(125)] == ["", "45 s", "2 min"]

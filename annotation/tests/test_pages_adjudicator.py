@@ -26,7 +26,7 @@ from annotation.models import (
 )
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_pages_annotator import filled
-from annotation.views.adjudicator import age
+from annotation.views.adjudicator import format_age
 
 SAID = "words that only one of them has written"
 
@@ -221,7 +221,7 @@ def test_a_flagged_one_waits_from_its_flag_and_a_spot_check_from_its_draw(hard: 
 def test_an_age_is_said_in_one_unit(passed: dict[str, int], said: str) -> None:
     now = timezone.now()
 
-    assert age(now - timedelta(**passed), now) == said
+    assert format_age(now - timedelta(**passed), now) == said
 
 
 def test_the_queue_is_narrowed_by_the_address(client: Client, hard: Any) -> None:

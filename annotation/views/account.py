@@ -25,7 +25,7 @@ from annotation import access, password_limits, privacy, sign_ins, store_checks,
 from annotation.account_forms import OwnPasswordForm, PhraseForm, TokenForm
 from annotation.models import ApiToken, Membership, Person
 from annotation.models.people import MOST_TOKENS, PasswordWay
-from annotation.views.answers import Request, act, act_from, page, scripted
+from annotation.views.answers import Request, act, act_from, is_scripted, page
 from annotation.workflow import passwords
 
 MOST_PHRASES = 50  # of one person: more is no menu
@@ -180,7 +180,7 @@ def add_phrase(request: Request) -> HttpResponse:
     form = PhraseForm(request.POST)
     if form.is_valid() and not _keep_phrase(request.user, form.cleaned_data["text"]):
         form.add_error("text", f"You have {MOST_PHRASES} phrases; delete one first.")
-    if scripted(request):
+    if is_scripted(request):
         return JsonResponse(_phrases(request, form), status=200 if form.is_valid() else 400)
     if not form.is_valid():
         return _account(request, phrase_form=form, status=400)

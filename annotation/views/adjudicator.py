@@ -21,8 +21,16 @@ from annotation.models import Adjudication, Draft, Membership, Report, Submissio
 from annotation.models.states import State, with_waiting
 from annotation.records import Problem, Verdict
 from annotation.views import desk
-from annotation.views.answers import Request, act, act_from, page, paged, show_task_message
-from annotation.views.comparing import Agreement, Comparison, agreement, compare_labels, effects, pseudonyms, summarise
+from annotation.views.answers import Request, act, act_from, page, paginate, show_task_message
+from annotation.views.comparing import (
+    Agreement,
+    Comparison,
+    compare_labels,
+    describe_agreement,
+    describe_effects,
+    pseudonyms,
+    summarise,
+)
 from annotation.views.viewer import number, viewer
 
 Role = Membership.Role
@@ -35,7 +43,7 @@ def adjudicate(request: Request, pk: int) -> HttpResponse:
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
     kind = _read_kind(request.GET.get("kind"))
     found = queue.load_queue_of(request.user, submission, kind)
-    waiting = paged(request, found.others, 50)
+    waiting = paginate(request, found.others, 50)
     waiting.object_list = [_describe_wait(row) for row in waiting.object_list]
     decided = Adjudication.objects.filter(
         adjudicator=request.user, trajectory__submission=submission, decided_at__isnull=False
@@ -68,7 +76,7 @@ def _list_kinds(counts: Counter[queue.Kind], chosen: queue.Kind | None) -> list[
 
 def _describe_wait(row: Any) -> Any:
     """The row with how long it waits and the tone of its chip."""
-    row.age, row.tone = age(row.since, timezone.now()), TONES.get(row.kind, "bad")
+    row.age, row.tone = format_age(row.since, timezone.now()), TONES.get(row.kind, "bad")
     return row
 
 
@@ -77,11 +85,11 @@ def _with_drafts(request: Request, rows: list[Any]) -> list[Any]:
     saved = dict(drafts.values_list("trajectory", "saved_at"))
     for row in rows:
         row.draft_at = saved.get(row.pk)
-        row.draft_age = age(row.draft_at, timezone.now()) if row.draft_at else ""
+        row.draft_age = format_age(row.draft_at, timezone.now()) if row.draft_at else ""
     return rows
 
 
-def age(since: datetime, now: datetime) -> str:
+def format_age(since: datetime, now: datetime) -> str:
     """How long ago: under 1 min, 12 min, 3 h, 2 d."""
     minutes = int((now - since).total_seconds() // 60)
     if minutes < 1:
@@ -211,7 +219,7 @@ def _render_desk(
         | _compare_labels(request, trajectory, mine, decided)
     )
     context |= desk.form_context(request.POST if refused is not None else start, points, asked, refused)
-    context |= desk.rules(trajectory.task.text)
+    context |= desk.load_rules(trajectory.task.text)
     return render(request, "annotation/adjudication.html", context, status=status)
 
 
@@ -237,7 +245,7 @@ def _compare_labels(
         "decisions": decisions,
         "blind": False,
         "comparison": comparison,
-        "effects": effects(comparison, before) if mine else None,
+        "effects": describe_effects(comparison, before) if mine else None,
         "agreement": _describe_agreement(request, comparison, decided) if not mine else None,
         "asked_again": trajectory.reopenings.order_by("-revision").first() if decided else None,
     }
@@ -246,4 +254,4 @@ def _compare_labels(
 def _describe_agreement(request: Request, comparison: Comparison, decided: list[Adjudication]) -> Agreement | None:
     if not decided:
         return None
-    return agreement(comparison, decided[-1], own=decided[-1].adjudicator_id == request.user.pk)
+    return describe_agreement(comparison, decided[-1], own=decided[-1].adjudicator_id == request.user.pk)

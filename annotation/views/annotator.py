@@ -14,14 +14,14 @@ from annotation.models import Membership, Release, Report, Submission, Trajector
 from annotation.models.states import current_labels
 from annotation.screenshots import Rendition
 from annotation.views import desk
-from annotation.views.answers import Request, act, act_from, page, paged, scripted, show_task_message
+from annotation.views.answers import Request, act, act_from, is_scripted, page, paginate, show_task_message
 
 Role = Membership.Role
 
 
 @page
 def guidelines(request: Request) -> HttpResponse:
-    return render(request, "annotation/guidelines.html", desk.rules())
+    return render(request, "annotation/guidelines.html", desk.load_rules())
 
 
 @page
@@ -36,7 +36,7 @@ def work(request: Request, pk: int) -> HttpResponse:
         "practice": training.load_practice(request.user, submission) if submission.practice_set_id else None,
         "admitted": training.is_admitted(request.user, submission),
         "held": queue.find_held(request.user, submission),
-        "history": paged(request, own.select_related("assignment__trajectory__task").order_by("-created_at"), 25),
+        "history": paginate(request, own.select_related("assignment__trajectory__task").order_by("-created_at"), 25),
         "releases": Release.objects.filter(annotator=request.user, trajectory__submission=submission)
         .select_related("trajectory__task")
         .order_by("-released_at")[:50],
@@ -125,7 +125,7 @@ def report(request: Request, pk: int) -> HttpResponse:
     """Tell the maintainer that the task is outdated; a script stays on the page and gets no page back (204)."""
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     workflow.report(request.user, found, Report.Kind.TASK_OUTDATED, request.POST.get("note", ""))
-    if scripted(request):
+    if is_scripted(request):
         return HttpResponse(status=204)
     messages.success(request, "Task reported as outdated.")
     return redirect("trajectory", pk)
@@ -185,6 +185,6 @@ def first_pictures(trajectory: Trajectory) -> list[str]:
 def hold(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     held = workflow.hold_again(request.user, found)
-    if scripted(request) and held.lease_expires_at:
+    if is_scripted(request) and held.lease_expires_at:
         return JsonResponse({"lease_expires_at": held.lease_expires_at.isoformat()})
     return redirect("trajectory", pk)

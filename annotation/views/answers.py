@@ -75,7 +75,7 @@ def _explain_refusals(view: View) -> View:
             response = view(request, *args, **kwargs)
         except (Conflict, Incomplete) as refusal:
             response = _refused(request, refusal)
-        if scripted(request) and isinstance(response, HttpResponseRedirect):
+        if is_scripted(request) and isinstance(response, HttpResponseRedirect):
             # A script that followed would read the next page, and its messages, instead of the person.
             response = JsonResponse({"address": response.url})
         # What somebody has said must not be left in a cache, or behind the back button after signing out.
@@ -87,14 +87,14 @@ def _explain_refusals(view: View) -> View:
 
 def _refused(request: HttpRequest, refusal: Conflict | Incomplete) -> HttpResponse:
     status = 409 if isinstance(refusal, Conflict) else 400
-    if scripted(request):
+    if is_scripted(request):
         code = getattr(refusal, "code", "")
         return JsonResponse({"message": str(refusal)} | ({"code": code} if code else {}), status=status)
     context = {"message": str(refusal), "problems": getattr(refusal, "problems", []), "back": way_back(request)}
     return render(request, f"{status}.html", context, status=status)
 
 
-def scripted(request: HttpRequest) -> bool:
+def is_scripted(request: HttpRequest) -> bool:
     """Whether one of our scripts asks: it says that it takes JSON and no page."""
     return request.accepts("application/json") and not request.accepts("text/html")
 
@@ -113,7 +113,7 @@ def way_back(request: HttpRequest) -> str:
     return referrer if ours else "/"
 
 
-def paged(request: HttpRequest, rows: Any, size: int, count: int | None = None) -> Page:
+def paginate(request: HttpRequest, rows: Any, size: int, count: int | None = None) -> Page:
     """The part of ``rows`` that ?page= asks for; anything unusable is the first or the last page.
 
     They are counted where the caller does not know their ``count``.

@@ -18,7 +18,7 @@ from annotation.forms import KeyPointsForm, LabelsForm, TasksForm, UploadForm
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, ImportedLabel, Label, Task, Upload
 from annotation.records import ImportReport
-from annotation.views.answers import Request, act, page, paged
+from annotation.views.answers import Request, act, page, paginate
 
 
 @page
@@ -98,7 +98,7 @@ def _benchmark(
         tasks = tasks.filter(proposals__gt=0)
     context = {
         "benchmark": found,
-        "page": paged(request, tasks, 100),
+        "page": paginate(request, tasks, 100),
         "q": words,
         "form": form,
         "report": report.as_json() if report else None,
@@ -246,7 +246,7 @@ def _build_report(request: Request, report: dict[str, Any] | None) -> dict[str, 
         "q": words,
         "codes": codes,
         "counts": counts,
-        "groups": paged(request, groups, 50),
+        "groups": paginate(request, groups, 50),
     }
 
 

@@ -279,13 +279,13 @@ def _list_texts(decision: Label | Adjudication) -> list[tuple[str, str]]:
 # --- a verdict and the labels -----------------------------------------------------------------------------------------
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """A1 / A1 and A2 / A1, A2 and A3."""
     *head, last = names
     return f"{', '.join(head)} and {last}" if head else last
 
 
-def effects(comparison: Comparison, before: Verdict | None) -> list[tuple[Verdict, str]]:
+def describe_effects(comparison: Comparison, before: Verdict | None) -> list[tuple[Verdict, str]]:
     """What each verdict would do to the labels and to the final verdict, which was ``before`` (None for none)."""
     return [(verdict, f"{_stand(comparison, verdict)} {_becomes(verdict, before)}") for verdict in VERDICT_NAMES]
 
@@ -293,8 +293,8 @@ def effects(comparison: Comparison, before: Verdict | None) -> list[tuple[Verdic
 def _stand(comparison: Comparison, verdict: Verdict) -> str:
     with_it = [column.name for column in comparison.columns if column.label.verdict == verdict]
     against = [column.name for column in comparison.columns if column.label.verdict != verdict]
-    parts = [f"agrees with {listed(with_it)}"] if with_it else []
-    parts += [f"overturns {listed(against)}"] if against else []
+    parts = [f"agrees with {join_names(with_it)}"] if with_it else []
+    parts += [f"overturns {join_names(against)}"] if against else []
     return f"{VERDICT_NAMES[verdict]}: {', '.join(parts)}."
 
 
@@ -317,20 +317,20 @@ class Agreement:
     same_points: int
 
 
-def agreement(comparison: Comparison, decision: Adjudication, *, own: bool) -> Agreement:
+def describe_agreement(comparison: Comparison, decision: Adjudication, *, own: bool) -> Agreement:
     """Compare a decision with the labels, key point by key point; ``own`` when the reader has made it."""
     against = [column.name for column in comparison.columns if column.label.verdict != decision.verdict]
     with_it = [column.name for column in comparison.columns if column.label.verdict == decision.verdict]
     who = "You agree" if own else "The decision agrees"
     sentences = [f"{who} with {_all(with_it, comparison)}."] if with_it else []
-    sentences += [f"{'Your verdict' if own else 'The verdict'} overturns {listed(against)}."] if against else []
+    sentences += [f"{'Your verdict' if own else 'The verdict'} overturns {join_names(against)}."] if against else []
     points, same = _point_sentences(comparison, decision, own)
     return Agreement(" ".join(sentences), not against, points, same)
 
 
 def _all(names: list[str], comparison: Comparison) -> str:
     if len(names) < len(comparison.columns) or len(names) < 2:
-        return listed(names)
+        return join_names(names)
     return "both labels" if len(names) == 2 else f"all {_number(len(names))} labels"
 
 

@@ -18,14 +18,14 @@ from annotation.completeness import Asked
 from annotation.forms import FINDING_FIELD, VERDICT_NAMES, LabelForm, values_of
 from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Membership, Person, Report, Step, Trajectory
 from annotation.records import Problem
-from annotation.views.answers import Request, scripted
+from annotation.views.answers import Request, is_scripted
 from annotation.views.comparing import Comparison, compare_labels, summarise
 from annotation.views.viewer import number, viewer
 
 UNDONE = "undone right after submitting"  # the reason that a revision begins with when a submit is undone
 
 
-def rules(task: str = "") -> dict[str, Any]:
+def load_rules(task: str = "") -> dict[str, Any]:
     """The texts of the protocol; criteria are (term, words of the ``task`` that touch it), the touched ones first."""
     touched = protocol.wording(task)
     criteria = [(term, touched.get(term.code, ())) for term in protocol.CRITERIA]
@@ -86,7 +86,7 @@ def render_desk(
     asked = Asked(
         tuple(point.pk for point in points), facts["count"], trajectory.submission.asks_attempt, reason=revising
     )
-    context |= form_context(data, points, asked, refused) | rules(trajectory.task.text)
+    context |= form_context(data, points, asked, refused) | load_rules(trajectory.task.text)
     return render(request, "annotation/desk.html", context, status=status)
 
 
@@ -159,7 +159,7 @@ def save_draft(request: Request, trajectory: Trajectory, role: Membership.Role, 
     asked = replace(workflow.asked_of(trajectory, role), reason=revising)
     form = LabelForm(request.POST, asked)
     version = number(request.POST.get("version")) or 0
-    script = scripted(request)
+    script = is_scripted(request)
     try:
         draft = workflow.save_draft(request.user, trajectory, form.typed(), version, revising=revising)
     except workflow.StaleDraft as stale:
@@ -183,11 +183,11 @@ def _stale(request: Request, stale: workflow.StaleDraft, form: LabelForm, script
     if script:
         body = {"message": str(stale), "version": stale.current.version, "here": here, "there": there}
         return JsonResponse(body, status=409)
-    rows = [(in_words(name, form), here.get(name, ""), there.get(name, "")) for name in sorted({*here, *there})]
+    rows = [(describe_field(name, form), here.get(name, ""), there.get(name, "")) for name in sorted({*here, *there})]
     return render(request, "annotation/stale_draft.html", {"rows": rows, "back": back}, status=409)
 
 
-def in_words(name: str, form: LabelForm) -> str:
+def describe_field(name: str, form: LabelForm) -> str:
     """The name of a field as a person would say it; key points by their number on the desk."""
     match = FINDING_FIELD.match(name)
     if match is None:

@@ -18,7 +18,7 @@ from annotation.models import Event, Membership, Person, Submission, Trajectory
 from annotation.models.states import FINAL, State, state_of
 from annotation.task_versions import TaskVersions
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paged, show_task_message
+from annotation.views.answers import Request, act, page, paginate, show_task_message
 from annotation.views.comparing import compare_labels, pseudonyms, summarise
 from annotation.views.viewer import viewer
 from annotation.workflow import passwords
@@ -32,7 +32,7 @@ HIDDEN_BEFORE_FREEZE = frozenset({"note", "reason"})
 def submissions(request: Request) -> HttpResponse:
     """Every submission that the person maintains, with how much of its review is done."""
     rows = access.submissions_maintained_by(request.user)
-    shown = paged(request, rows, 50)
+    shown = paginate(request, rows, 50)
     done = progress.count_done([row.pk for row in shown])
     for row in shown:
         row.progress = done[row.pk] | {"needed": done[row.pk]["trajectories"] * row.required_labels}
@@ -129,7 +129,7 @@ def offer_again(request: Request, pk: int) -> HttpResponse:
 def events(request: Request, pk: int) -> HttpResponse:
     """What happened, newest first, by pseudonym, and whether the chain of hashes holds."""
     found = access.submission_for(request.user, pk, *access.READERS)
-    shown = paged(request, found.events.order_by("-sequence"), 100)
+    shown = paginate(request, found.events.order_by("-sequence"), 100)
     look = chain_checks.check_shown(found, list(shown))
     hidden = HIDDEN_BEFORE_FREEZE if found.frozen_at is None and not found.audited else frozenset()
     context = {

@@ -16,7 +16,7 @@ from annotation.models import Membership, Submission
 from annotation.models.states import State, final_verdict
 from annotation.records import Verdict
 from annotation.task_versions import TaskVersions
-from annotation.views.answers import Request, act, page, paged
+from annotation.views.answers import Request, act, page, paginate
 
 Role = Membership.Role
 
@@ -52,7 +52,7 @@ def _matrix(request: Request, found: Submission, members: list[Membership], tota
     form = MatrixForm(request.GET, states, progress.SLOT_STATES, annotators)
     chosen: dict[str, Any] = form.chosen()
     wanted = {**chosen, "who": annotators[chosen["who"]]} if "who" in chosen else chosen
-    shown = paged(request, progress.filter_matrix(found, **wanted), 100, None if chosen else total)
+    shown = paginate(request, progress.filter_matrix(found, **wanted), 100, None if chosen else total)
     rows = _with_slots(found, shown, members)
     versions = TaskVersions(found.benchmark, [row.task.external_id for row in rows])
     return {
@@ -105,7 +105,7 @@ def annotator_quality(request: Request, pk: int) -> HttpResponse:
         "submission": found,
         "report": report,
         "enough": quality.ENOUGH,
-        "page": paged(request, report.hints, 50),
+        "page": paginate(request, report.hints, 50),
     }
     return render(request, "annotation/quality.html", context)
 
@@ -121,7 +121,7 @@ def reports(request: Request, pk: int) -> HttpResponse:
 
 def _reports(request: Request, found: Submission) -> HttpResponse:
     rows = access.reports_of(request.user, found).select_related("trajectory__task", "settled_by")
-    shown = paged(request, rows.order_by(F("settled_at").desc(nulls_first=True), "reported_at", "pk"), 50)
+    shown = paginate(request, rows.order_by(F("settled_at").desc(nulls_first=True), "reported_at", "pk"), 50)
     names = dict(found.memberships.values_list("person_id", "pseudonym"))
     entries = [(row, names.get(row.reporter_id, ""), names.get(row.settled_by_id, "")) for row in shown]
     return render(request, "annotation/reports.html", {"submission": found, "page": shown, "entries": entries})

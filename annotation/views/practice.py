@@ -16,7 +16,7 @@ from annotation.label_fields import LABEL_FIELDS, CodeField, LabelField, StepFie
 from annotation.models import KeyPoint, KnownAnswer, Label, Membership, PracticeAnswer, Submission, Trajectory
 from annotation.records import Problem, Verdict
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paged, show_task_message
+from annotation.views.answers import Request, act, page, paginate, show_task_message
 from annotation.views.viewer import number, viewer
 from annotation.workflow.training import EXCEPTION, KNOWN_FIELDS
 
@@ -97,7 +97,7 @@ def _render_practice_desk(
         asked = workflow.asked_of(item)
         context |= desk.form_context(request.POST if refused is not None else {}, points, asked, refused)
     status = 200 if refused is None else 400
-    return render(request, "annotation/practice_desk.html", context | desk.rules(), status=status)
+    return render(request, "annotation/practice_desk.html", context | desk.load_rules(), status=status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _render_known_answer(request: Request, found: Trajectory, refused: list[Prob
     }
     data = request.POST if refused is not None else values_of(known)
     asked = workflow.asked_of(found, Role.MAINTAINER)
-    context |= desk.form_context(data, list(workflow.key_points_of(found)), asked, refused) | desk.rules()
+    context |= desk.form_context(data, list(workflow.key_points_of(found)), asked, refused) | desk.load_rules()
     return render(request, "annotation/known_answer.html", context, status=200 if refused is None else 400)
 
 
@@ -217,7 +217,7 @@ def gold(request: Request, pk: int) -> HttpResponse:
         "names": names,
         "items": [(item, [item.results.get(name) for name in names]) for item in items],
         "shares": [_format_share([i.results[name] for i in items if name in i.results]) for name in names],
-        "page": paged(request, rows, 100),
+        "page": paginate(request, rows, 100),
     }
     return render(request, "annotation/gold.html", context)
 

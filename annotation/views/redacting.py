@@ -13,7 +13,7 @@ from django.utils.cache import patch_cache_control
 from annotation import access, redactions, screenshots, workflow
 from annotation.models import Membership, Redaction, Screenshot, Step, Submission
 from annotation.records import Problem
-from annotation.views.answers import Request, act_from, page, paged
+from annotation.views.answers import Request, act_from, page, paginate
 from annotation.views.comparing import pseudonyms
 from annotation.views.pictures import from_store
 from annotation.workflow.redacting import MOST_BOXES
@@ -74,7 +74,7 @@ def redacted_picture(request: Request, pk: int, step: int) -> HttpResponse:
 def submission_redactions(request: Request, pk: int) -> HttpResponse:
     """Every redaction of a submission with its revisions, newest first, and a step that shows the picture."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
-    shown = paged(request, redactions.annotate_replaced(redactions.find_history(found)).reverse(), 50)
+    shown = paginate(request, redactions.annotate_replaced(redactions.find_history(found)).reverse(), 50)
     places = _find_first_steps(found, [row.original for row in shown])
     names = dict(found.memberships.values_list("person_id", "pseudonym"))
     rows = [

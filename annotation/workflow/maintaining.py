@@ -152,10 +152,10 @@ def _may_have(person: Person, submission: Submission, role: Membership.Role) -> 
         raise Conflict(f"{person} stands for a pseudonym of an evidence bundle and cannot take part.")
     if role == Role.AUDITOR:
         raise Conflict("Only submissions from evidence bundles have auditors.")
-    if blinding.labels_again(person, submission):
+    if blinding.is_hidden(person, submission):
         raise Conflict(f"{person} labels a sample of the same trajectories blind; they can be added when it is frozen.")
     audited = submission.sample_of
-    if audited is not None and role != Role.MAINTAINER and blinding.had_a_part(person, audited):
+    if audited is not None and role != Role.MAINTAINER and blinding.has_taken_part(person, audited):
         raise Conflict(f"{person} has, or could have, read the labels that this sample is compared with.")
 
 

@@ -23,10 +23,10 @@ def add_auditor(actor: Any, audit: Audit, person: Any) -> Membership:
     """
     access.require_creator(actor)
     with transaction.atomic():
-        blinding.hold_samples_of(audit.submission)
+        blinding.lock_samples(audit.submission)
         submission = lock_submission(audit.submission_id)
         _require(actor, submission)
-        if blinding.labels_again(person, submission):
+        if blinding.is_hidden(person, submission):
             raise Conflict(f"{person} labels the sample of this review blind, so they read it when it is frozen.")
         existing = Membership.objects.filter(submission=submission, person=person).first()
         if existing is None:

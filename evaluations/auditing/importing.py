@@ -233,8 +233,8 @@ def _submission(opening: _Opening) -> Submission:
 
 def _audit(opening: _Opening, submission: Submission, rejections: Rejections) -> Audit:
     """The row of the audit, and its auditor: without an event, since the chain is somebody else's."""
-    blinding.hold_samples_of(submission)
-    if blinding.labels_again(opening.person, submission):
+    blinding.lock_samples(submission)
+    if blinding.is_hidden(opening.person, submission):
         raise AuditRefused("You label a sample of this review again: until it is frozen it is not yours to see.")
     join(submission, opening.person, Role.AUDITOR)
     audit = Audit.objects.create(

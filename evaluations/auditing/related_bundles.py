@@ -35,7 +35,7 @@ class RelatedBundles:
 
 def find_related_bundles(audit: Audit) -> RelatedBundles:
     """Find them, whoever reads them: no people, no labels."""
-    same = Audit.objects.filter(submission__in=blinding.same_review(audit.submission).values("pk"))
+    same = Audit.objects.filter(submission__in=blinding.find_same_review(audit.submission).values("pk"))
     found = list(same.order_by("opened_at", "pk"))
     return RelatedBundles(
         [each for each in found if each.pk != audit.pk], sum(each.drawn_at is not None for each in found)

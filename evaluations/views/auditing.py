@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from annotation import access, progress
 from annotation.ingest import ImportStopped
-from annotation.views.answers import Request, act, page, paged
+from annotation.views.answers import Request, act, page, paginate
 from evaluations import audit_tables, uploads
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
 from evaluations.auditing import actions, sampling
@@ -53,7 +53,7 @@ def open_audit(request: Request) -> HttpResponse:
 
 
 def _audits(request: Request, form: BundleForm, status: int = 200) -> HttpResponse:
-    rows = paged(request, audits_for(request.user), 50)
+    rows = paginate(request, audits_for(request.user), 50)
     creator = access.may_create_submissions(request.user)
     context = {
         "rows": [(row, row.decision, row.sample) for row in rows],

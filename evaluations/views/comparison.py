@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from annotation.records import Verdict
-from annotation.views.answers import Request, page, paged
+from annotation.views.answers import Request, page, paginate
 from evaluations import access, comparison_tables
 from evaluations.cases import Case
 from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, list_judges, one_judge
@@ -65,7 +65,7 @@ def differences(request: Request, slug: str) -> HttpResponse:
         "form": FiltersForm(filters, every, judges=judges, judge=judge, only=LIST),
         "cases": len(every),
     }
-    return render(request, "evaluations/differences.html", context | _listed(paged(request, chosen, LISTED)))
+    return render(request, "evaluations/differences.html", context | _listed(paginate(request, chosen, LISTED)))
 
 
 def _judge(request: Request, filters: Filters, judges: Sequence[Judge]) -> tuple[Judge | None, str]:
@@ -125,5 +125,5 @@ def _build_context(request: Request, found: Comparison, people: Sequence[Row], f
         "looked": comparison_tables.looked(found),
         "figures": comparison_parts.figures(found),
         "parts": list(comparison_parts.parts(found, people, filters.label2)),
-        **_listed(paged(request, found.differences, SHOWN)),
+        **_listed(paginate(request, found.differences, SHOWN)),
     }

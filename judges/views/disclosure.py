@@ -71,7 +71,7 @@ def _render_stage(request: Request, found: SecondStage, form: InformedForm, stat
     if chosen is not None:
         context |= {"verdict": format_verdict(chosen.verdict), "evidence": read_evidence(chosen)}
         context["details"] = details_of(chosen)
-    context |= desk.rules(found.trajectory.task.text)
+    context |= desk.load_rules(found.trajectory.task.text)
     return render(request, "judges/second_stage.html", context, status=status)
 
 

@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from annotation.formats.documents import FormatError
 from annotation.models import Attachment, Task, Trajectory
 from annotation.records import AttachmentKind, Problem
-from annotation.views.answers import Request, act_from, page, paged
+from annotation.views.answers import Request, act_from, page, paginate
 from annotation.views.viewer import number
 from judges import access, expectations, trying
 from judges.expectations import Kind
@@ -64,7 +64,9 @@ def render_editor(
         "problems": [(expectations.find_line(problem), expectations.strip_line(problem)) for problem in problems or []],
         "newest": newest,
         "holds": newest is not None and bool(newest.text),
-        "page": paged(request, expectations.select_history(task, kind).defer("text").annotate(size=Length("text")), 20),
+        "page": paginate(
+            request, expectations.select_history(task, kind).defer("text").annotate(size=Length("text")), 20
+        ),
         "key_points": expectations.list_accepted(task),
         "keys": KEYS[kind],
         **(_find_trajectories(request.user, task) if kind is Kind.NETWORK_CHECKS else {}),

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 
 from annotation.models import Benchmark, Task
 from annotation.records import ImportReport, Problem
-from annotation.views.answers import Request, act_from, page, paged
+from annotation.views.answers import Request, act_from, page, paginate
 from annotation.views.viewer import number
 from annotation.workflow import Conflict, Incomplete
 from judges import access, expectations
@@ -58,7 +58,7 @@ def _render_list(
     sums = tasks.aggregate(tasks=Count("pk"), **has)
     missing = request.GET.get("missing", "")
     lacking = {kind.value: Q(**{SIZES[kind]: 0}) for kind in Kind}
-    shown = paged(request, tasks.filter(lacking.get(missing, Q())), 100)
+    shown = paginate(request, tasks.filter(lacking.get(missing, Q())), 100)
     context = {
         "benchmark": found,
         "page": shown,

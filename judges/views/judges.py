@@ -16,7 +16,7 @@ from django.shortcuts import redirect, render
 from annotation import access as people_access
 from annotation.formats import scratch
 from annotation.formats.printable import counted
-from annotation.views.answers import Request, act, page, paged
+from annotation.views.answers import Request, act, page, paginate
 from annotation.workflow import Incomplete
 from judges import access, defining, prompt_sets, runs
 from judges import prompt_source as source
@@ -36,7 +36,7 @@ def judges(request: Request) -> HttpResponse:
     versions: dict[str, list[Judge]] = {}
     for judge in access.find_judges(request.user).order_by("name", "-version"):
         versions.setdefault(judge.name, []).append(judge)
-    shown = paged(request, list(versions.values()), 50)
+    shown = paginate(request, list(versions.values()), 50)
     facts = _add_facts(request.user, [judge for group in shown for judge in group])
     context = {
         "page": shown,
@@ -113,7 +113,7 @@ def _render_judge(request: Request, found: Judge, form: TestForm, status: int = 
         "problem": problem,
         "unasked": find_endpoint_problem(found),
         "versions": Judge.own.filter(name=found.name).order_by("-version"),
-        "page": paged(request, started, 20),
+        "page": paginate(request, started, 20),
         "prices": format_prices(terms) if terms else {},
         "may_define": access.may_define_judges(request.user),
         "form": form,

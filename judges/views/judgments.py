@@ -15,7 +15,7 @@ from annotation.access import Role
 from annotation.models import Benchmark, Trajectory
 from annotation.models.states import final_verdict, with_state
 from annotation.views import desk
-from annotation.views.answers import Request, act_from, page, paged
+from annotation.views.answers import Request, act_from, page, paginate
 from annotation.views.viewer import viewer
 from judges import access, imports, trace
 from judges.forms.expectations import JudgmentsForm
@@ -47,7 +47,7 @@ def judgment(request: Request, pk: int) -> HttpResponse:
         "decided": _find_final_verdict(request.user, found.trajectory),
         "others": access.find_trajectory_judgments(request.user, found.trajectory).exclude(pk=pk)[:MOST_LISTED],
     }
-    context |= _find_neighbours(request.user, found) | desk.rules(found.trajectory.task.text)
+    context |= _find_neighbours(request.user, found) | desk.load_rules(found.trajectory.task.text)
     return render(request, "judges/judgment.html", context)
 
 
@@ -56,7 +56,7 @@ def judgment_trace(request: Request, pk: int) -> HttpResponse:
     found = access.find_judgment(request.user, pk)
     assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
     steps = map_steps(found.trajectory)
-    shown = paged(request, trace.select_calls(found), 50)
+    shown = paginate(request, trace.select_calls(found), 50)
     context = {
         "judgment": found,
         "trajectory": found.trajectory,

@@ -19,7 +19,7 @@ from annotation.access import Role
 from annotation.formats.printable import counted
 from annotation.formats.spreadsheets import file_name
 from annotation.models import Submission
-from annotation.views.answers import Request, act, act_from, page, paged
+from annotation.views.answers import Request, act, act_from, page, paginate
 from judges import access, planning, predictions, run_table, runs
 from judges.forms.runs import BudgetForm, JudgmentsFilter, PredictionsFilter, RunForm
 from judges.models import Judge, JudgeRun, Judgment
@@ -106,7 +106,7 @@ def _build_form(request: Request, found: Submission, data: Any) -> RunForm:
 
 
 def _render_runs(request: Request, found: Submission, form: RunForm, status: int = 200) -> HttpResponse:
-    shown = paged(request, access.find_runs(request.user, found).filter(test=False), 20)
+    shown = paginate(request, access.find_runs(request.user, found).filter(test=False), 20)
     context = {
         "submission": found,
         "form": form,
@@ -142,7 +142,7 @@ def judge_run(request: Request, pk: int) -> HttpResponse:
     form = JudgmentsFilter(request.GET, repeated=found.repetitions > 1)
     chosen = form.chosen()
     groups = run_table.filter_trajectories(found, **chosen)
-    shown = paged(request, groups, 50)
+    shown = paginate(request, groups, 50)
     context = _render_progress(found) | {
         "submission": found.submission,
         "filters": form,
@@ -260,7 +260,7 @@ def predicted(request: Request, pk: int) -> HttpResponse:
     form = PredictionsFilter(request.GET, found)
     if wanted := request.GET.get("csv"):
         return _build_file(wanted, found, submission, judge, form.applied())
-    shown = paged(request, form.applied(), SHOWN)
+    shown = paginate(request, form.applied(), SHOWN)
     context |= _render_numbers(found) | {"form": form, "page": shown, "all": len(found.predictions)}
     return render(request, "judges/predictions.html", context)
 
