@@ -84,11 +84,16 @@ def _forget_redis_keys(url: str) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of PostgreSQL belong to the run on PostgreSQL (DATABASE_URL); elsewhere they are left out, and counted.
     All that may touch the database are marked `servers`, and those that depend on the engine also `repeated`.
+
+    A test in a browser that fails is tried once more: a loaded machine can be slower than any bound. Each second
+    try is named in the last lines; one that comes up again and again is a fault to look for.
     """
     # Playwright keeps an event loop running in the thread of its tests, and no other can be started there afterwards.
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
     named = read_repeated()
     for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
         _mark_engine(item, named)
     if connection.vendor == "postgresql":
         return
@@ -130,7 +135,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Every reason of a skip, once, in the last lines."""
+    """Every reason of a skip, once, and every test that was tried twice, in the last lines."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_line(f"tried twice: {report.nodeid}")
     counts: dict[str, int] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else "?"
