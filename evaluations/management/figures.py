@@ -27,7 +27,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--rules",
         choices=[rules.value for rules in Rules],
         default=Rules.DEFAULT.value,
-        help="published: the first listed label counts, and figures are rounded as in published tables",
+        help="published: count the first listed label, and round as published tables do",
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from argparse import Action, ArgumentParser
 from dataclasses import MISSING, fields
 from typing import Any, get_args, get_type_hints
@@ -106,7 +107,8 @@ def _describe_option(action: Action) -> str:
         default not in (None, False, "", [], ()) and action.option_strings and f"({default})" not in str(action.help)
     )
     text = flat(action.help)
-    sentence = [text[0].upper() + text[1:].rstrip(".") + "."] if text else []
+    begin = text if re.match(r"[\w-]+: ", text) else text[:1].upper() + text[1:]  # a value stays as it is
+    sentence = [begin.rstrip(".") + "."] if text else []
     return " ".join([*needed, *sentence, *([f"Default: {_default_text(default)}."] if shown else [])])
 
 

@@ -26,9 +26,11 @@ class Command(BaseCommand):
         parser.add_argument("path", type=Path, help="the package: a file or a folder")
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
         parser.add_argument("--agent", required=True, metavar="NAME", help="the agent's name")
-        parser.add_argument("--maintainer", metavar="USERNAME", help="who maintains the new submission")
-        parser.add_argument("--dry-run", action="store_true", help="check and report, store nothing")
-        parser.add_argument("--keep-valid", action="store_true", help="import the good ones, list the rest")
+        parser.add_argument("--maintainer", metavar="USERNAME", help="the maintainer of the new submission")
+        parser.add_argument("--dry-run", action="store_true", help="check without importing")
+        parser.add_argument(
+            "--keep-valid", action="store_true", help="import the valid trajectories, and list the others"
+        )
         parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:

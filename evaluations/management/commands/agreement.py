@@ -17,13 +17,13 @@ from evaluations.management import figures
 
 
 class Command(BaseCommand):
-    help = "Say how far people agree on their blind labels: the numbers of the pages, as tables or JSON."
+    help = "Print how far annotators agree on their blind labels, as tables or JSON."
 
     def add_arguments(self, parser: CommandParser) -> None:
         which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--submission", type=int, metavar="ID", help="this one, frozen or not")
-        which.add_argument("--benchmark", metavar="SLUG", help="its frozen submissions, and labels made elsewhere")
-        parser.add_argument("--imported", action="store_true", help="of a benchmark only the labels made elsewhere")
+        which.add_argument("--submission", type=int, metavar="ID", help="only this submission, frozen or not")
+        which.add_argument("--benchmark", metavar="SLUG", help="its frozen submissions and imported labels")
+        parser.add_argument("--imported", action="store_true", help="only imported labels")
         figures.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -21,11 +21,13 @@ from evaluations.verifier.main import format_findings
 
 
 class Command(BaseCommand):
-    help = "Say what came of an audit: its checks, how far submitted and audited verdicts agree, and the decisions."
+    help = (
+        "Print the results of an audit: its checks, the agreement of submitted and audited verdicts, and the decisions."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
-        parser.add_argument("--json", action="store_true", help="one object, with every finding")
+        parser.add_argument("--json", action="store_true", help="JSON with every finding")
 
     def handle(self, *args: Any, **options: Any) -> None:
         audit = find_audit(options["audit"])

@@ -16,7 +16,10 @@ from evaluations.management.submissions import show
 
 
 class Command(BaseCommand):
-    help = "Say everything that a submission lacks for an export; exit 0 only when nothing is missing."
+    help = (
+        "List everything that is missing for an export, damaged files and outdated tasks. Exit code 0 only if nothing"
+        " is missing."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("submission", type=int, metavar="ID", help="the number of the submission")

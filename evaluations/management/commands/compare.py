@@ -24,8 +24,7 @@ from judges.models import Judge
 
 class Command(BaseCommand):
     help = (
-        "Compare a judge with people, or without --judge all of them with people and with each other: the numbers of "
-        "the pages, as tables or JSON."
+        "Compare a judge with people, or without --judge all judges with people and with each other, as tables or JSON."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -37,8 +36,8 @@ class Command(BaseCommand):
             "without it all judges",
         )
         which = parser.add_mutually_exclusive_group()
-        which.add_argument("--submission", type=int, metavar="ID", help="only this one, frozen or not")
-        which.add_argument("--imported", action="store_true", help="only labels made elsewhere, without any review")
+        which.add_argument("--submission", type=int, metavar="ID", help="only this submission, frozen or not")
+        which.add_argument("--imported", action="store_true", help="only imported labels")
         figures.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -15,13 +15,13 @@ from evaluations.models import AuditDecision
 
 
 class Command(BaseCommand):
-    help = "Say what you think of an audited submission; a later decision is added, and holds."
+    help = "Record a decision about an audited submission. The newest decision counts."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         parser.add_argument("--outcome", required=True, choices=AuditDecision.Outcome.values)
-        parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is printed in the report")
-        parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="the auditor who says so")
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, which the report prints")
+        parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="the auditor")
 
     def handle(self, *args: Any, **options: Any) -> None:
         audit, person = find_audit(options["audit"]), find_person(options["person"])

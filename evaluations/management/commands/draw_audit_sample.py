@@ -15,14 +15,17 @@ from evaluations.management.audits import find_audit, seed_told
 
 
 class Command(BaseCommand):
-    help = "Draw the trajectories of an audit that are labelled again blind: once, and by a seed that is recorded."
+    help = "Draw the trajectories of an audit that are labelled again blind, once, by a recorded seed."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         parser.add_argument("--size", type=int, required=True, metavar="N", help="how many trajectories")
-        parser.add_argument("--seed", metavar="S", help="a seed of your own, told as chosen; else nobody chooses")
+        parser.add_argument("--seed", metavar="S", help="a seed of your own; reports then call it chosen")
         parser.add_argument(
-            "--as", dest="person", metavar="USERNAME", help="the auditor who maintains the sample; else who opened it"
+            "--as",
+            dest="person",
+            metavar="USERNAME",
+            help="the auditor who maintains the sample, if not the one who opened the audit",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

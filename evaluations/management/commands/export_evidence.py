@@ -23,7 +23,10 @@ HELPLESS = frozenset(["practice", "audited", "signing_key_closed"])  # reasons t
 
 
 class Command(BaseCommand):
-    help = "Write the evidence bundle of a submission, whole or not at all; refused while anything is missing."
+    help = (
+        "Write the evidence bundle of a submission. Refused while something is missing, a stored file is damaged, or "
+        "a text names a member."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("submission", type=int, metavar="ID", help="the number of the submission")
@@ -34,11 +37,11 @@ class Command(BaseCommand):
             default=SCREENSHOTS[0],
             help="files (the default), or digests: no pictures and attachments, only their SHA-256",
         )
-        parser.add_argument("--no-judges", action="store_true", help="leave out what judges said")
+        parser.add_argument("--no-judges", action="store_true", help="leave out judgments")
         parser.add_argument(
-            "--partial", action="store_true", help="take what there is; the bundle says what is missing"
+            "--partial", action="store_true", help="export what exists; the bundle states what is missing"
         )
-        parser.add_argument("--accept-names", action="store_true", help="take texts in which members are named")
+        parser.add_argument("--accept-names", action="store_true", help="export although texts name members")
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission, output = find_submission(options["submission"]), options["output"]

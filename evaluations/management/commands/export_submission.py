@@ -15,7 +15,7 @@ from evaluations.management.submissions import show
 
 
 class Command(BaseCommand):
-    help = "Write a submission as a file, whole or not at all; refused while anything is missing."
+    help = "Write an export of a submission. Refused while something is missing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("submission", type=int, metavar="ID", help="the number of the submission")
@@ -27,7 +27,9 @@ class Command(BaseCommand):
             metavar="PATH",
             help="a file; for trajectories-v2 a new folder unless it ends in .zip",
         )
-        parser.add_argument("--partial", action="store_true", help="take what is final so far; the file says so")
+        parser.add_argument(
+            "--partial", action="store_true", help="export what is final; the file states that it is partial"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission = find_submission(options["submission"])

@@ -17,14 +17,11 @@ from evaluations.verifier import main
 
 
 class Command(BaseCommand):
-    help = (
-        "Open somebody's evidence bundle to audit it: checked as a whole, then read-only in the pages, or refused. One "
-        "that is open here already, and read by who sends it, is checked again."
-    )
+    help = "Open an evidence bundle as an audit, or check it again if you audit it already."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
-        parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="who audits it")
+        parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="the auditor")
         main.add_known_options(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

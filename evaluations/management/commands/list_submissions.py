@@ -16,7 +16,7 @@ COLUMNS = ("id", "benchmark", "agent", "attempt", "trajectories", "labels", "com
 
 
 class Command(BaseCommand):
-    help = "List the submissions with their progress: complete needs nothing but the freeze."
+    help = "List the submissions with their progress. A complete one needs only the freeze."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="a JSON list instead of a table")

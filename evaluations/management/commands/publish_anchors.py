@@ -11,7 +11,7 @@ from evaluations.verifier.findings import plural
 
 
 class Command(BaseCommand):
-    help = "Publish the heads of chains that have changed, to the places that the settings name."
+    help = "Publish the chain heads that changed, to the places in the settings. Exit code 1 if one failed."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not anchoring.places():

@@ -12,10 +12,7 @@ from evaluations.models import SigningKey
 
 
 class Command(BaseCommand):
-    help = (
-        "Make a new key that signs evidence bundles, and retire the one before, if there is one: what it signed stays "
-        "valid."
-    )
+    help = "Create a key that signs evidence bundles, and retire the current one. What that signed stays valid."
 
     def handle(self, *args: Any, **options: Any) -> None:
         new = signing.rotate()

@@ -16,8 +16,8 @@ from evaluations.verifier.values import Refused
 
 class Command(BaseCommand):
     help = (
-        "Check an evidence bundle as the verify.py in it does, and its HTML report; without --keys against the keys of "
-        "this instance."
+        "Check an evidence bundle as its verify.py does, and its HTML report. Without --keys, the keys of this "
+        "instance are used."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -23,18 +23,18 @@ WEB = re.compile(r"https?://", re.IGNORECASE)
 
 
 class Command(BaseCommand):
-    help = "Capture pages as they are now, so that a rubric can be checked against them. Private addresses are refused."
+    help = "Store pages as they are now, so that rubrics can be checked against them. Private addresses are refused."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("urls", nargs="*", metavar="URL", help="addresses of the pages")
-        parser.add_argument("--output", metavar="FOLDER", help="the cache folder that the pages of URL... go into")
+        parser.add_argument("--output", metavar="FOLDER", help="the cache folder for the pages")
         parser.add_argument(
             "--answers",
             metavar="FOLDER",
             help="capture what the answers in FOLDER ([agent/]task/answer_1.md) cite, into its folder cache",
         )
         parser.add_argument("--seconds", type=float, default=30.0, help="for one page (30)")
-        parser.add_argument("--no-pictures", action="store_true", help="take no pictures, even with a browser")
+        parser.add_argument("--no-pictures", action="store_true", help="take no images")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if bool(options["urls"]) == bool(options["answers"]) or bool(options["urls"]) != bool(options["output"]):

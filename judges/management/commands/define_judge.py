@@ -12,7 +12,7 @@ from judges.scorer import REGISTRY
 
 
 class Command(BaseCommand):
-    help = "Define a judge, or the next version of one that has this name."
+    help = "Define a judge, or the next version of the judge with this name."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME", help="the judge's name")

@@ -15,15 +15,15 @@ from judges.expectations import Kind
 
 class Command(BaseCommand):
     help = (
-        "Load network checks of many tasks, all or none: YAML, JSON or JSON Lines with task_id and checks, tasks of "
-        "WebArena-Verified, or a folder or zip with one <task_id>.yaml for each task."
+        "Import network checks of many tasks, all or nothing: YAML, JSON or JSON Lines with task_id and checks, tasks"
+        " of WebArena-Verified, or a folder or zip with one <task_id>.yaml for each task."
     )
     kind, what = Kind.NETWORK_CHECKS, "network checks"  # its name in the last line
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path, help="a file, a folder or a zip")
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
-        parser.add_argument("--dry-run", action="store_true", help="check everything, and keep nothing")
+        parser.add_argument("--dry-run", action="store_true", help="check without importing")
         parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -16,10 +16,13 @@ from judges import demo
 
 
 class Command(BaseCommand):
-    help = "Load the demo: a fully reviewed submission with judgments, and one in progress with work for every login."
+    help = (
+        "Load the demo: people, reviewed and open submissions, a practice set, imported labels, answers, reference "
+        "trajectories, checks and judgments. Working times are simulated. Running it again changes nothing."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--anyway", action="store_true", help="also in the production profile")
+        parser.add_argument("--anyway", action="store_true", help="load it in the production profile too")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.PRODUCTION and not options["anyway"]:

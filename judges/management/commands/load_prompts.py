@@ -16,21 +16,21 @@ from judges.prompt_source.texts import SourceError
 
 class Command(BaseCommand):
     help = (
-        "Load a prompt set from texts named <stage>.<part>.md, or out of the Python source of a benchmark's "
-        "evaluator, which is read and never executed. The same texts again change nothing."
+        "Load a prompt set from files named <stage>.<part>.md, or from the Python source of an evaluator, which is "
+        "parsed and never executed. The same texts again change nothing."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", metavar="NAME", help="judges then name it loaded/NAME")
+        parser.add_argument("name", metavar="NAME", help="judges name it loaded/NAME")
         parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a folder, a zip, texts, or a .py file")
         parser.add_argument(
             "--map",
             action="append",
             default=[],
             metavar="STAGE.PART=FUNCTION.VARIABLE",
-            help="which text of the source is which, where its names do not say",
+            help="which text of the source this is, if its names do not show it",
         )
-        parser.add_argument("--dry-run", action="store_true", help="say what would be loaded, and keep nothing")
+        parser.add_argument("--dry-run", action="store_true", help="check without loading")
 
     def handle(self, *args: Any, **options: Any) -> None:
         for path in options["paths"]:

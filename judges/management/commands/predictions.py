@@ -14,9 +14,7 @@ from judges.models import Judge
 
 
 class Command(BaseCommand):
-    help = (
-        "What a judge of actions predicted in a submission: its numbers and groups, and with --json every prediction."
-    )
+    help = "Print the results of an action judge in a submission, by group, or with --json every prediction."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--submission", required=True, type=int, metavar="ID", help="the number of the submission")

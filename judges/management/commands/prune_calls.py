@@ -15,7 +15,7 @@ from judges.models import JudgeRun
 
 
 class Command(BaseCommand):
-    help = "Empty prompts and replies of old calls; tokens, cost, times and errors stay, and so do the judgments."
+    help = "Delete prompts and replies of old calls. Tokens, cost, times, errors and judgments stay."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--before", required=True, type=_parse_moment, metavar="DATE", help="2026-01-31, UTC")

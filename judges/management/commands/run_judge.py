@@ -33,25 +33,29 @@ BAR = 30  # characters of the progress bar
 
 
 class Command(BaseCommand):
-    help = "Run a judge over a submission: print what it will cost, start it, and with --wait work on it to its end."
+    help = "Print the estimate of a judge run, and start it. With --wait, work on it to its end."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("judge", metavar="JUDGE", help="a judge's name, or name@version")
         parser.add_argument("--submission", required=True, type=int, metavar="ID", help="the number of the submission")
         parser.add_argument("--task-id", action="append", default=[], metavar="ID", help="only this task; repeatable")
-        parser.add_argument("--state", choices=[state.value for state in State], help="only what stands there now")
+        parser.add_argument("--state", choices=[state.value for state in State], help="only trajectories in this state")
         parser.add_argument("--level", metavar="LEVEL", help="only tasks of this level")
-        parser.add_argument("--limit", type=_parse_count, metavar="N", help="the first N trajectories only")
+        parser.add_argument("--limit", type=_parse_count, metavar="N", help="only the first N trajectories")
         parser.add_argument(
-            "--seed", type=_parse_seed, metavar="S", help="with --limit: a random sample, the same for an S"
+            "--seed", type=_parse_seed, metavar="S", help="with --limit: a random sample with this seed"
         )
-        parser.add_argument("--unjudged", action="store_true", help="only what this judge has not judged yet")
+        parser.add_argument("--unjudged", action="store_true", help="only trajectories that this judge has not judged")
         parser.add_argument("--repeat", type=_parse_count, default=1, metavar="K", help="judge each trajectory K times")
-        parser.add_argument("--max-cost", type=_parse_dollars, metavar="USD", help="stop when so much is spent")
-        parser.add_argument("--fresh", action="store_true", help="use no reply of an earlier run")
-        parser.add_argument("--plan", action="store_true", help="print what it would cost, and start nothing")
-        parser.add_argument("--wait", action="store_true", help="work on the run here, beside any workers, to its end")
-        parser.add_argument("--as", dest="person", metavar="USERNAME", help="in whose name; a maintainer of it")
+        parser.add_argument("--max-cost", type=_parse_dollars, metavar="USD", help="start no more calls at this cost")
+        parser.add_argument("--fresh", action="store_true", help="ignore replies of earlier runs")
+        parser.add_argument("--plan", action="store_true", help="print the estimate only")
+        parser.add_argument(
+            "--wait", action="store_true", help="work on the run here to its end, together with any workers"
+        )
+        parser.add_argument(
+            "--as", dest="person", metavar="USERNAME", help="the maintainer who starts it, if there are several"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission, judge = find_submission(options["submission"]), find_judge(options["judge"])
