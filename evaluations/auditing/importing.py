@@ -37,7 +37,7 @@ from evaluations.verifier.canonical import Malformed, parse_json
 from evaluations.verifier.checking import Given, Outcome
 from evaluations.verifier.contents import Progressed
 from evaluations.verifier.documents import Bundle, Document, Shapeless, read_bundle, split_lines
-from evaluations.verifier.findings import Finding, Result, failed, passed
+from evaluations.verifier.findings import MOST_PLACES, Finding, Result
 from evaluations.verifier.package import Package, open_package
 from evaluations.verifier.signature import BadKeys
 from evaluations.verifier.values import Refused
@@ -263,7 +263,7 @@ def _add_check(opening: _Opening, audit: Audit, of_rows: list[Any]) -> None:
 def _build_opened_finding(rejections: Rejections) -> Finding:
     title = "Everything in the bundle can be looked at here"
     if not rejections.reasons:
-        return passed(OPENED, title, "Every record became a row, and every file that came is kept.")
+        return Finding(OPENED, title, Result.PASS, "Every record became a row, and every file that came is kept.")
     place, problem = next(iter(rejections.reasons.items()))
     says = f"{len(rejections.reasons)} could not be opened; the first is {place}: {problem}."
-    return failed(OPENED, title, says, list(rejections.reasons))
+    return Finding(OPENED, title, Result.FAIL, says, tuple(rejections.reasons)[:MOST_PLACES])

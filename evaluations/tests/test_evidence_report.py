@@ -24,7 +24,7 @@ from evaluations.tests.whole_review import TRAJECTORIES, task_id, whole_review
 from evaluations.verifier.contents import CHECK_COMMAND, TO_CHECK
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_finding, comparison_finding
-from evaluations.verifier.findings import failed, noted
+from evaluations.verifier.findings import Finding, Result, failed, noted
 from evaluations.verifier.main import add_known_options
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -38,7 +38,7 @@ def made_once() -> Bundle:
         bundle = documents(submission)
         bundle.agreement = json.loads(json.dumps(figures.agreement(submission)))
         bundle.comparison = json.loads(json.dumps(figures.comparison(submission)))
-    found = [failed("draws", "Every draw is right", "One is not.", ["task_0003"]), noted("times", "Times", "Quick.")]
+    found = [failed("draws", "One is not.", ["task_0003"]), noted("times", "Quick.")]
     found += [agreement_finding(bundle), comparison_finding(bundle)]
     bundle.claims = [finding.as_json() for finding in found]
     return bundle
@@ -329,7 +329,9 @@ def html(tmp_path: Path) -> Path:
     facts = {"task_id": "1" * 90, "slot": 1, "revision": 1, "verdict": 0, "reasoning": "word" * 100}
     bundle.labels = [{"annotator": "A1", "facts": facts | {"slot": slot}} for slot in range(9)]
     bundle.adjudications = [{"adjudicator": "Q1", "facts": facts}]
-    bundle.claims = [noted("times", "A title " * 20, "A sentence " * 40, ["task_" + "x" * 300]).as_json()]
+    bundle.claims = [
+        Finding("times", "A title " * 20, Result.NOTE, "A sentence " * 40, ("task_" + "x" * 300,)).as_json()
+    ]
     bundle.reopenings = [
         {"task_id": "task_" + "x" * 80, "reopened_by": "M1", "reason": "word " * 100, "reopened_at": None}
     ]

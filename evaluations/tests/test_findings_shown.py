@@ -20,7 +20,7 @@ KINDS = [
     ("250 trajectories given back", [f"task_{n} (“I know it.”)" for n in range(250)]),
     ("1 draw of less than 10 %", ["draw 1 at 2 %"]),
 ]
-FLOOD = noted("exceptions", "Exceptions", format_kinds("251 exceptions of 2 kinds.", KINDS), ["task_0", "#7"])
+FLOOD = noted("exceptions", format_kinds("251 exceptions of 2 kinds.", KINDS), ["task_0", "#7"])
 
 
 def text(page: str) -> str:
@@ -58,7 +58,7 @@ def test_on_paper_each_kind_is_there_with_fewer_of_it() -> None:
 
 
 def test_a_finding_of_one_sentence_is_shown_with_its_places_as_ever() -> None:
-    plain = noted("times", "Times", "Labels whose time was not measured: 2.", ["task_0", "task_1"])
+    plain = noted("times", "Labels whose time was not measured: 2.", ["task_0", "task_1"])
 
     assert "not measured: 2. task_0, task_1" in text(table(plain, flat=True))
     assert "2 places of times task_0 task_1" in text(table(plain, flat=False))

@@ -19,8 +19,7 @@ from evaluations.tests.judged_here import ENDPOINTS, judged_here
 from evaluations.tests.whole_review import whole_review
 from evaluations.verifier import figures
 from evaluations.verifier.agreement import collect_cases
-from evaluations.verifier.checking import OF_DOCUMENTS
-from evaluations.verifier.rules import CLAIMS
+from evaluations.verifier.rules import CLAIMS, OF_DOCUMENTS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the fixture below asks the database, once for all of them
 

@@ -14,9 +14,6 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, all_of, failed, noted, passed, plural
 from evaluations.verifier.signature import verify
 
-ANCHORS = ("anchors", "Published heads of the chain")
-CHAIN_ID_TITLE = "The bundle is of the chain that was asked for"
-KEPT = ("kept_heads", "Heads that somebody kept are in the chain")
 MOST_KEPT_TOLD = 5
 MOST_ANCHOR_SIGNATURES = 100  # of a kind that are checked: one takes some milliseconds, and the newest say the most
 MOST_PUBLISHED = 10_000_000  # values and lines of a file of heads: a million heads have six million
@@ -38,7 +35,9 @@ def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str,
     these lines. All findings have the name ``anchors``.
     """
     if not bundle.anchors and published is None:
-        return [noted(*ANCHORS, "None was published, and none was given (--anchors): nothing outside fixes the chain.")]
+        return [
+            noted("anchors", "None was published, and none was given (--anchors): nothing outside fixes the chain.")
+        ]
     listed = [_check_listed(bundle)] if bundle.anchors else []
     return listed + _check_time_stamps(bundle) + _check_published(bundle, published, keys or {})
 
@@ -62,12 +61,8 @@ def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
     if chain is None:
         return []
     if here == chain:
-        return [
-            passed(
-                "chain_id", CHAIN_ID_TITLE, "Its first event has the given hash: no other chain was put in its place."
-            )
-        ]
-    return [failed("chain_id", CHAIN_ID_TITLE, f"Its chain is {here or 'none'}: another one than the given {chain}.")]
+        return [passed("chain_id", "Its first event has the given hash: no other chain was put in its place.")]
+    return [failed("chain_id", f"Its chain is {here or 'none'}: another one than the given {chain}.")]
 
 
 def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:
@@ -82,12 +77,12 @@ def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:
             f"No event has the hash {lost[0]}{more}: the chain was rewritten since this was its head, or it is the "
             "head of another submission, or of events after this bundle."
         )
-        findings.append(failed(*KEPT, says, lost))
+        findings.append(failed("kept_heads", says, lost))
     if here:
         newest = ", ".join(f"{number} ({bundle.events[number]['at']})" for number in here[-MOST_KEPT_TOLD:])
         have = f"{newest} has a given hash" if len(here) == 1 else f"{newest} have given hashes"
         fixed = f"where the check chain passes, events 0 to {here[-1]} are as they were when that was the head."
-        findings.append(passed(*KEPT, f"Event{'s' if len(here) > 1 else ''} {have}: {fixed}"))
+        findings.append(passed("kept_heads", f"Event{'s' if len(here) > 1 else ''} {have}: {fixed}"))
     return findings
 
 
@@ -117,7 +112,7 @@ def _check_listed(bundle: Bundle) -> Finding:
         len(bundle.anchors), f"head in anchors.jsonl ({methods}) is", f"heads in anchors.jsonl ({methods}) are"
     )
     says = f"{listed} in the chain. The list is the submitter's own word: compare it with what was published."
-    return passed(*ANCHORS, says)
+    return passed("anchors", says)
 
 
 def _rewritten_after(wrong: list[int], source: str) -> Finding:
@@ -125,7 +120,7 @@ def _rewritten_after(wrong: list[int], source: str) -> Finding:
         f"The chain was rewritten after it was published: by {source} event {min(wrong)} had another hash than it has "
         f"here ({len(wrong)} in all)."
     )
-    return failed(*ANCHORS, says, _places(sorted(wrong)))
+    return failed("anchors", says, _places(sorted(wrong)))
 
 
 def _event_hash(bundle: Bundle, sequence: int) -> str | None:
@@ -139,7 +134,7 @@ def _places(numbers: Iterable[int]) -> list[str]:
 def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> list[Finding]:
     """Only what a known key signed can fail a bundle: anybody may append a line to a file of heads."""
     if published is None:
-        return [noted(*ANCHORS, "No heads from outside were given (--anchors) to compare the chain with.")]
+        return [noted("anchors", "No heads from outside were given (--anchors) to compare the chain with.")]
     chain = _event_hash(bundle, 0)
     heads = [line for line in published if _is_published_head(line)]
     lines = [line for line in heads if line["chain"] == chain]
@@ -168,7 +163,7 @@ def _other_chains(heads: Lines, given: int, keys: dict[str, str]) -> Finding:
         f"None of {plural(given, 'given head')} is of this chain: it was never published there, or it was made anew "
         f"from its first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain)."
     )
-    return noted(*ANCHORS, says)
+    return noted("anchors", says)
 
 
 def _is_published_head(line: Any) -> bool:
@@ -207,7 +202,7 @@ def _compare(differing: Lines, fitting: Lines, _beyond: Lines) -> list[Finding]:
         f"{plural(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was checked, "
         f"{fit}: events 0 to {last} are as they were then."
     )
-    return [passed(*ANCHORS, says)]
+    return [passed("anchors", says)]
 
 
 def _left_out(bundle: Bundle, lines: Lines, signed: list[Lines]) -> list[Finding]:
@@ -223,7 +218,7 @@ def _left_out(bundle: Bundle, lines: Lines, signed: list[Lines]) -> list[Finding
         f"known here was found (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are "
         "checked."
     )
-    return [noted(*ANCHORS, says, _places(line["sequence"] for line in left))]
+    return [noted("anchors", says, _places(line["sequence"] for line in left))]
 
 
 def _beyond_the_end(bundle: Bundle, lines: Lines) -> list[Finding]:
@@ -234,7 +229,7 @@ def _beyond_the_end(bundle: Bundle, lines: Lines) -> list[Finding]:
         f"Event {beyond[-1]} was published, and the bundle ends with event {len(bundle.events) - 1}: it was made "
         "before, or its end was left out. Ask for a new one."
     )
-    return [noted(*ANCHORS, says, _places(beyond))]
+    return [noted("anchors", says, _places(beyond))]
 
 
 def _check_time_stamps(bundle: Bundle) -> list[Finding]:
@@ -254,18 +249,18 @@ def _check_time_stamps(bundle: Bundle) -> list[Finding]:
     if wrong:
         tokens = plural(len(wrong), "token")
         says = f"{tokens} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it."
-        findings.append(failed(*ANCHORS, says, _places(sorted(wrong))))
+        findings.append(failed("anchors", says, _places(sorted(wrong))))
     elif times:
         at, sequence = max(times)
         stamps = plural(len(times), "time stamp is", "time stamps are")
         says = f"{stamps} for heads of this chain, the last for event {sequence} at {at.isoformat()}. {HOW_TO_CHECK}"
-        findings.append(noted(*ANCHORS, says))
+        findings.append(noted("anchors", says))
     if late:
         says = (
             f"{plural(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
             "clock was wrong, or the event was made later than it says."
         )
-        findings.append(noted(*ANCHORS, says, _places(late)))
+        findings.append(noted("anchors", says, _places(late)))
     return findings
 
 

@@ -36,7 +36,7 @@ from evaluations.verifier.documents import Bundle, Shapeless, read_bundle, read_
 from evaluations.verifier.findings import Finding, Result, failed, noted, passed
 from evaluations.verifier.package import Package, open_package
 from evaluations.verifier.replay import replay_events
-from evaluations.verifier.rules import CLAIMS, NOT_PROVED, PROTOCOL_DIGESTS, PROVED
+from evaluations.verifier.rules import CLAIMS, NOT_PROVED, OF_DOCUMENTS, PROTOCOL_DIGESTS, PROVED
 from evaluations.verifier.values import Refused
 
 OTHER_SHAPES = (
@@ -48,31 +48,6 @@ REPORT_NOT_RENDERED = (
     "Not checked by verify.py, which does not render it. Read the figures in reports/agreement.json and "
     "reports/comparison.json, or check the bundle with verify_evidence of WebVerdict, which renders the page again."
 )
-# Titles of what is checked of the documents as a whole, beside the claims.
-OF_DOCUMENTS = {
-    "stated_claims": "claims.json says what the documents show",
-    "protocol": "protocol.json is the protocol of the stated version, word for word",
-    "pictures": contents.PICTURES_TITLE,
-    "agreement": figures.OF_AGREEMENT,
-    "comparison": figures.OF_COMPARISON,
-    "judgments": judgments.OF_JUDGMENTS,
-    "report_page": "reports/report.html is the page that these figures make",
-    "companions": contents.COMPANIONS_TITLE,
-    "tasks": coverage.TASKS_TITLE,
-    "anchors": anchors.ANCHORS[1],
-}
-# And of all other checks.
-TITLES = OF_DOCUMENTS | {
-    "manifest": contents.MANIFEST_TITLE,
-    "signature": signature.SIGNATURE_TITLE,
-    "shapes": "Every document has the shape that the format gives it",
-    "redacted": contents.REDACTED_TITLE,
-    "chain_id": anchors.CHAIN_ID_TITLE,
-    "kept_heads": anchors.KEPT[1],
-    "verifier": contents.VERIFIER_TITLE,
-    "internal": "Every check came to its end",
-    "limits": "What no check can prove",
-}
 RenderReport = Callable[[Bundle], str]
 LIMITS = f"No check can tell {'; '.join(NOT_PROVED)}. Proved is that {PROVED}."
 
@@ -124,7 +99,7 @@ def _guard(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
         raise
     except Exception as error:  # whatever a hostile bundle found; nobody should see a traceback of it
         says = f"The check {name} broke off ({type(error).__name__}); take the bundle as not checked there."
-        return [failed("internal", TITLES["internal"], says, [name])]
+        return [failed("internal", says, [name])]
     return [result] if isinstance(result, Finding) else result
 
 
@@ -173,7 +148,7 @@ def check_bundle(
         outcome.findings += shapes
         if (bundle := outcome.bundle) is None:
             why = "Not checked, because a document is missing or has another shape."
-            outcome.findings += [noted(name, title, why) for name, title in {**CLAIMS, **OF_DOCUMENTS}.items()]
+            outcome.findings += [noted(name, why) for name in (*CLAIMS, *OF_DOCUMENTS)]
         else:
             computed = outcome.add("claims", lambda: claims(bundle))
             outcome.add("stated_claims", lambda: _check_stated_claims(bundle, computed, same=same))
@@ -190,7 +165,7 @@ def check_bundle(
             outcome.add("anchors", lambda: anchors.anchor_findings(bundle, given.anchors, known))
         if given.program is not None:
             outcome.findings.append(contents.program_finding(package, given.program))
-    outcome.findings.append(noted("limits", TITLES["limits"], LIMITS))
+    outcome.findings.append(noted("limits", LIMITS))
     return outcome
 
 
@@ -202,21 +177,21 @@ def _check_shapes(package: Package, outcome: Outcome, *, same: bool) -> Finding:
         more = f"; and {len(wrong) - 5} more." if len(wrong) > 5 else "."
         places = [place.partition(":")[0].partition(" ")[0] for place in wrong]
         says = "; ".join(wrong[:5]) + more + ("" if same else f" {OTHER_SHAPES}")
-        return failed("shapes", TITLES["shapes"], says, places)
+        return failed("shapes", says, places)
     outcome.last_event = max((event["at"] for event in outcome.bundle.events), default="")
-    return passed("shapes", TITLES["shapes"], "All documents are there and are what docs/evidence.md says.")
+    return passed("shapes", "All documents are there and are what docs/evidence.md says.")
 
 
 def _check_signature(package: Package, keys: list[dict[str, Any]] | None, outcome: Outcome) -> Finding:
     if missing := [name for name in (MANIFEST, SIGNATURE) if name not in package.names()]:
         says = f"{missing[0]} is missing: nobody signed this."
-        return failed("signature", signature.SIGNATURE_TITLE, says, missing[:1])
+        return failed("signature", says, missing[:1])
     manifest = package.read(MANIFEST)
     outcome.manifest = hashlib.sha256(manifest).hexdigest()
     try:
         document = read_value(package, SIGNATURE)
     except Shapeless as error:
-        return failed("signature", signature.SIGNATURE_TITLE, f"{error}.", [SIGNATURE])
+        return failed("signature", f"{error}.", [SIGNATURE])
     outcome.key_id, outcome.public_key = document["key_id"], document["public_key"]
     return signature.signature_finding(manifest, document, keys, outcome.last_event)
 
@@ -232,12 +207,12 @@ def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool)
     other = [name for name in {**shown, **stated} if _result(stated.get(name)) != _result(shown.get(name))]
     if other or len(stated) != len(bundle.claims or []):
         says = f"claims.json says otherwise than these documents show of {', '.join(other) or 'a claim, twice'}."
-        return failed("stated_claims", OF_DOCUMENTS["stated_claims"], says, other)
+        return failed("stated_claims", says, other)
     if worded := [name for name in shown if stated[name] != shown[name]]:
         says = f"claims.json has the results that these documents show, and words {', '.join(worded)} otherwise."
         return _fail_same_version("stated_claims", says, worded, same=same)
     says = f"All {len(shown)} claims are stated as they were computed here."
-    return passed("stated_claims", OF_DOCUMENTS["stated_claims"], says)
+    return passed("stated_claims", says)
 
 
 def _result(claim: dict[str, Any] | None) -> Any:
@@ -245,26 +220,24 @@ def _result(claim: dict[str, Any] | None) -> Any:
 
 
 def _check_protocol(bundle: Bundle) -> Finding:
-    version, title = bundle.submission["protocol_version"], OF_DOCUMENTS["protocol"]
+    version = bundle.submission["protocol_version"]
     if bundle.protocol["version"] != version or digest(bundle.protocol) != PROTOCOL_DIGESTS.get(version):
         says = f"It is not version {version} of the protocol: labels mean something else than it says."
-        return failed("protocol", title, says, ["protocol.json"])
-    return passed("protocol", title, f"It is version {version} of the protocol.")
+        return failed("protocol", says, ["protocol.json"])
+    return passed("protocol", f"It is version {version} of the protocol.")
 
 
 def _check_report_page(package: Package, bundle: Bundle, render_report: RenderReport | None, *, same: bool) -> Finding:
-    title = OF_DOCUMENTS["report_page"]
     if REPORT_PAGE not in package.names():
-        return failed("report_page", title, f"{REPORT_PAGE} is missing.", [REPORT_PAGE])
+        return failed("report_page", f"{REPORT_PAGE} is missing.", [REPORT_PAGE])
     if render_report is None:
-        return noted("report_page", title, REPORT_NOT_RENDERED)
+        return noted("report_page", REPORT_NOT_RENDERED)
     if package.read(REPORT_PAGE) != render_report(bundle).encode():
         says = "The page is not the one that these documents make: do not read figures from it."
         return _fail_same_version("report_page", says, [REPORT_PAGE], same=same)
-    return passed("report_page", title, "The page was made from these documents, byte for byte.")
+    return passed("report_page", "The page was made from these documents, byte for byte.")
 
 
 def _fail_same_version(name: str, says: str, places: list[str], *, same: bool) -> Finding:
     """A failure, unless another version of this program made the bundle."""
-    title = OF_DOCUMENTS[name]
-    return failed(name, title, says, places) if same else noted(name, title, f"{says} {OTHER_VERSION}", places)
+    return failed(name, says, places) if same else noted(name, f"{says} {OTHER_VERSION}", places)

@@ -199,8 +199,6 @@ def _plain_line(text: str) -> str:
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-VERIFIER_TITLE = "The verify.py in the bundle is the program that checked it"
-COMPANIONS_TITLE = "README, metadata and schemas are those that these documents make"
 OTHER_VERSION = "The bundle has another verify.py than this one, so another version may have worded it."
 
 
@@ -225,17 +223,17 @@ def companions_finding(package: Package, bundle: Bundle, digests: dict[str, str]
     left_out += [] if any(name.startswith("schemas/") for name in present) else ["schemas/"]
     if left_out:
         says = f"{', '.join(left_out)} not there: every version of this program writes them."
-        return failed("companions", COMPANIONS_TITLE, says, left_out)
+        return failed("companions", says, left_out)
     if other := sorted(set(present) ^ made.keys()):
         says = f"{_name_some(other)} not among the schemas of this format, or missing: they are the same ones in every"
-        return failed("companions", COMPANIONS_TITLE, f"{says} version.", other)
+        return failed("companions", f"{says} version.", other)
     if wrong := [name for name in present if digests[name] != made[name]]:
         says = f"{_name_some(wrong)} not as made here: believe nothing they say."
         if same:
-            return failed("companions", COMPANIONS_TITLE, says, wrong)
-        return noted("companions", COMPANIONS_TITLE, f"{says} {OTHER_VERSION}", wrong)
+            return failed("companions", says, wrong)
+        return noted("companions", f"{says} {OTHER_VERSION}", wrong)
     says = f"All {len(present)} files are as they are made here, byte for byte."
-    return passed("companions", COMPANIONS_TITLE, says)
+    return passed("companions", says)
 
 
 def _name_some(names: list[str]) -> str:
@@ -261,16 +259,13 @@ def is_of_this_version(package: Package, program: bytes | None) -> bool:
 def program_finding(package: Package, program: bytes) -> Finding:
     """`verifier`: whether the bundle brings the program that checks it here; never a failure."""
     if VERIFIER not in package.names():
-        return noted("verifier", VERIFIER_TITLE, "The bundle has no verify.py.")
+        return noted("verifier", "The bundle has no verify.py.")
     if package.read(VERIFIER) == program:
-        return noted("verifier", VERIFIER_TITLE, "verify.py in the bundle is the program that checked it.")
+        return noted("verifier", "verify.py in the bundle is the program that checked it.")
     says = "verify.py in the bundle is another than the program that checked it: do not run it."
-    return noted("verifier", VERIFIER_TITLE, says, [VERIFIER])
+    return noted("verifier", says, [VERIFIER])
 
 
-MANIFEST_TITLE = "Every file is the one that the manifest lists"
-REDACTED_TITLE = "Pictures of which parts are covered"
-PICTURES_TITLE = "Screenshots and attachments are those of the trajectories"
 KNOWN_FILE = re.compile(
     r"README\.md|verify\.py|ro-crate-metadata\.json|reports/report\.html|schemas/[a-z-]+\.schema\.json"
     r"|screenshots/[0-9a-f]{64}\.(png|jpg|webp|redacted\.png)|attachments/[0-9a-f]{64}"
@@ -302,7 +297,7 @@ def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     if odd:
         looked_into = package.is_folder and all(LEFT_BY_LOOKING.fullmatch(path) for _, path in odd)
         return _fail_manifest(odd, LOOKED_INTO if looked_into else "")
-    return passed("manifest", MANIFEST_TITLE, f"All {len(files):,} files have the size and SHA-256 that it lists.")
+    return passed("manifest", f"All {len(files):,} files have the size and SHA-256 that it lists.")
 
 
 def _parse_manifest(package: Package) -> tuple[Any, list[str]]:
@@ -332,7 +327,7 @@ def _unlike_manifest(package: Package, files: dict[str, tuple[int, str]], digest
 def _fail_manifest(wrong: list[Violation], how_to_fix: str = "") -> Finding:
     more = f" {len(wrong) - 3} more things are wrong." if len(wrong) > 3 else ""
     says = f"{'; '.join(says for says, _ in wrong[:3])}.{more} {how_to_fix}".strip()
-    return failed("manifest", MANIFEST_TITLE, says, [path for _, path in wrong])
+    return failed("manifest", says, [path for _, path in wrong])
 
 
 def compute_digests(package: Package, progress: Progressed) -> dict[str, str]:
@@ -359,12 +354,12 @@ def picture_findings(bundle: Bundle, digests: dict[str, str], package: Package) 
     if wrong:
         says = "; ".join(says for says, _ in wrong[:3]) + "."
         more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
-        return [failed("pictures", PICTURES_TITLE, says + more, [place for _, place in wrong]), *hidden]
+        return [failed("pictures", says + more, [place for _, place in wrong]), *hidden]
     if not files:
         named = {sha256 for sha256, _ in _promised_files(bundle, covered, []).values()}
         return [_check_without_files(bundle, package, len(named)), *hidden]
     says = f"{all_of(len(promised), 'file is', 'files are')} here with the stated digest."
-    return [passed("pictures", PICTURES_TITLE, says), *hidden]
+    return [passed("pictures", says), *hidden]
 
 
 def _check_without_files(bundle: Bundle, package: Package, number: int) -> Finding:
@@ -377,19 +372,19 @@ def _check_without_files(bundle: Bundle, package: Package, number: int) -> Findi
     stated = None if wrong else manifest.get("stored_files")  # before version 0.2 there was no statement
     if stated is None:
         says += " The bundle does not state whether the stored files were verified."
-        return noted("pictures", PICTURES_TITLE, says)
+        return noted("pictures", says)
     if stated["files"] != number:
         says += f" The manifest states {stated['files']:,} stored files, and the documents name {number:,}."
-        return failed("pictures", PICTURES_TITLE, says, [MANIFEST])
+        return failed("pictures", says, [MANIFEST])
     if bad := [*stated["damaged"], *stated["missing"]]:
         says += (
             f" When the bundle was made ({stated['verified_at']}), damaged: {len(stated['damaged']):,} of "
             f"{plural(stated['files'], 'stored file')}, missing: {len(stated['missing']):,}. They are "
             f"{', '.join(each[:12] for each in bad[:MOST_NAMED])}."
         )
-        return failed("pictures", PICTURES_TITLE, says, bad)
+        return failed("pictures", says, bad)
     verified = f"{all_of(stated['files'], 'stored file was', 'stored files were')} verified against the digests"
-    return noted("pictures", PICTURES_TITLE, f"{says} The bundle states: {verified} at {stated['verified_at']}.")
+    return noted("pictures", f"{says} The bundle states: {verified} at {stated['verified_at']}.")
 
 
 def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: list[Violation]) -> dict[str, tuple[str, int]]:
@@ -461,7 +456,7 @@ def _redacted_note(covered: dict[str, Document], bundle: Bundle) -> Finding:
         "Their originals are known by their digests only, so nobody can tell whether what is not covered is as it was "
         "in the original."
     )
-    return noted("redacted", REDACTED_TITLE, says, sorted(covered))
+    return noted("redacted", says, sorted(covered))
 
 
 def _covered_share(redaction: Document, bundle: Bundle) -> float:

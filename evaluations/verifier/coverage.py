@@ -22,7 +22,6 @@ from evaluations.verifier.replay import History
 from evaluations.verifier.rules import strip_date
 from evaluations.verifier.values import get_text, seconds_between, show
 
-TASKS_TITLE = "Every task of the given list has a trajectory"
 NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
 TEXT_FIELDS = ("confirmed_task", "text")
 CATALOGUE, SUBMISSION, REPORT = "catalogue.jsonl", "submission.json", "import-report.json"
@@ -141,7 +140,7 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
     The catalogue in a bundle is the submitter's word.
     """
     if tasks is None:
-        return noted("tasks", TASKS_TITLE, NO_LIST)
+        return noted("tasks", NO_LIST)
     given = [each if isinstance(each, dict) else {"task_id": each} for each in tasks]
     wanted = {strip_date(each["task_id"]): each for each in given}
     present: dict[str, list[Document]] = {}
@@ -173,8 +172,8 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
         if ids
     ]
     if kinds:
-        return noted("tasks", TASKS_TITLE, format_kinds(says, kinds), replaced + doubled + beyond)
-    return passed("tasks", TASKS_TITLE, says)
+        return noted("tasks", format_kinds(says, kinds), replaced + doubled + beyond)
+    return passed("tasks", says)
 
 
 def _fail_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
@@ -192,7 +191,7 @@ def _fail_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
             (f"{plural(len(other), 'task')} unlike the list", [*map(show, other)]),
         ]
         sentence = format_kinds(sentence, kinds)
-    return failed("tasks", TASKS_TITLE, sentence, missing + other)
+    return failed("tasks", sentence, missing + other)
 
 
 def _is_another_task(task: dict[str, Any], row: Document, line: Document) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import ITEM, Finding, Violation, format_kinds, noted, passed, plural
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
-from evaluations.verifier.rules import CLAIMS, DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
+from evaluations.verifier.rules import DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
 from evaluations.verifier.values import event_place, get_integer, get_text, quote, seconds_between, show
 
 # Characters that are told of one kind, so that all kinds together are a text that claims.json takes; a few thousand
@@ -27,10 +27,10 @@ def exceptions_claim(bundle: Bundle, history: History) -> Finding:
     kinds = [(one, more, list(found)) for one, more, found in exceptions(bundle, history)]
     told_of = [_tell_kind(one, more, found) for one, more, found in kinds if found]
     if not told_of:
-        return passed("exceptions", CLAIMS["exceptions"], "There is none.")
+        return passed("exceptions", "There is none.")
     places = [place for _, _, found in kinds for _, place in found]
     in_all = f"{plural(len(places), 'exception')} of {plural(len(told_of), 'kind')}."
-    return noted("exceptions", CLAIMS["exceptions"], format_kinds(in_all, told_of), places)
+    return noted("exceptions", format_kinds(in_all, told_of), places)
 
 
 def _tell_kind(one: str, more: str, found: list[Violation]) -> tuple[str, list[str]]:
@@ -317,9 +317,9 @@ def times_claim(bundle: Bundle) -> Finding:
         kinds.setdefault(says, []).append(place)
     measured = _describe_measured_time([row["facts"].get("active_seconds") for row in bundle.labels])
     if not kinds:
-        return passed("times", CLAIMS["times"], f"{measured} Nothing was quicker than reading takes.")
+        return passed("times", f"{measured} Nothing was quicker than reading takes.")
     told_of = " ".join(f"{says}: {len(places)}." for says, places in kinds.items())
-    return noted("times", CLAIMS["times"], f"{measured} {told_of}", [place for _, place in oddities])
+    return noted("times", f"{measured} {told_of}", [place for _, place in oddities])
 
 
 def _describe_measured_time(times: list[float | None]) -> str:

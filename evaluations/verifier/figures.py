@@ -25,8 +25,6 @@ from evaluations.verifier.numbers import (
 )
 from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, is_imported_run
 
-OF_AGREEMENT = "reports/agreement.json has the figures of these labels"
-OF_COMPARISON = "reports/comparison.json has the figures of these judgments"
 OLDER_FIGURES = (
     " They were made by formulas of version 1, in which the interval for errors among unchecked labels is too narrow "
     "where many were spot-checked."
@@ -43,36 +41,36 @@ NAMED_BY = ("name", "judge", "first", "second", "agent", "human_label_2")  # wha
 def agreement_finding(bundle: Bundle) -> Finding:
     """reports/agreement.json against labels, adjudications, draws, flags and final verdicts."""
     if bundle.agreement is None:
-        return failed("agreement", OF_AGREEMENT, "reports/agreement.json is missing.", ["reports/agreement.json"])
+        return failed("agreement", "reports/agreement.json is missing.", ["reports/agreement.json"])
     if strange := [*_strange_verdicts(bundle), *_crowded(bundle)]:
-        return _not_computed("agreement", OF_AGREEMENT, strange)
+        return _not_computed("agreement", strange)
     differences = compare(bundle.agreement, recompute_agreement(bundle), "the labels give")
     older = OLDER_FIGURES if figures_version(bundle.agreement) == FIRST_FIGURES else ""
-    return differences.conclude("agreement", OF_AGREEMENT, older)
+    return differences.conclude("agreement", older)
 
 
 def comparison_finding(bundle: Bundle) -> Finding:
     """reports/comparison.json against judgments and final verdicts; a note where the bundle has no judges."""
     if bundle.judgments is None and bundle.comparison is None:
-        return noted("comparison", OF_COMPARISON, "This bundle was made without judges, so nothing is compared.")
+        return noted("comparison", "This bundle was made without judges, so nothing is compared.")
     pairs = {(line["judge"], line["fingerprint"]) for line in bundle.judgments or []}
     crowd = f"it is of {len(pairs):,} judges, and {MOST_JUDGES:,} are the most"
     strange = [(crowd, "judges/judgments.jsonl")] if len(pairs) > MOST_JUDGES else []
     if strange := [*strange, *_strange_verdicts(bundle), *_judged_in_no_run(bundle)]:
-        return _not_computed("comparison", OF_COMPARISON, strange)
+        return _not_computed("comparison", strange)
     if wrong := _miscounted(bundle):
         others = f" So it is with {len(wrong) - 1} more." if len(wrong) > 1 else ""
         says = f"Not the judgments count that should: {wrong[0][0]}.{others}"
-        return failed("comparison", OF_COMPARISON, says, [place for _, place in wrong])
+        return failed("comparison", says, [place for _, place in wrong])
     recomputed = recompute_comparison(bundle)
     if not recomputed["judges"] and bundle.comparison in (None, recomputed):
-        return noted("comparison", OF_COMPARISON, "No judge has judged this submission, so nothing is compared.")
-    return compare(bundle.comparison, recomputed, "the judgments give").conclude("comparison", OF_COMPARISON)
+        return noted("comparison", "No judge has judged this submission, so nothing is compared.")
+    return compare(bundle.comparison, recomputed, "the judgments give").conclude("comparison")
 
 
-def _not_computed(name: str, title: str, strange: list[Violation]) -> Finding:
+def _not_computed(name: str, strange: list[Violation]) -> Finding:
     says = f"Nothing can be computed of this: {strange[0][0]}."
-    return failed(name, title, says, [place for _, place in strange])
+    return failed(name, says, [place for _, place in strange])
 
 
 def _strange_verdicts(bundle: Bundle) -> Iterator[Violation]:
@@ -108,15 +106,15 @@ class Differences:
         if len(self.differing) < MOST_KEPT:
             self.differing.append((f"{place} {says}", place))
 
-    def conclude(self, name: str, title: str, more_to_say: str = "") -> Finding:
+    def conclude(self, name: str, more_to_say: str = "") -> Finding:
         if self.wrong:
             first = "; ".join(says for says, _ in self.differing[:TOLD_IN_FULL])
             more = f"; and {self.wrong - TOLD_IN_FULL} more" if self.wrong > TOLD_IN_FULL else ""
             says = f"{plural(self.wrong, 'figure differs', 'figures differ')}: {first}{more}."
-            return failed(name, title, says, [place for _, place in self.differing])
+            return failed(name, says, [place for _, place in self.differing])
         checked = plural(self.intervals, "interval was checked", "intervals were checked")
         recomputed = plural(self.numbers, "number was", "numbers were")
-        return passed(name, title, f"{recomputed} computed again, and {checked} by resampling.{more_to_say}")
+        return passed(name, f"{recomputed} computed again, and {checked} by resampling.{more_to_say}")
 
     def compare(self, place: str, stated: Any, recomputed: Any) -> None:
         if isinstance(recomputed, Ends):

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from evaluations.verifier.rules import CLAIMS
+from evaluations.verifier.rules import CLAIMS, OTHER_CHECKS
 
+TITLES = CLAIMS | OTHER_CHECKS
 MOST_PLACES = 20  # of a failure that are named; the sentence has the number of all of them
 MOST_NOTED = 10_000  # places of a note: as a rule all of them, and never more than claims.json takes
 TOLD = 3  # violations that are told in full; the others are counted, and named by their places
@@ -39,21 +40,20 @@ class Finding:
         return asdict(self) | {"result": self.result.value, "places": list(self.places)}
 
 
-def passed(name: str, title: str, says: str) -> Finding:
-    return Finding(name, title, Result.PASS, says)
+def passed(name: str, says: str) -> Finding:
+    return Finding(name, TITLES[name], Result.PASS, says)
 
 
-def noted(name: str, title: str, says: str, places: Iterable[str] = ()) -> Finding:
-    return Finding(name, title, Result.NOTE, says, tuple(dict.fromkeys(places))[:MOST_NOTED])
+def noted(name: str, says: str, places: Iterable[str] = ()) -> Finding:
+    return Finding(name, TITLES[name], Result.NOTE, says, tuple(dict.fromkeys(places))[:MOST_NOTED])
 
 
-def failed(name: str, title: str, says: str, places: Iterable[str] = ()) -> Finding:
-    return Finding(name, title, Result.FAIL, says, tuple(dict.fromkeys(places))[:MOST_PLACES])
+def failed(name: str, says: str, places: Iterable[str] = ()) -> Finding:
+    return Finding(name, TITLES[name], Result.FAIL, says, tuple(dict.fromkeys(places))[:MOST_PLACES])
 
 
-def conclude(claim: str, good: str, violations: Iterable[Violation], bad: str = "", title: str = "") -> Finding:
+def conclude(claim: str, good: str, violations: Iterable[Violation], bad: str = "") -> Finding:
     """The finding of a claim; ``bad`` sums up the violations. Of very many only the first are kept in memory."""
-    title = title or CLAIMS[claim]
     number = 0
     first: list[str] = []
     places: dict[str, None] = {}
@@ -64,9 +64,9 @@ def conclude(claim: str, good: str, violations: Iterable[Violation], bad: str = 
         if len(places) < MOST_PLACES:
             places.setdefault(place)
     if not number:
-        return passed(claim, title, good)
+        return passed(claim, good)
     told = " ".join(first) if number <= TOLD else f"{number} things are wrong. The first: {' '.join(first)}"
-    return failed(claim, title, f"{bad} {told}".strip(), places)
+    return failed(claim, f"{bad} {told}".strip(), places)
 
 
 Kinds = list[tuple[str, list[str]]]  # what a kind is called, and what is told of it

@@ -13,7 +13,6 @@ from evaluations.verifier.findings import Finding, Violation, all_of, conclude, 
 from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, is_imported_run
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
-OF_JUDGMENTS = "Judgments are those that the chain recorded when their runs ended"
 THEIR_WORD = (
     "That these judges said this of these trajectories stays the submitter's word, as does the wording of reasons. No "
     "final verdict rests on them."
@@ -93,14 +92,14 @@ def judgments_findings(bundle: Bundle) -> list[Finding]:
             *_judgments_unlike_events(bundle, recorded),
             *_impossible_lines(bundle, recorded),
         ]
-        return [conclude("judgments", "", violations, title=OF_JUDGMENTS) if violations else _count(bundle, recorded)]
+        return [conclude("judgments", "", violations) if violations else _count(bundle, recorded)]
     if violations:
-        return [conclude("judgments", "", violations, title=OF_JUDGMENTS)]
+        return [conclude("judgments", "", violations)]
     if not (number := sum(not run.test for run in recorded.values())):
         return []
     of_how_many = f"{plural(number, 'run')} of judges, tests left out"
     says = f"The bundle was made without judges, and the chain tells of {of_how_many}."
-    return [noted("judgments", OF_JUDGMENTS, says)]
+    return [noted("judgments", says)]
 
 
 def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
@@ -114,13 +113,13 @@ def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
         more.append(f"Of {_name_runs(numbers)} {why}.")
     if total and inside == total and not more:
         good = f"{all_of(total, 'judgment is one', 'judgments are those')} of which the chain has the digest."
-        return passed("judgments", OF_JUDGMENTS, f"{good} {THEIR_WORD}")
+        return passed("judgments", f"{good} {THEIR_WORD}")
     says = (
         f"{inside} of {plural(total, 'judgment is', 'judgments are')} covered by the chain of events, and "
         f"{total - inside} {'is' if total - inside == 1 else 'are'} not: imported ones, and those of runs that did not "
         "end, or ended before the chain recorded what came of them."
     )
-    return noted("judgments", OF_JUDGMENTS, " ".join([says, *more, THEIR_WORD]))
+    return noted("judgments", " ".join([says, *more, THEIR_WORD]))
 
 
 def _never_ended(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[str]:

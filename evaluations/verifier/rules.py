@@ -28,6 +28,31 @@ CLAIMS = {
     "exceptions": "Exceptions and their reasons",
 }
 
+# What is checked of the documents as a whole, beside the claims; and everything else that is checked.
+OF_DOCUMENTS = {
+    "stated_claims": "claims.json says what the documents show",
+    "protocol": "protocol.json is the protocol of the stated version, word for word",
+    "pictures": "Screenshots and attachments are those of the trajectories",
+    "agreement": "reports/agreement.json has the figures of these labels",
+    "comparison": "reports/comparison.json has the figures of these judgments",
+    "judgments": "Judgments are those that the chain recorded when their runs ended",
+    "report_page": "reports/report.html is the page that these figures make",
+    "companions": "README, metadata and schemas are those that these documents make",
+    "tasks": "Every task of the given list has a trajectory",
+    "anchors": "Published heads of the chain",
+}
+OTHER_CHECKS = OF_DOCUMENTS | {
+    "manifest": "Every file is the one that the manifest lists",
+    "signature": "The manifest was signed by a key of the submitter",
+    "shapes": "Every document has the shape that the format gives it",
+    "redacted": "Pictures of which parts are covered",
+    "chain_id": "The bundle is of the chain that was asked for",
+    "kept_heads": "Heads that somebody kept are in the chain",
+    "verifier": "The verify.py in the bundle is the program that checked it",
+    "internal": "Every check came to its end",
+    "limits": "What no check can prove",
+}
+
 # Said wherever a bundle is explained, and by every check.
 NOT_PROVED = (
     "that the people behind the pseudonyms exist and are several",

@@ -11,7 +11,6 @@ from evaluations.verifier.canonical import Malformed, parse_json
 from evaluations.verifier.findings import Finding, failed, noted, passed
 from evaluations.verifier.values import escape
 
-SIGNATURE_TITLE = "The manifest was signed by a key of the submitter"
 PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -56,7 +55,7 @@ def signature_finding(
         return _unsigned("The signature is not one of this MANIFEST.json by the key that it names.")
     if keys is None:
         says = f"Signed by key {key_id}; not compared with the submitter's published keys: give --keys."
-        return noted("signature", SIGNATURE_TITLE, says)
+        return noted("signature", says)
     known = next((key for key in keys if key["public_key"] == document["public_key"]), None)
     if known is None:
         return _unsigned(f"Signed by key {key_id}, which is none of the {len(keys)} given keys: somebody else signed.")
@@ -66,22 +65,22 @@ def signature_finding(
 def judge_known_key(says: str, key: dict[str, Any], last_event: str) -> Finding:
     """A sound signature by a published key: a retired one signs nothing that happened later."""
     if not (retired := key.get("retired_at")):
-        return passed("signature", SIGNATURE_TITLE, f"{says}.")
+        return passed("signature", f"{says}.")
     when = f"{says}; it was retired at {escape(str(retired), 60)}"
     try:
         # Python 3.10 reads no Z.
         last, end = (datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (last_event, str(retired)))
         later = last > end
     except (ValueError, TypeError, OverflowError):  # TypeError of a time without a zone
-        return noted("signature", SIGNATURE_TITLE, f"{when}, which cannot be compared with the events of the bundle.")
+        return noted("signature", f"{when}, which cannot be compared with the events of the bundle.")
     if later:
         return _unsigned(f"{when}, and the bundle has an event of {last_event}: a retired key signs nothing more.")
     after = "after the last event of the bundle. Where it leaked, only published heads tell when this was signed"
-    return passed("signature", SIGNATURE_TITLE, f"{when}, {after}.")
+    return passed("signature", f"{when}, {after}.")
 
 
 def _unsigned(says: str) -> Finding:
-    return failed("signature", SIGNATURE_TITLE, says, ["SIGNATURE.json"])
+    return failed("signature", says, ["SIGNATURE.json"])
 
 
 # --- Ed25519 (RFC 8032, section 5.1.7) with nothing but integers -----------------------------------------------------

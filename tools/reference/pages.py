@@ -21,7 +21,6 @@ from annotation.records import Verdict
 from evaluations import statistics
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.verifier import rules
-from evaluations.verifier.checking import TITLES
 from evaluations.verifier.documents import LINES
 from evaluations.verifier.shapes import FORMAT, SCHEMAS
 from judges import scorers  # noqa: F401 - fills the registry
@@ -311,7 +310,7 @@ def build_evidence() -> str:
         parts.append(f"## {name}\n\n" + ("Each line: " if name in LINES else "") + shape)
     claims = [[code(name), title] for name, title in rules.CLAIMS.items()]
     parts.append(f"## Claims\n\n{table(['Name', 'Claim'], claims)}")
-    checks = [[code(name), title] for name, title in sorted(TITLES.items())]
+    checks = [[code(name), title] for name, title in sorted(rules.OTHER_CHECKS.items())]
     parts.append(f"## Other checks\n\n{table(['Name', 'Check'], checks)}")
     kinds = [[code(kind), ", ".join(role or "no member" for role in roles)] for kind, roles in rules.ACTORS.items()]
     parts.append(f"## Kinds of events\n\n{table(['Kind', 'Recorded for'], kinds)}")
