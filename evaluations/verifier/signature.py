@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import datetime
 from typing import Any
 
 from evaluations.verifier.canonical import Malformed, parse_json
 from evaluations.verifier.findings import Finding, failed, noted, passed
-from evaluations.verifier.values import escape
+from evaluations.verifier.values import escape, seconds_between
 
 PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -67,13 +66,11 @@ def judge_known_key(says: str, key: dict[str, Any], last_event: str) -> Finding:
     if not (retired := key.get("retired_at")):
         return passed("signature", f"{says}.")
     when = f"{says}; it was retired at {escape(str(retired), 60)}"
-    try:
-        # Python 3.10 reads no Z.
-        last, end = (datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (last_event, str(retired)))
-        later = last > end
-    except (ValueError, TypeError, OverflowError):  # TypeError of a time without a zone
+    # Python 3.10 reads no Z.
+    later = seconds_between(str(retired).replace("Z", "+00:00"), last_event.replace("Z", "+00:00"))
+    if later is None:
         return noted("signature", f"{when}, which cannot be compared with the events of the bundle.")
-    if later:
+    if later > 0:
         return _unsigned(f"{when}, and the bundle has an event of {last_event}: a retired key signs nothing more.")
     after = "after the last event of the bundle. Where it leaked, only published heads tell when this was signed"
     return passed("signature", f"{when}, {after}.")
