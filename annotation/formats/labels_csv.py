@@ -90,7 +90,12 @@ class _LabelReader:
         values = {column: row.get(column, "").strip() for column in REQUIRED + OPTIONAL}
         if self._has_problems(number, values):
             return
-        self._warn_trimmed(number, row, values)
+        for column in ("annotator", "task_id", "agent"):
+            raw = row[column]
+            if raw != values[column] and (column, raw) not in self._trimmed:
+                self._trimmed.add((column, raw))
+                says = f"{column} '{printable(raw)}' has spaces around it and is read as '{printable(values[column])}'"
+                self._warn(values["task_id"], "name_trimmed", number, says)
         if values["label"].lower() == "unsure":
             says = f'{printable(values["annotator"])} was "Unsure"; the row is left out'
             self._warn(values["task_id"], "label_unsure", number, says)
@@ -119,14 +124,6 @@ class _LabelReader:
         if step and not (step.isascii() and step.isdigit() and len(step) < 10 and int(step) <= LARGEST_STEP):
             self._refuse("failure_step_invalid", number, f"failure_step is '{printable(step, 40)}', not a step number")
         return len(self.problems) > before
-
-    def _warn_trimmed(self, number: int, row: dict[str, str], values: dict[str, str]) -> None:
-        for column in ("annotator", "task_id", "agent"):
-            raw = row[column]
-            if raw != values[column] and (column, raw) not in self._trimmed:
-                self._trimmed.add((column, raw))
-                says = f"{column} '{printable(raw)}' has spaces around it and is read as '{printable(values[column])}'"
-                self._warn(values["task_id"], "name_trimmed", number, says)
 
     def _add(self, label: ImportedLabelRecord) -> None:
         first = self.labels.setdefault((label.annotator, label.task_id, label.agent), label)

@@ -43,7 +43,7 @@ def result(folder, task="task-1"):
 
 
 def reference(folder, step, task="task-1"):
-    return multimodal_mind2web.reference_of((folder / task / "reference" / f"{step}.json").read_bytes(), "step")
+    return multimodal_mind2web.parse_reference((folder / task / "reference" / f"{step}.json").read_bytes(), "step")
 
 
 @pytest.mark.parametrize("form", FORMS)

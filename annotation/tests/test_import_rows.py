@@ -44,7 +44,7 @@ def sent(data: tuple[str, bytes]) -> SimpleUploadedFile:
 def operation_of(kept: Attachment) -> tuple[int, str]:
     """The place of a step among those of its task, and what is done there."""
     with screenshots.open_original(kept.sha256) as stream:
-        step = multimodal_mind2web.reference_of(stream.read(), kept.name)
+        step = multimodal_mind2web.parse_reference(stream.read(), kept.name)
     return step.index, step.operation.op
 
 

@@ -7,7 +7,7 @@ import io
 import json
 from typing import Any
 
-from annotation.formats.external.multimodal_mind2web.reference import step_of
+from annotation.formats.external.multimodal_mind2web.reference import parse_step
 from annotation.records import AttachmentKind, StepRecord
 from annotation.tests.mind2web_builders import row, rows
 from judges.scorer import StoredFile, Subject
@@ -27,7 +27,7 @@ def stored(data: bytes, name: str) -> StoredFile:
 
 def reference(made: list[dict[str, Any]] | None = None, pictures: int | None = None) -> Subject:
     """The trajectory of some rows of one task; the first ``pictures`` steps have one (None: all)."""
-    steps = [step_of(one, (64, 48)) for one in made or rows()]
+    steps = [parse_step(one, (64, 48)) for one in made or rows()]
     about = subject(
         tuple(StepRecord(place, step.action) for place, step in enumerate(steps)),
         pictures,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from annotation.formats.documents import FormatError
-from annotation.formats.external.multimodal_mind2web import ReferenceStep, reference_of
+from annotation.formats.external.multimodal_mind2web import ReferenceStep, parse_reference
 from annotation.records import AttachmentKind
 from judges.llm import CallFailed, ImageRef
 from judges.scorer import StoredFile, Subject
@@ -109,7 +109,7 @@ def load_sight(file: StoredFile, place: int, picture: ImageRef | None, style: St
         if len(data) > LARGEST:
             raise CallFailed(f"The file {file.name} has more than {LARGEST:,} bytes.")
         try:
-            step = reference_of(data, file.name)
+            step = parse_reference(data, file.name)
         except FormatError as error:
             raise CallFailed(f"The ground truth {file.name} cannot be read: {error}") from error
         return _build_sight(step, place, picture if mode != "text-only" else None, style, mode, most)

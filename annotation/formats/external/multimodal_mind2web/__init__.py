@@ -11,9 +11,15 @@ from annotation.formats.external.multimodal_mind2web.reading import is_rows
 from annotation.formats.external.multimodal_mind2web.reference import (
     Operation,
     ReferenceStep,
-    reference_of,
+    parse_reference,
 )
 
 __all__ = [
-    "FORMAT", "Operation", "ReferenceStep", "convert_rows", "is_rows", "read_tasks", "reference_of",
+    "FORMAT",
+    "Operation",
+    "ReferenceStep",
+    "convert_rows",
+    "is_rows",
+    "parse_reference",
+    "read_tasks",
 ]  # fmt: skip

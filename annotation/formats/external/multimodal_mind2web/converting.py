@@ -18,7 +18,7 @@ from annotation.formats.archive import DEFAULT_LIMITS, Package
 from annotation.formats.documents import UNSTORABLE, FormatError
 from annotation.formats.external.multimodal_mind2web.parquet import Row, row_problem
 from annotation.formats.external.multimodal_mind2web.reading import is_rows, read_rows
-from annotation.formats.external.multimodal_mind2web.reference import ReferenceStep, RowError, step_of
+from annotation.formats.external.multimodal_mind2web.reference import ReferenceStep, RowError, parse_step
 from annotation.formats.printable import listing
 from annotation.formats.registry import Format, Progress
 from annotation.formats.tasks import LONGEST, task_id_problem
@@ -105,7 +105,7 @@ class _Conversion:
         if self.split and not values.get("split"):
             values["split"] = self.split[1]
         image = _read_image(values.pop("screenshot", None))
-        step = step_of(values, image.size if image else None)
+        step = parse_step(values, image.size if image else None)
         task = self._find_task(step)
         if step.index in task.pictures:
             raise RowError("duplicate_step", f"target_action_index {step.index} of this task was there before")

@@ -91,13 +91,13 @@ class ReferenceStep:
         ).encode()
 
 
-def reference_of(data: bytes, name: str) -> ReferenceStep:
+def parse_reference(data: bytes, name: str) -> ReferenceStep:
     """Parse the file of a reference step. Raises FormatError."""
     document = parse_json(data, name)
     try:
         if not isinstance(document, dict):
             raise RowError("wrong_type", f"must be an object, not {kind_of(document)}")
-        return step_of(document, _size(document.get("screenshot_size")))
+        return parse_step(document, _size(document.get("screenshot_size")))
     except RowError as error:
         raise FormatError(Problem(error.code, f"{name}: {error}.", name)) from error
 
@@ -108,7 +108,7 @@ def _size(value: Any) -> tuple[int, int] | None:
     return None
 
 
-def step_of(values: Mapping[str, Any], picture: tuple[int, int] | None = None) -> ReferenceStep:
+def parse_step(values: Mapping[str, Any], picture: tuple[int, int] | None = None) -> ReferenceStep:
     """Return the step of a row, whose nested values are JSON texts or objects; raise RowError for the first fault."""
     actions = _texts(values, "action_reprs")
     index = _index(values.get("target_action_index"), len(actions))
@@ -119,7 +119,7 @@ def step_of(values: Mapping[str, Any], picture: tuple[int, int] | None = None) -
         **{name: _text(values, column, required=column in REQUIRED_TEXTS) for column, name in TEXTS.items()},
         index=index,
         actions=actions,
-        operation=operation_of(values.get("operation")),
+        operation=_parse_operation(values.get("operation")),
         html=_text(values, "cleaned_html", longest=0),
         positives=_candidates(values, "pos_candidates"),
         negatives=_candidates(values, "neg_candidates"),
@@ -127,7 +127,7 @@ def step_of(values: Mapping[str, Any], picture: tuple[int, int] | None = None) -
     )
 
 
-def operation_of(value: Any) -> Operation:
+def _parse_operation(value: Any) -> Operation:
     """Return the operation of a JSON text or an object; raise RowError if it is unclear.
 
     A click has no value, so a value beside it is dropped.
