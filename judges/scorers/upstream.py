@@ -1,6 +1,6 @@
-"""How the published judges read their replies, fault for fault: for numbers that can be compared with published ones.
+"""Read replies as the published judges do, fault for fault, for numbers that compare with published ones.
 
-Source: the evaluation code of Online-Mind2Web, by its behaviour. What it does, and the default mode instead:
+Source: the evaluation code of Online-Mind2Web, by its behaviour. It differs from the default mode as follows:
 
 - The verdict is the text between the first and second "status:", and a success if it contains "success": "unsuccessful"
   is a success, ``**Status**: success`` and no status are failures. Default: a structured answer; in text the last

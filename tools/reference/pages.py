@@ -262,7 +262,9 @@ def build_formats() -> str:
 
 
 def build_upstream() -> str:
-    head = start_page("Differences from published judges", "The modules that reproduce published judges state them.")
+    head = start_page(
+        "Differences from published judges", "These lists come from the modules that reproduce published judges."
+    )
     parts = [f"## {title}\n\n{inspect.getdoc(module)}" for title, module in REPRODUCED.items()]
     return "\n\n".join([head, *parts])
 

@@ -1,6 +1,6 @@
 """The published cookbook's way of asking and scoring, for comparison: its page summary, its prompt, its two scorers.
 
-The published cookbook, and this judge instead:
+The published cookbook differs from this judge as follows:
 
 - It shows the actions of the whole task, also later ones, as previous ones. Fixed here in both styles, since numbers
   with it would mean nothing.

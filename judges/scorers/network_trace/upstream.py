@@ -1,7 +1,7 @@
-"""What WebArena-Verified 1.2.3 does with the same checks, its oddities included (``compat="webarena-verified"``).
+"""Compare as WebArena-Verified 1.2.3 does, including its oddities (``compat="webarena-verified"``).
 
-Written from its measured behaviour. `judges/tests/parity/differences.py` lists where it and this differ on purpose. The
-package, and in brackets what checks do without ``compat``:
+Written from its measured behaviour. `judges/tests/parity/differences.py` lists differences on purpose. The
+list states what the package does, and in brackets what checks do without ``compat``:
 
 - Events have the order of the file (of time).
 - The final navigation counts only in NAVIGATE tasks with GET, and always there; else the last event at the address

@@ -1,6 +1,6 @@
 """The rubric judge: a tree of claims about an answer or a trajectory, checked one by one, and its engine.
 
-Mind2Web-2, and this judge instead (`engine` has the differences of the engine):
+Mind2Web-2 differs from this judge as follows:
 
 - An exception, an unreadable reply and a missing page count as not supported. Here the item fails, or is unscored;
   ``missing_pages=unsupported`` counts pages as published.
