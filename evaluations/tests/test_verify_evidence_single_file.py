@@ -197,11 +197,12 @@ def test_it_is_python_of_the_oldest_version_that_it_names() -> None:
 
 def test_it_imports_the_standard_library_and_itself_alone() -> None:
     assert library() <= set(sys.stdlib_module_names)
-    own = re.findall(
-        r"^ *(?:from|import) (evaluations[\w.]*)(?: import (\w+))?", "".join(verifier_modules().values()), re.M
-    )
-    assert {module for module, _ in own} <= {PACKAGE, *(f"{PACKAGE}.{name}" for name in verifier_modules())}
-    assert {name for module, name in own if module == PACKAGE} <= verifier_modules().keys()
+    nodes = [node for tree in trees() for node in ast.walk(tree)]
+    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    own = [node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("evaluations")]
+    assert not any(name.startswith("evaluations") for name in whole)
+    assert {node.module for node in own} <= {PACKAGE, *(f"{PACKAGE}.{name}" for name in verifier_modules())}
+    assert {alias.name for node in own if node.module == PACKAGE for alias in node.names} <= verifier_modules().keys()
 
 
 def test_its_modules_are_those_of_the_package_word_for_word() -> None:
