@@ -285,6 +285,7 @@ def test_u_takes_the_last_submit_back_with_everything_in_it(desk: Page, held: Tr
     fill_in(desk)
     submit(desk)
     expect(desk.locator(".messages .success")).to_contain_text("Undo")
+    expect(desk.locator("html")).to_have_class(re.compile("scripted"))  # keys work from then on
     desk.keyboard.press("u")
 
     expect(reasoning(desk)).to_have_value(TEXT)

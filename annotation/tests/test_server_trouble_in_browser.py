@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Response, Route, expect
 
 from annotation.models import Draft, Event, Label, Trajectory
 from annotation.tests.in_browser import SAVED, TEXT, copies, fill_in, open_desk, reasoning, submit
@@ -41,13 +42,18 @@ def fails_first(page: Page, address: str, answer: dict[str, Any], times: int = 1
     return posted
 
 
+def sent_reasoning(response: Response) -> str:
+    return "".join(parse_qs(response.request.post_data or "").get("reasoning", []))
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_saving_goes_on_after_any_answer(desk: Page, kind: str) -> None:
     fails_first(desk, "**/draft", BAD[kind])
     reasoning(desk).fill("First words.")
     expect(desk.locator("#saved")).to_have_text(re.compile("not saved"))
-    reasoning(desk).fill(TEXT)
-    assert TEXT in desk.evaluate("Object.values(localStorage).join()")
+    with desk.expect_response(lambda response: response.ok and TEXT in sent_reasoning(response)):
+        reasoning(desk).fill(TEXT)
+        assert TEXT in desk.evaluate("Object.values(localStorage).join()")
 
     expect(desk.locator("#saved")).to_have_text(SAVED)
     assert Draft.objects.get().content["reasoning"] == TEXT
@@ -55,6 +61,26 @@ def test_saving_goes_on_after_any_answer(desk: Page, kind: str) -> None:
     submit(desk)
     expect(desk.locator(".messages .success")).to_contain_text("submitted")
     assert copies(desk) == 0
+
+
+def test_save_that_arrived_although_its_answer_was_lost_is_no_conflict(desk: Page) -> None:
+    arrived: list[Any] = []
+
+    def handle(route: Route) -> None:
+        if arrived:
+            route.continue_()
+        else:
+            arrived.append(route.fetch())
+            route.fulfill(**BAD["bad gateway"])
+
+    desk.route("**/draft", handle)
+    reasoning(desk).fill("First words.")
+    expect(desk.locator("#saved")).to_have_text(re.compile("not saved"))
+    reasoning(desk).fill(TEXT)
+
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    assert Draft.objects.get().content["reasoning"] == TEXT
+    expect(desk.locator("#notices")).to_have_text("")
 
 
 @pytest.mark.parametrize("kind", ["html", "truncated", "bad gateway", "unavailable", "disk full"])

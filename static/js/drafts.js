@@ -30,6 +30,7 @@ export class Drafts {
   }
 
   get version() { return Number(this.form.elements.version.value); }
+  adopt(version) { this.form.elements.version.value = version; }
   get place() { return new URL(this.form.action).pathname; }
 
   // --- interface for `Saving` ---
@@ -69,7 +70,7 @@ export class Drafts {
   // --- result of a save ---
 
   saved(draft, dirty) {
-    this.form.elements.version.value = draft.version;
+    this.adopt(draft.version);
     if (dirty) this.keep(this.saving.sent);
     else this.copy.remove();
     const time = document.createElement("time");
@@ -148,6 +149,8 @@ export class Drafts {
   arrived(kept, there) { return Boolean(kept.sent) && different(kept.sent, there).length === 0; }
 
   restored(kept) {
+    // What the earlier page sent as it was left may arrive only now.
+    this.saving.unanswered.push(kept.fields, ...(kept.sent ? [kept.sent] : []));
     fill(this.form, kept.fields);
     this.say(`Restored what was not saved: ${clock(kept.at)}`);
     this.saving.changed();
@@ -174,7 +177,7 @@ export class Drafts {
       dialog.onclose = null;
       dialog.close();
       fill(this.form, fields);
-      this.form.elements.version.value = version;
+      this.adopt(version);
       this.say("");
       this.saving.settled();
       if (kept && kept.key !== this.copy.key) this.copy.remove(kept.key);

@@ -159,6 +159,7 @@ export class Saving {
   // `desk` has the form and shows the results: see `Drafts`. `clock` has the timers.
   constructor(desk, clock = globalThis) {
     Object.assign(this, { desk, clock, dirty: false, failures: 0, timer: null, saving: null, submission: null, conflict: null, done: "" });
+    this.unanswered = []; // fields of saves that may have arrived although no answer came
   }
 
   changed() {
@@ -206,16 +207,24 @@ export class Saving {
   async send() {
     this.dirty = false;
     this.sent = this.desk.fields();
+    this.unanswered.push(this.sent);
     this.desk.keep(this.sent);
     const answer = await read(() => this.desk.post());
     this.saving = null;
     if (isDraft(answer)) {
       this.failures = 0;
+      this.unanswered = [];
       if (this.dirty) this.later(DELAY);
       return this.desk.saved(answer.said, this.dirty);
     }
     this.dirty = true;
     if (isConflict(answer)) {
+      const own = this.unanswered.some((fields) => different(fields, answer.said.there).length === 0);
+      if (own) {
+        this.unanswered = [];
+        this.desk.adopt(answer.said.version);
+        return this.save();
+      }
       this.conflict = answer.said;
       return this.desk.conflict(answer.said);
     }

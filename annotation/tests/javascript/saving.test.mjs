@@ -21,6 +21,7 @@ class Desk {
   post() { return this.session.fetch(`${this.server.address}/draft`, { body: () => this.text }); }
   submit() { return this.session.fetch(`${this.server.address}/submit`, { body: () => this.text }); }
   measure() { return this.measured; }
+  adopt(version) { this.version = version; }
   saved(draft, dirty) { this.shown.push(dirty ? "saved, and more to save" : "saved"); }
   unsaved(answer) { this.shown.push(`not saved: ${trouble(answer)}`); }
   conflict({ there }) { this.shown.push(`conflict: ${there.reasoning}`); }
@@ -141,6 +142,18 @@ it("says that the answer of a save is not the last word when more was typed mean
   await clock.pass(DELAY);
   assert.equal(desk.last, "saved");
   assert.deepEqual(server.requests.map(({ body }) => body), ["one", "one, two"]);
+});
+
+it("takes a conflict with its own save, whose answer was lost, for that answer", async () => {
+  const own = { status: 409, body: JSON.stringify({ version: 4, here: {}, there: { reasoning: "one" } }) };
+  server.script = [{ status: 502, body: "<h1>502 Bad Gateway</h1>" }, own, GOOD];
+  type("one");
+  await clock.pass(DELAY);
+  type("one, two");
+  await clock.pass(PAUSES[0]);
+  assert.equal(desk.version, 4);
+  assert.equal(desk.last, "saved");
+  assert.deepEqual(server.requests.map(({ body }) => body), ["one", "one, two", "one, two"]);
 });
 
 it("saves nothing over another window's version before the person has chosen, and keeps what is typed", async () => {
