@@ -140,22 +140,7 @@ def compute_results(judgments: Iterable[Judgment]) -> Results:
 
 def _read_prediction(judgment: Judgment, details: Mapping[str, Any], step: Mapping[str, Any]) -> Prediction:
     task, gold, said = details.get("task") or {}, step.get("gold") or {}, step.get("predicted") or {}
-    facts = Facts(
-        trajectory=judgment.trajectory_id or 0,
-        step=int(step["step"]),
-        position=int(step.get("position", step["step"])),
-        website=str(task.get("website", "")),
-        domain=str(task.get("domain", "")),
-        operation=str(gold.get("operation", "")),
-        said=str(said.get("operation", "")),
-        mode=str(step.get("mode", "")),
-        target_present=bool(step.get("target_present")),
-        target_rank=step.get("target_rank"),
-        unparsed=str(step.get("unparsed", "")),
-        option_present=step.get("option_present"),
-        by_model=step.get("value_by_model") is True,
-        **{name: step.get(name) for name in MEASURED},
-    )
+    facts = metrics.read_facts(step, task, judgment.trajectory_id or 0)
     texts = (gold.get("value"), said.get("value"), gold.get("element"), said.get("element"))
     value, said_value, element, said_element = (str(text or "")[:200] for text in texts)
     return Prediction(

@@ -96,6 +96,12 @@ TAGS = re.compile(
     "(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007e]{3,}"
 )  # letters that nobody sees; not the flags of regions
 CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+UNSEEN = (
+    ("invisible characters", SPLIT_WORDS),
+    ("invisible characters", TAGS),
+    ("reversed text", REVERSED),
+    ("control characters", CONTROLS),
+)
 ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4000}={0,2}")
 
 
@@ -154,13 +160,9 @@ def _find_encoded(text: str) -> Iterator[Passage]:
 
 
 def _find_unseen(text: str) -> Iterator[Passage]:
-    for pattern in (SPLIT_WORDS, TAGS):
+    for kind, pattern in UNSEEN:
         if match := pattern.search(text):
-            yield Passage("invisible characters", _make_visible(_cut_around(text, match)))
-    if match := REVERSED.search(text):
-        yield Passage("reversed text", _make_visible(_cut_around(text, match)))
-    if match := CONTROLS.search(text):
-        yield Passage("control characters", _make_visible(_cut_around(text, match)))
+            yield Passage(kind, _make_visible(_cut_around(text, match)))
 
 
 def _cut_around(text: str, match: re.Match[str]) -> str:

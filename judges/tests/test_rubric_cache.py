@@ -82,7 +82,7 @@ def test_removing_tracking_twice_removes_nothing_more(url):
 def test_no_text_breaks_the_addresses(text):
     for made in (text, f"https://{text}", f"https://x.example/{text}", f"https://[{text}"):
         addresses.simplify(made)
-        addresses.file_stem(made)
+        cached_pages.stem(made)
         addresses.unescape_markdown(made)
         written = list(addresses.list_variants(made))
         assert len(written) == len(set(written))
@@ -92,7 +92,7 @@ def test_no_text_breaks_the_addresses(text):
 @pytest.mark.parametrize("url", ["\udcff", "https://x.example/\udcff?a=\udcff&b=%ff"])
 def test_halves_of_characters_break_nothing(url):
     assert Index({url: "web"}).find(url) == url
-    assert len(addresses.file_stem(url)) == 32
+    assert len(cached_pages.stem(url)) == 32
     assert list(addresses.list_variants(url))
 
 
@@ -140,12 +140,6 @@ def test_a_very_long_address_is_compared_as_it_is():
 )
 def test_backslashes_of_markdown_go_and_others_stay(escaped, plain):
     assert addresses.unescape_markdown(escaped) == plain
-
-
-@PATIENT
-@given(PLAIN)
-def test_files_are_called_as_the_importer_of_answers_calls_them(url):
-    assert addresses.file_stem(url) == cached_pages.stem(url)
 
 
 # --- a folder ---
@@ -251,7 +245,7 @@ def test_a_text_that_is_no_utf8_is_read_with_marks_where_it_is_not(tmp_path):
 
 
 def test_pages_of_attachments_are_read_by_their_names():
-    stem = addresses.file_stem(URL)
+    stem = cached_pages.stem(URL)
     files = {f"{stem}.txt": lambda: b"text", f"{stem}.jpg": picture}
     kinds = {URL: "web", "https://half.example": "web", "https://odd.example": "html"}
     stored = StoredPages(kinds, files)

@@ -87,19 +87,6 @@ def test_the_model_is_o4_mini_and_checks_and_extractions_may_have_others():
     assert (summary["judge_model"], summary["extract_model"]) == ("v", "e")
 
 
-def test_a_client_that_separates_them_gets_the_system_text_by_itself():
-    class Separate:
-        separates_system = True
-
-        async def async_response(self, *, messages, response_format, **_):
-            self.roles = [message["role"] for message in messages]
-            return response_format(reasoning="", result=True)
-
-    client = Separate()
-    verified(begun(client), "x")
-    assert client.roles == ["system", "user"]
-
-
 # --- votes ----------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from django.conf import settings
 
+from annotation.formats import cached_pages
 from judges.scorers.rubric import addresses
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.pages import Index
@@ -91,7 +92,7 @@ def test_every_precondition_is_decided_as_published():
 def test_every_pair_of_addresses_is_the_same_page_as_published():
     found = cases("url_match")
     for stored, asked, same in found:
-        for kept in (stored, addresses.stored_as(stored)):  # an index may have its addresses decoded
+        for kept in (stored, cached_pages.stored_as(stored)):  # an index may have its addresses decoded
             assert (Index({kept: "web"}).find(asked) is not None) is same, (kept, asked)
     assert len(found) == 348
 
@@ -104,8 +105,8 @@ def test_every_address_is_normalised_as_published():
             "simple": addresses.simplify(url),
             "no_utm": addresses.remove_tracking(url),
             "markdown": addresses.unescape_markdown(url),
-            "stored_as": addresses.stored_as(url),
-            "md5": addresses.file_stem(url),
+            "stored_as": cached_pages.stored_as(url),
+            "md5": cached_pages.stem(url),
         }
         assert {"url": url} | forms == case
     assert len(found) == 16

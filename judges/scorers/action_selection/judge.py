@@ -71,27 +71,8 @@ class StepOutcome:
     action_correctness: int | None = None
     value_by_model: bool = False
 
-    def facts(self, trajectory: int = 0) -> metrics.Facts:
-        reference = self.sight.reference
-        return metrics.Facts(
-            trajectory=trajectory,
-            step=self.sight.place,
-            position=reference.index,
-            website=reference.website,
-            domain=reference.domain,
-            operation=reference.operation.op,
-            said=self.predicted.operation if self.predicted else "",
-            mode=self.sight.shown.mode,
-            target_present=self.sight.target.present,
-            target_rank=self.sight.target.rank,
-            unparsed=self.unparsed,
-            option_present=self.sight.target.option_present,
-            by_model=self.value_by_model,
-            **{name: getattr(self, name) for name in metrics.MEASURED},
-        )
-
     def details(self) -> dict[str, Any]:
-        shown, reference = self.sight.shown, self.sight.reference
+        shown, target, reference = self.sight.shown, self.sight.target, self.sight.reference
         return {
             "step": self.sight.place,
             "position": reference.index,
@@ -104,10 +85,10 @@ class StepOutcome:
             },
             "predicted": self._format_predicted(),
             "unparsed": self.unparsed,
-            "target_present": self.sight.target.present,
-            "target_rank": self.sight.target.rank,
-            "target_number": self.sight.target.number,
-            "option_present": self.sight.target.option_present,
+            "target_present": target.present,
+            "target_rank": target.rank,
+            "target_number": target.number,
+            "option_present": target.option_present,
             "listed": len(shown.elements) or (len(shown.lines) if shown.mode != "screenshot-only" else 0),
             **{name: getattr(self, name) for name in metrics.MEASURED},
             "value_by_model": self.value_by_model,
@@ -243,13 +224,14 @@ class ActionSelectionScorer:
         return {"graded by": says.format(times, len(outcomes))} if times else {}
 
     def _build_score(self, outcomes: list[StepOutcome]) -> Score:
-        facts = [one.facts() for one in outcomes]
+        steps = [one.details() for one in outcomes]
         unread = Counter(one.unparsed for one in outcomes if one.unparsed)
         succeeded = [one.step_success for one in outcomes if one.step_success is not None]
         right = sum(succeeded)
         reasons = "; ".join(f"{reason} ({times})" for reason, times in unread.items())
         verdict = None if unread else Verdict.SUCCESS if right == len(outcomes) else Verdict.FAILURE
         reference = outcomes[0].sight.reference
+        task = {name: getattr(reference, name) for name in ("website", "domain", "subdomain", "split")}
         return Score(
             verdict,
             f"{sum(unread.values())} of {len(outcomes)} steps have no prediction: {reasons}"[:500] if unread else "",
@@ -262,9 +244,9 @@ class ActionSelectionScorer:
                 "kind": KIND_NAME,
                 "style": self.parameters.style,
                 "elements": self.parameters.elements,
-                "task": {name: getattr(reference, name) for name in ("website", "domain", "subdomain", "split")},
-                "steps": [one.details() for one in outcomes],
-                "metrics": metrics.numbers(facts).as_json(),
+                "task": task,
+                "steps": steps,
+                "metrics": metrics.numbers([metrics.read_facts(one, task) for one in steps]).as_json(),
             },
         )
 

@@ -53,6 +53,27 @@ class Facts:
 MEASURED = ("element_accuracy", "operation_f1", "step_success", "option_selection", "action_correctness")
 
 
+def read_facts(step: Mapping[str, Any], task: Mapping[str, Any], trajectory: int = 0) -> Facts:
+    """The facts of a step, as the details of a judgment have it and its task."""
+    gold, said = step.get("gold") or {}, step.get("predicted") or {}
+    return Facts(
+        trajectory=trajectory,
+        step=int(step["step"]),
+        position=int(step.get("position", step["step"])),
+        website=str(task.get("website", "")),
+        domain=str(task.get("domain", "")),
+        operation=str(gold.get("operation", "")),
+        said=str(said.get("operation", "")),
+        mode=str(step.get("mode", "")),
+        target_present=bool(step.get("target_present")),
+        target_rank=step.get("target_rank"),
+        unparsed=str(step.get("unparsed", "")),
+        option_present=step.get("option_present"),
+        by_model=step.get("value_by_model") is True,
+        **{name: step.get(name) for name in MEASURED},
+    )
+
+
 def tokens(operation: str, value: str) -> frozenset[str]:
     """The set of whitespace tokens of "OP value"."""
     return frozenset(f"{operation} {value}".split())

@@ -6,13 +6,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlparse, urlunparse
 
-from annotation.formats.cached_pages import md5_of, stems, stored_as, without_fragment
-from annotation.formats.cached_pages import stem as file_stem
+from annotation.formats.cached_pages import without_fragment
 
-__all__ = [
-    "file_stem", "list_variants", "md5_of", "remove_tracking", "simplify", "stems", "stored_as", "unescape_markdown",
-    "without_fragment",
-]  # fmt: skip
 LONGEST = 20_000  # characters; longer addresses are compared as they are
 TRACKING = "utm_"
 SOURCES = ("chatgpt.com", "openai.com")  # what assistants append to the addresses that they cite

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,6 @@ class ProcessLimits:
     memory: int = 1536 * MEGABYTE
     file: int = 64 * MEGABYTE
     files: int = 64
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def limit(limits: ProcessLimits) -> None:

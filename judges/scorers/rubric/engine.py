@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from judges.prompts import load_builtin
 
@@ -43,19 +43,6 @@ class Fault:
         return f"{self.where}: {self.message}" if self.where else self.message
 
 
-class Evaluation(Protocol):
-    """What whoever opened an engine may ask an evaluator that was made inside (`evaluator.Evaluator`)."""
-
-    @property
-    def initialized(self) -> bool: ...
-    @property
-    def infrastructure_errors(self) -> list[Fault]: ...
-    @property
-    def missing_pages(self) -> list[str]: ...
-    def details(self) -> dict[str, Any]: ...
-    def score_bounds(self, *, missing_pages: bool = False) -> tuple[float, float]: ...
-
-
 def describe_unread(data: bytes) -> tuple[str, list[bytes]]:
     """What is shown of a PDF that nobody reads: reading one takes a process of its own."""
     return "(This PDF was not read.)", []
@@ -66,14 +53,14 @@ class Engine:
     """``texts`` are prompt texts (None: those of `PROMPTS`). ``lets_through`` are errors that end the evaluation
     instead of counting as not supported, such as a spent budget. ``threads``: pictures are prepared beside the event
     loop; a process of its own needs none. ``read_pdf`` gives text and JPEGs of a PDF. ``maps`` answers for the maps
-    tool of scripts. ``evaluators`` are those made inside, ``faults`` those of no evaluator."""
+    tool of scripts. ``evaluators`` (`evaluator.Evaluator`) are those made inside, ``faults`` those of no evaluator."""
 
     texts: Mapping[str, str] | None = None
     lets_through: tuple[type[Exception], ...] = ()
     threads: bool = False
     read_pdf: ReadPdf = describe_unread
     maps: Maps | None = None
-    evaluators: list[Evaluation] = field(default_factory=list)
+    evaluators: list[Any] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     def text(self, name: str) -> str:

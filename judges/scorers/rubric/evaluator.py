@@ -15,7 +15,15 @@ from pydantic import BaseModel
 from judges.scorers.rubric import tree
 from judges.scorers.rubric.engine import Fault, current, find_limits
 from judges.scorers.rubric.pages import Pages
-from judges.scorers.rubric.questions import TRIALS, Ballot, ClaimEvidence, Extraction, Extractor, Questioner, Verifier
+from judges.scorers.rubric.questions import (
+    TRIALS,
+    ClaimEvidence,
+    Extraction,
+    Extractor,
+    Questioner,
+    Verifier,
+    count_needed,
+)
 from judges.scorers.rubric.tree import PASSED, AggregationStrategy, Checked, VerificationNode
 
 DEFAULT_MODEL = "o4-mini"
@@ -251,8 +259,8 @@ class Evaluator:
         use_screenshot: bool = True,
     ) -> bool:
         try:
-            ballot = Ballot(majority_vote, num_trials)
-            result = await self.verifier.check(noted, sources, ballot, use_screenshot=use_screenshot)
+            needed = count_needed(majority_vote, num_trials)
+            result = await self.verifier.check(noted, sources, needed, use_screenshot=use_screenshot)
         except self.engine.lets_through:
             raise
         except Exception as error:

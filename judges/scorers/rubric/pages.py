@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from annotation.formats import cached_pages
 from judges.scorers.framing import cut
 from judges.scorers.rubric import addresses, pictures
 from judges.scorers.rubric.engine import Engine, Limit
@@ -114,7 +115,7 @@ class _Pages:
         return kind in ("web", "pdf") and all(self._find(address, suffix) for suffix in SUFFIXES[kind])
 
     def _find(self, address: str, suffix: str) -> str | None:
-        names = (stem + suffix for stem in addresses.stems(address))
+        names = (stem + suffix for stem in cached_pages.stems(address))
         return next((name for name in names if self._exists(name)), None)
 
     def _read(self, address: str, suffix: str) -> bytes:
@@ -158,13 +159,13 @@ class CacheFileSys(_Pages):
         """Forget every page and delete its files, the index too; other files of the folder stay."""
         for address, kind in self.index.kinds.items():
             for suffix in SUFFIXES[kind]:
-                for stem in addresses.stems(address):
+                for stem in cached_pages.stems(address):
                     (self.task_dir / (stem + suffix)).unlink(missing_ok=True)
         (self.task_dir / INDEX).unlink(missing_ok=True)
         self.index = Index()
 
     def _write(self, url: str, kind: PageKind, files: Mapping[str, bytes]) -> None:
-        stem = addresses.file_stem(url)
+        stem = cached_pages.stem(url)
         for suffix, data in files.items():
             _replace(self.task_dir / (stem + suffix), data)
         self.index.add(url, kind)

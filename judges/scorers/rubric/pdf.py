@@ -11,7 +11,7 @@ import math
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event
 from typing import Self
@@ -79,7 +79,7 @@ class PdfReader:
 
 def _read(folder: Path, limits: ProcessLimits, stop: Event) -> str:
     reader = subprocess.Popen(  # noqa: S603 - our own module, in an interpreter of our own
-        [*build_command("pdf"), json.dumps(limits.as_json())],
+        [*build_command("pdf"), json.dumps(asdict(limits))],
         cwd=folder,
         env=build_environment(folder),
         stdin=subprocess.DEVNULL,

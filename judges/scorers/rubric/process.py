@@ -16,7 +16,7 @@ import stat
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -147,7 +147,7 @@ async def run_script(
     talk = _ScriptSession(process, ask, limits, patience)
     try:
         async with asyncio.timeout(limits.wall):
-            return await talk.whole({**job, "folder": str(folder), "limits": limits.as_json()})
+            return await talk.whole({**job, "folder": str(folder), "limits": asdict(limits)})
     except TimeoutError:
         raise ScriptFailed(f"The script took more than {limits.wall:g} seconds and was stopped.") from None
     finally:

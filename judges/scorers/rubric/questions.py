@@ -23,7 +23,6 @@ ANSWER = 200_000
 CLAIM = 20_000
 URL = 2_000
 RECORD = 1_500_000
-NONE = "None"
 TRIALS = 3
 NOT_STORED = "page not stored"
 DEEPEST_SCHEMA = 30
@@ -38,8 +37,7 @@ class Questioner:
     """Everything that the questions about one answer have in common.
 
     ``client`` has a coroutine ``async_response(model=, messages=, response_format=)`` that gives an instance of the
-    class in ``response_format``. It gets one user message; one that says ``separates_system = True`` gets the system
-    text as a message of its own.
+    class in ``response_format``. It gets one user message, as the published engine sends it.
     """
 
     client: Any
@@ -55,22 +53,18 @@ class Questioner:
         """The reply in the form asked for; whatever the client raises, and ValueError for a reply in another form."""
         system, template = self.engine.text(f"{stage}.system"), self.engine.text(f"{stage}.user")
         record = framing.format_record([framing.format_field("task", self.task, framing.TASK), *lines], RECORD)
-        text = fill(template, record=record, **places)
+        text = f"{system}\n\n{fill(template, record=record, **places)}"
+        parts = [{"type": "text", "text": text}, *map(_build_part, images)]
         async with self.calls:
             reply = await self.client.async_response(
                 model=model,
-                messages=self._build_messages(system, text, images),
+                messages=[{"role": "user", "content": parts if images else text}],
                 response_format=form,
                 **choose_temperature(model),
             )
         if reply is None:
             raise ValueError("The model gave no usable reply.")
         return form.model_validate(reply, from_attributes=True)
-
-    def _build_messages(self, system: str, text: str, images: Sequence[Image]) -> list[dict[str, Any]]:
-        if getattr(self.client, "separates_system", None) is True:
-            return [{"role": "system", "content": system}, {"role": "user", "content": build_content(text, images)}]
-        return [{"role": "user", "content": build_content(f"{system}\n\n{text}", images)}]
 
     def answered(self) -> str:
         return framing.format_field("answer", self.answer, ANSWER)
@@ -88,14 +82,8 @@ def choose_temperature(model: str) -> dict[str, float]:
     return {} if "o" in model else {"temperature": 0.0}
 
 
-def build_content(text: str, images: Sequence[Image]) -> str | list[dict[str, Any]]:
-    """A text alone, or a text and its pictures as parts; bytes are JPEGs, and parts are passed on as they are."""
-    if not images:
-        return text
-    return [{"type": "text", "text": text}, *(_build_part(image) for image in images)]
-
-
 def _build_part(image: Image) -> dict[str, Any]:
+    """Bytes are JPEGs, and parts of messages are passed on as they are."""
     if isinstance(image, bytes):
         return {"type": "image_url", "image_url": {"url": pictures.build_data_url(image), "detail": "high"}}
     return dict(image)
@@ -103,9 +91,7 @@ def _build_part(image: Image) -> dict[str, Any]:
 
 def quote_instruction(text: str | None) -> str:
     """What the author of a check adds to it, quoted; the word None where that is nothing."""
-    if text is None or text.strip() in ("", "None"):
-        return NONE
-    return read_stated(text)
+    return "None" if text is None or text.strip() in ("", "None") else read_stated(text)
 
 
 def read_stated(text: str) -> str:
@@ -144,24 +130,13 @@ class ClaimEvidence:
     stage: str = "verify_steps"
 
 
-@dataclass(frozen=True, slots=True)
-class Ballot:
-    """How often a claim is asked about: once, or up to ``trials`` times until more than half of them agree.
-
-    ValueError for an even number of trials, which may end in a tie.
-    """
-
-    majority: bool = True
-    trials: int = TRIALS
-
-    def __post_init__(self) -> None:
-        whole = isinstance(self.trials, int) and not isinstance(self.trials, bool)
-        if self.majority and not (whole and self.trials > 0 and self.trials % 2 == 1):
-            raise ValueError(f"num_trials must be an odd number, not {self.trials!r}.")
-
-    @property
-    def needed(self) -> int:
-        return self.trials // 2 + 1 if self.majority else 1
+def count_needed(majority: bool, trials: int) -> int:
+    """How many replies must agree: one, or more than half of up to ``trials``; ValueError for a number that may tie."""
+    if not majority:
+        return 1
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1 or trials % 2 == 0:
+        raise ValueError(f"num_trials must be an odd number, not {trials!r}.")
+    return trials // 2 + 1
 
 
 class Verifier:
@@ -180,7 +155,7 @@ class Verifier:
     def logger(self, logger: logging.Logger) -> None:
         self.desk.logger = logger
 
-    async def check(self, noted: Checked, sources: Any, ballot: Ballot, *, use_screenshot: bool = True) -> bool:
+    async def check(self, noted: Checked, sources: Any, needed: int, *, use_screenshot: bool = True) -> bool:
         """Whether the claim of ``noted`` is supported; votes, missing pages and reasoning are written there.
 
         None or an empty list: by the answer alone. One address: by that page. Several: by all of them at once, true
@@ -188,18 +163,18 @@ class Verifier:
         supports the claim. TypeError for sources of another type, and whatever a call raises.
         """
         if isinstance(sources, ClaimEvidence):
-            return await self._vote(noted, sources.stage, sources.lines, sources.images, ballot)
+            return await self._vote(noted, sources.stage, sources.lines, sources.images, needed)
         if sources is None or (isinstance(sources, list) and not sources):
-            return await self._vote(noted, "verify_answer", (self.desk.answered(),), (), ballot)
+            return await self._vote(noted, "verify_answer", (self.desk.answered(),), (), needed)
         if isinstance(sources, str):
-            return await self._check_page(noted, sources, ballot, use_screenshot)
+            return await self._check_page(noted, sources, needed, use_screenshot)
         if not isinstance(sources, list):
             raise TypeError(f"sources must be None, an address or a list of addresses, not {type(sources).__name__}.")
         if len(sources) == 1:
-            return await self._check_page(noted, sources[0], ballot, use_screenshot)
-        return await self._check_any_page(noted, sources, ballot, use_screenshot)
+            return await self._check_page(noted, sources[0], needed, use_screenshot)
+        return await self._check_any_page(noted, sources, needed, use_screenshot)
 
-    async def _check_page(self, noted: Checked, url: str, ballot: Ballot, use_screenshot: bool) -> bool:
+    async def _check_page(self, noted: Checked, url: str, needed: int, use_screenshot: bool) -> bool:
         if not isinstance(url, str):
             raise TypeError(f"An address must be a text, not {type(url).__name__}.")
         page = await self.pages.get(url)
@@ -210,11 +185,11 @@ class Verifier:
             return False
         lines = (self.desk.answered(), *self.desk.cited(page))
         images = page.images if use_screenshot else ()
-        return await self._vote(noted, "verify_page", lines, images, ballot, source=url)
+        return await self._vote(noted, "verify_page", lines, images, needed, source=url)
 
-    async def _check_any_page(self, noted: Checked, urls: Sequence[str], ballot: Ballot, use_screenshot: bool) -> bool:
+    async def _check_any_page(self, noted: Checked, urls: Sequence[str], needed: int, use_screenshot: bool) -> bool:
         running: set[asyncio.Future[bool]] = {
-            asyncio.ensure_future(self._check_page(noted, url, ballot, use_screenshot)) for url in urls
+            asyncio.ensure_future(self._check_page(noted, url, needed, use_screenshot)) for url in urls
         }
         errors: list[Exception] = []
         try:
@@ -237,31 +212,18 @@ class Verifier:
         return False
 
     async def _vote(
-        self,
-        noted: Checked,
-        stage: str,
-        lines: Sequence[str],
-        images: Sequence[Image],
-        ballot: Ballot,
-        *,
-        source: str = "",
+        self, noted: Checked, stage: str, lines: Sequence[str], images: Sequence[Image], needed: int, source: str = ""
     ) -> bool:
         """The answer that is reached first by more than half of the trials, one after the other."""
-        said: list[ClaimCheck] = []
+        places = {"claim": read_stated(noted.claim), "instruction": quote_instruction(noted.instruction)}
+        said: list[bool] = []
         while True:
-            reply = await self.desk.ask(stage, self.model, ClaimCheck, lines, images, **_list_places(noted))
-            said.append(reply)
+            reply = await self.desk.ask(stage, self.model, ClaimCheck, lines, images, **places)
+            said.append(reply.result)
             noted.votes.append(Vote(reply.result, reply.reasoning, source))
-            if sum(one.result is reply.result for one in said) >= ballot.needed:
+            if said.count(reply.result) >= needed:
                 noted.reasoning = reply.reasoning
                 return reply.result
-
-
-def _list_places(noted: Checked) -> Mapping[str, str]:
-    return {
-        "claim": read_stated(noted.claim),
-        "instruction": quote_instruction(noted.instruction),
-    }
 
 
 def _read_result(task: asyncio.Future[bool]) -> bool | Exception:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from judges.scorers.rubric.confinement import ProcessLimits, confine, limit
 
 if TYPE_CHECKING:
-    from judges.scorers.rubric.engine import Evaluation
+    from judges.scorers.rubric.evaluator import Evaluator
 
 LONGEST_MESSAGE = 2_000  # characters of an error
 LONGEST_LINE = 64 * 1024 * 1024  # bytes of a reply
@@ -170,7 +170,7 @@ async def _evaluate(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[st
         return _build_outcome(summary, opened.evaluators)
 
 
-def _build_outcome(summary: Any, made: Sequence[Evaluation]) -> dict[str, Any]:
+def _build_outcome(summary: Any, made: Sequence[Evaluator]) -> dict[str, Any]:
     """What the parent is told; ValueError for a script that returns no summary."""
     if not isinstance(summary, Mapping) or "final_score" not in summary:
         raise ValueError(f"evaluate_answer must return a summary with a final_score, not {type(summary).__name__}")
