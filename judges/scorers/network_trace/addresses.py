@@ -27,6 +27,7 @@ PLACEHOLDER = re.compile(r"__([A-Z0-9]+(?:_[A-Z0-9]+)*)__")
 BASE64 = re.compile(r"[A-Za-z0-9_+-]{4,}={0,2}")
 
 Parameters = dict[str, tuple[str, ...]]
+Sites = Mapping[str, tuple[str, ...]]  # the addresses of each site that placeholders name
 
 
 class UnknownSite(ValueError):
@@ -141,7 +142,7 @@ def find_placeholders(url: str) -> list[str]:
     return [name.lower() for name in PLACEHOLDER.findall(url)]
 
 
-def expand(url: str, sites: Mapping[str, tuple[str, ...]], *, pattern: bool = False) -> list[str]:
+def expand(url: str, sites: Sites, *, pattern: bool = False) -> list[str]:
     """The addresses that stand behind ``url``: one for each address of the site it names; UnknownSite.
 
     In a ``pattern`` the addresses are escaped.

@@ -11,7 +11,7 @@ from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, YamlDocument, did_you_mean
 from judges.scorers.document_reader import DocumentReader, describe_place
 from judges.scorers.network_trace import scalars
-from judges.scorers.network_trace.addresses import UnknownSite, expand, find_placeholders, parse_address
+from judges.scorers.network_trace.addresses import Sites, UnknownSite, expand, find_placeholders, parse_address
 from judges.scorers.network_trace.bodies import PathError, parse_path
 from judges.scorers.network_trace.patterns import PatternError, compile_pattern, is_pattern
 from judges.scorers.network_trace.scalars import Ambiguous, NotParsable
@@ -30,7 +30,7 @@ class CheckReader(DocumentReader):
 
     def __init__(self, document: YamlDocument, name: str) -> None:
         super().__init__(document, name)
-        self.sites: Mapping[str, tuple[str, ...]] = {}
+        self.sites: Sites = {}
 
     def meant(self, place: Place, key: str) -> bool:
         """Whether a key of this object is refused as what is probably ``key``: that it is missing is told by then."""
@@ -124,8 +124,8 @@ class CheckReader(DocumentReader):
         return True
 
     def values(
-        self, place: Place, value: object, schemas: Mapping[str, Schema], *, scalars: bool = False
-    ) -> dict[str, Any]:  # fmt: skip
+        self, place: Place, value: object, schemas: Mapping[str, Schema], scalars: bool = False
+    ) -> dict[str, Any]:
         """Expected values by name; each must be what its schema says, patterns and paths must be sound."""
         found = self.mapping(place, value)
         for name, expected in found.items():
@@ -212,7 +212,7 @@ class CheckReader(DocumentReader):
         return tuple(text for text in found if _is_sound(scalars.check_date_format, text))
 
 
-def _fill_sites(text: str, sites: Mapping[str, tuple[str, ...]]) -> str:
+def _fill_sites(text: str, sites: Sites) -> str:
     """The address with each site filled in; one that is left to the judge is any."""
     filled = {name: urls or ("https://site.example",) for name, urls in sites.items()}
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from judges.scorer import (
     register,
 )
 from judges.scorers.network_trace import agent_response, checks, matching, upstream
+from judges.scorers.network_trace.addresses import Sites
 from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, parse_answer
 from judges.scorers.network_trace.details import read_details
 from judges.scorers.network_trace.model import ERROR, FAIL, PASS, WEBARENA, AnswerCheck, Checks, Result
@@ -74,7 +74,7 @@ class NetworkTraceScorer:
     """Reads trace and answer in a thread, since both may be large."""
 
     compat: str
-    sites: Mapping[str, tuple[str, ...]]
+    sites: Sites
 
     async def score(self, subject: Subject, model: Asker) -> Score:
         expected = subject.expectations.get(EXPECTS)

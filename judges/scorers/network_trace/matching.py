@@ -7,13 +7,14 @@ mutations or other requests, about the last of them with its method at its addre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from annotation.formats.har import REDACTED
 from judges.scorers.network_trace.addresses import (
     Address,
+    Sites,
     UnknownSite,
     expand,
     find_bare_names,
@@ -37,7 +38,7 @@ from judges.scorers.network_trace.model import (
 )
 from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is_pattern, shared_steps
 from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace, has_static_suffix
-from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, compare
+from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, any_of, compare
 
 MOST_COMPARED = 50  # events of which every field is compared to find the nearest one
 ADDRESS_HEADERS = frozenset({"referer", "origin", "location"})
@@ -52,7 +53,7 @@ Differences = tuple[Difference, ...]
 
 
 @shared_steps()
-def run_check(check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]]) -> Result:
+def run_check(check: NetworkCheck, trace: NetworkTrace, sites: Sites) -> Result:
     try:
         return _Matching(check, trace, sites).result()
     except UnknownSite as error:
@@ -63,24 +64,31 @@ def run_check(check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tupl
 
 
 class _Matching:
-    def __init__(self, check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, check: NetworkCheck, trace: NetworkTrace, sites: Sites) -> None:
         self.check, self.trace, self.sites = check, trace, sites
         self.urls = [one for url in check.urls for one in expand(url, sites, pattern=is_pattern(url))]
         self.expected = {url: parse_address(url, decode_base64=check.decode_base64_query) for url in self.urls}
 
     def result(self) -> Result:
-        candidates = self.candidates()
-        certain, possible = None, None
+        check, candidates = self.check, self.candidates()
+        count, possible = len(candidates), None
         for event in candidates:
             if any(one.equal is False for one in self.quick(event)):
                 continue
             differences = self.differences(event)
             found = combine(differences)
             if found:
-                certain = (event, differences)
-                break
-            possible = (event, differences) if found is None else possible
-        return self.told(candidates, certain, possible)
+                outcome, says = (FAIL, "and must not be") if check.should_not_exist else (PASS, "as expected")
+                return Result(check, outcome, f"{_describe_event(event)} is there, {says}.", event, count, differences)
+            if found is None:
+                possible = (event, differences)
+        if possible:
+            event, differences = possible
+            message = f"{_describe_event(event)} may be what is meant, but cannot be told: {describe(differences)}."
+            return Result(check, ERROR, message, event, count, differences)
+        if check.should_not_exist:
+            return Result(check, PASS, "No event is like that, as it should be.", None, count)
+        return self.failed(candidates)
 
     def candidates(self) -> Sequence[NetworkEvent]:
         check, events = self.check, self.looked_at
@@ -196,7 +204,7 @@ class _Matching:
         ways = [way for one in urls for way in expand(one, self.sites, pattern=is_pattern(one))]
         inner = [_Matching(self._build_header_check(url), NetworkTrace(), self.sites) for url in ways]
         found = [combine(one.differences(NetworkEvent(0, actual))) for one in inner]
-        return True if True in found else None if None in found else False
+        return any_of(found)
 
     def _build_header_check(self, url: str) -> NetworkCheck:
         check = self.check
@@ -209,24 +217,6 @@ class _Matching:
         return parse_address(event.url, decode_base64=self.check.decode_base64_query)
 
     # What is said.
-
-    def told(
-        self, candidates: Sequence[NetworkEvent], certain: tuple[NetworkEvent, Differences] | None,
-        possible: tuple[NetworkEvent, Differences] | None,
-    ) -> Result:  # fmt: skip
-        check, count = self.check, len(candidates)
-        if certain:
-            event, differences = certain
-            outcome = FAIL if check.should_not_exist else PASS
-            says = "and must not be" if check.should_not_exist else "as expected"
-            return Result(check, outcome, f"{_describe_event(event)} is there, {says}.", event, count, differences)
-        if possible:
-            event, differences = possible
-            message = f"{_describe_event(event)} may be what is meant, but cannot be told: {describe(differences)}."
-            return Result(check, ERROR, message, event, count, differences)
-        if check.should_not_exist:
-            return Result(check, PASS, "No event is like that, as it should be.", None, count)
-        return self.failed(candidates)
 
     def failed(self, candidates: Sequence[NetworkEvent]) -> Result:
         check, count = self.check, len(candidates)

@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 from annotation.formats.har import REDACTED
 from annotation.formats.printable import printable
+from judges.scorers.network_trace.addresses import Sites
 from judges.scorers.network_trace.bodies import Body, parse_path
 from judges.scorers.network_trace.patterns import compile_pattern, is_pattern
 from judges.scorers.network_trace.trace import MUTATING, NetworkEvent
-from judges.scorers.network_trace.values import DEFAULT, Compared, Rules, Schema, compare
+from judges.scorers.network_trace.values import DEFAULT, Compared, Rules, Schema, all_of, compare
 
 NETWORK, ANSWER = "network_event", "agent_response"
 Compat = Literal["", "webarena-verified"]
@@ -101,7 +102,7 @@ class Checks:
     left to the judge. ``task_type`` is that of an answer check, or was written: upstream's rules depend on it."""
 
     checks: tuple[NetworkCheck | AnswerCheck, ...]
-    sites: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sites: Sites = field(default_factory=dict)
     task_type: str = ""
 
     @property
@@ -185,10 +186,7 @@ class Result:
 
 
 def combine(differences: tuple[Difference, ...]) -> bool | None:
-    """Whether all fields are equal; None where none differs and some cannot be told."""
-    if any(one.equal is False for one in differences):
-        return False
-    return None if any(one.equal is None for one in differences) else True
+    return all_of([one.equal for one in differences])
 
 
 def distance(differences: tuple[Difference, ...]) -> int:

@@ -23,13 +23,21 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from judges.scorers.network_trace import scalars
-from judges.scorers.network_trace.addresses import Address, UnknownSite, expand, may_be, may_be_path, parse_address
+from judges.scorers.network_trace.addresses import (
+    Address,
+    Sites,
+    UnknownSite,
+    expand,
+    may_be,
+    may_be_path,
+    parse_address,
+)
 from judges.scorers.network_trace.bodies import Body, is_redacted
 from judges.scorers.network_trace.model import (
     ERROR,
@@ -57,6 +65,8 @@ from judges.scorers.network_trace.values import (
     Rules,
     Schema,
     ValueKind,
+    all_of,
+    any_of,
     compare,
     format_text,
     is_missing,
@@ -111,9 +121,7 @@ UPSTREAM = Rules(
 
 
 @shared_steps()
-def run_check(
-    check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]], task_type: str
-) -> Result:  # fmt: skip
+def run_check(check: NetworkCheck, trace: NetworkTrace, sites: Sites, task_type: str) -> Result:
     try:
         return _Upstream(check, trace, sites, task_type).result()
     except (UnknownSite, TooCostly) as error:
@@ -127,16 +135,14 @@ class _NotComparable(Exception):
 
 
 class _Upstream:
-    def __init__(
-        self, check: NetworkCheck, trace: NetworkTrace, sites: Mapping[str, tuple[str, ...]], task_type: str
-    ) -> None:  # fmt: skip
+    def __init__(self, check: NetworkCheck, trace: NetworkTrace, sites: Sites, task_type: str) -> None:
         self.check, self.sites = check, sites
         self.method, self.statuses = check.http_method or "GET", check.response_statuses or (200,)
         listed = sorted(trace.events, key=lambda one: one.index)  # upstream's order is that of the file
         self.events = [one for one in listed if not one.url.partition("?")[0].partition("#")[0].endswith(ASSETS)]
         self.navigates = task_type.lower() == "navigate" and self.method == "GET"
         self.urls = self._expand_places(list(check.urls))
-        self.referers = self._expand_places(self._parse_listed(check.headers.get("referer")))
+        self.referers = self._expand_places(_list_texts(check.headers.get("referer")))
 
     def _refuse_unreadable(self) -> None:
         """Upstream reads what is expected before it looks at an event, and ends in an error whatever the trace has."""
@@ -151,9 +157,6 @@ class _Upstream:
             if check.query_params_schema.get(name, Schema()).kind != "array" and not self._is_left_out(name):
                 says = "Upstream takes query_params_schema with an array for each parameter only"
                 raise _NotComparable(f"{says} ({name}).")
-
-    def _parse_listed(self, value: Any) -> list[str]:
-        return [] if value is None else [str(one) for one in (value if isinstance(value, list) else [value])]
 
     def _expand_places(self, urls: list[str]) -> list[str]:
         """The addresses that are meant; upstream knows no other hosts than those of the sites."""
@@ -201,11 +204,10 @@ class _Upstream:
         found = [self._match_any_place(self.urls, event.url)]
         if self.referers and event.referer:
             found.append(self._match_any_place(self.referers, event.referer))
-        return False if False in found else None if None in found else True
+        return all_of(found)
 
     def _match_any_place(self, urls: Sequence[str], actual: str) -> bool | None:
-        found = [self.at(url, actual) for url in urls]
-        return True if True in found else None if None in found else False
+        return any_of([self.at(url, actual) for url in urls])
 
     def at(self, wanted: str, actual: str) -> bool | None:
         """Whether two addresses are the same up to their parameters; a fragment on one side only is a difference. None
@@ -219,8 +221,7 @@ class _Upstream:
         if replace(one, segments=()).place != replace(other, segments=()).place:
             return False
         path = may_be_path(one.segments, other.segments)
-        fragment = may_be(one.fragment.rstrip("/"), other.fragment.rstrip("/"))
-        return False if False in {path, fragment} else None if None in {path, fragment} else True
+        return all_of([path, may_be(one.fragment.rstrip("/"), other.fragment.rstrip("/"))])
 
     def address(self, url: str) -> Address:
         return parse_address(url, decode_base64=self.check.decode_base64_query)
@@ -346,6 +347,10 @@ def _read_posted(wanted: Any, actual: Any, schema: Schema) -> Compared:
     compared = compare(wanted, actual, schema, UPSTREAM)
     # A single value is no list of one here.
     return compared if schema.kind != "array" or not compared.equal or _is_list(actual) else Compared(False)
+
+
+def _list_texts(value: Any) -> list[str]:
+    return [] if value is None else [str(one) for one in (value if isinstance(value, list) else [value])]
 
 
 def _is_list(value: Any) -> bool:

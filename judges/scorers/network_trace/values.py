@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,6 +212,15 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
         return Compared(False, str(error))
     except Ambiguous as error:
         return Compared(None, str(error))
+
+
+def all_of(found: Collection[bool | None]) -> bool | None:
+    """Whether all are true; a single False outweighs what cannot be told."""
+    return False if False in found else None if None in found else True
+
+
+def any_of(found: Collection[bool | None]) -> bool | None:
+    return True if True in found else None if None in found else False
 
 
 def _find_first(results: Sequence[Compared], order: tuple[bool | None, ...]) -> Compared | None:
