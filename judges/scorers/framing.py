@@ -54,11 +54,7 @@ def cut(text: str, limit: int) -> str:
 def quote(text: str, limit: int) -> str:
     """``text`` cut to ``limit`` as a JSON string on one line, without invisible characters or an end of the block."""
     escaped = MARK.sub(r"\\u003c", json.dumps(cut(text, limit), ensure_ascii=False))
-    return "".join(_escape(char) if unicodedata.category(char) in UNSEEN else char for char in escaped)
-
-
-def _escape(char: str) -> str:
-    return json.dumps(char)[1:-1]
+    return "".join(json.dumps(char)[1:-1] if unicodedata.category(char) in UNSEEN else char for char in escaped)
 
 
 def format_field(name: str, text: str, limit: int) -> str:

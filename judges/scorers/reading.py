@@ -69,13 +69,9 @@ def find_verdict(text: str) -> Verdict | None:
     """
     markers = list(STATUS.finditer(text))
     if markers:
-        return _find_stated(_find_first_line(text[markers[-1].end() :]))
+        return _find_stated(text[markers[-1].end() :].strip().partition("\n")[0])
     last = text.strip().rpartition("\n")[2]
     return _find_stated(last) if len(last) <= LONGEST_STATEMENT else None
-
-
-def _find_first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
 
 
 def _find_stated(text: str) -> Verdict | None:

@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from types import MappingProxyType
 from urllib.parse import unquote_plus
 
@@ -183,7 +182,7 @@ def list_places(subject: Subject, looks: Iterable[StepEvidence] = ()) -> list[Pl
     """
     found: list[Place] = []
     left = LONGEST_TRAJECTORY
-    for field, step, text in chain(_list_texts(subject), _read(looks)):
+    for field, step, text in _list_texts(subject, looks):
         plain = unquote_plus(text[:LONGEST_TEXT]) if field == "url" else text[:LONGEST_TEXT]
         passages = (one for one in find_suspicious(plain[:left]) if field != SCREENSHOT or one.kind not in OF_A_REPLY)
         found += [Place(field, step, passage) for passage in passages]
@@ -193,11 +192,7 @@ def list_places(subject: Subject, looks: Iterable[StepEvidence] = ()) -> list[Pl
     return found[:MOST]
 
 
-def _read(looks: Iterable[StepEvidence]) -> Iterator[tuple[str, int | None, str]]:
-    return ((SCREENSHOT, look.step, look.reason) for look in looks if look.same_as is None)
-
-
-def _list_texts(subject: Subject) -> Iterator[tuple[str, int | None, str]]:
+def _list_texts(subject: Subject, looks: Iterable[StepEvidence]) -> Iterator[tuple[str, int | None, str]]:
     record = subject.record
     yield "task", None, record.task_text
     yield "website", None, subject.website
@@ -208,6 +203,9 @@ def _list_texts(subject: Subject) -> Iterator[tuple[str, int | None, str]]:
         yield "thought", step.index, step.thought or ""
         yield "url", step.index, step.url or ""
     yield "final answer", None, record.final_answer or ""
+    for look in looks:
+        if look.same_as is None:
+            yield SCREENSHOT, look.step, look.reason
 
 
 def add_suspicions(score: Score, subject: Subject) -> Score:

@@ -138,21 +138,18 @@ def _convert_results(task: Any, evaluated: Any) -> Iterator[Result]:
         message = " ".join(messages) or str(one.error_msg or "It is as expected.")
         if outcome == FAIL and is_network and not config.should_not_exist and _is_blanked(config.expected, one.actual):
             outcome, message = ERROR, f"It cannot be told: {BLANKED}."
+        differences = []
+        for assertion in assertions:
+            says, equal = " ".join(assertion.get("assertion_msgs") or ()), assertion["status"] == "success"
+            differences.append(Difference(str(assertion["assertion_name"]), None, None, equal, says))
         name, absent = f"{number}. {one.evaluator_name}", bool(one.should_not_exist)
         yield Result(
             NetworkCheck(name=name, urls=(), should_not_exist=absent) if is_network else AnswerCheck(name=name),
             outcome,
             message,
             candidates=len(one.actual) if is_network and isinstance(one.actual, list | tuple) else 0,
-            differences=tuple(_convert_difference(assertion) for assertion in assertions),
+            differences=tuple(differences),
         )
-
-
-def _convert_difference(assertion: Mapping[str, Any]) -> Difference:
-    return Difference(
-        str(assertion["assertion_name"]), None, None, assertion["status"] == "success",
-        " ".join(assertion.get("assertion_msgs") or ()),
-    )  # fmt: skip
 
 
 def _is_blanked(expected: Any, actual: Any) -> bool:

@@ -120,10 +120,7 @@ class WebJudgeScorer:
         asked = [(step, image) for step, image in pictured if first[image.digest] == step]
         found = await run_together(self._judge_picture(subject, points, model, step, image) for step, image in asked)
         by_step = {look.step: look for look in found}
-        return [
-            by_step[step] if step in by_step else _repeat(by_step[first[image.digest]], step)
-            for step, image in pictured
-        ]
+        return [by_step.get(step) or _repeat(by_step[first[image.digest]], step) for step, image in pictured]
 
     async def _judge_picture(
         self, subject: Subject, points: Points, model: Asker, step: int, image: ImageRef

@@ -162,7 +162,8 @@ def read_prediction(reply: Reply, *, pointing: bool = False) -> Predicted:
     operation = said.get("operation")
     if operation not in LETTERS:
         raise Unread("The reply names no operation (CLICK, TYPE or SELECT).")
-    value = "" if operation == "CLICK" else str(_read_given(said.get("value")))[:LONGEST_VALUE]
+    given = said.get("value")
+    value = "" if operation == "CLICK" or given is None else str(given)[:LONGEST_VALUE]
     if pointing:
         point = (said.get("x"), said.get("y"))
         if not all(isinstance(one, int) and 0 <= one <= 1000 for one in point):
@@ -172,10 +173,6 @@ def read_prediction(reply: Reply, *, pointing: bool = False) -> Predicted:
     if not isinstance(element, int) or isinstance(element, bool):
         raise Unread("The reply names no element.")
     return Predicted(operation, value, element)
-
-
-def _read_given(value: Any) -> Any:
-    return "" if value is None else value
 
 
 def _read_text(text: str, pointing: bool) -> dict[str, Any]:

@@ -245,15 +245,11 @@ def numbers(facts: Sequence[Facts]) -> Numbers:
     )
 
 
-def find_position(step: int) -> str:
-    return next(name for low, high, name in POSITIONS if low <= step <= high)
-
-
 GROUPED: dict[str, Callable[[Facts], str]] = {
     "website": lambda one: one.website or "unknown",
     "domain": lambda one: one.domain or "unknown",
     "operation": lambda one: one.operation,
-    "position": lambda one: find_position(one.position),
+    "position": lambda one: next(name for low, high, name in POSITIONS if low <= one.position <= high),
     "mode": lambda one: one.mode,
 }
 

@@ -97,10 +97,6 @@ def map_files(subject: Subject) -> dict[int, StoredFile]:
     return found
 
 
-def choose_mode(mode: Mode, picture: ImageRef | None) -> Mode:
-    return "text-only" if mode == "multimodal" and picture is None else mode
-
-
 def load_sight(file: StoredFile, place: int, picture: ImageRef | None, style: Style, mode: Mode, most: int) -> Sight:
     """Read a step's file; blocks, so it is called in a thread. Raises CallFailed where the store has lost it."""
     with LOADING:
@@ -119,7 +115,8 @@ def _build_sight(
     step: ReferenceStep, place: int, picture: ImageRef | None, style: Style, mode: Mode, most: int
 ) -> Sight:
     nodes = frozenset(str(one["backend_node_id"]) for one in step.positives)
-    blank = ShownStep(step.task, step.website, step.actions[: step.index], (), (), choose_mode(mode, picture), picture)
+    sent: Mode = "text-only" if mode == "multimodal" and picture is None else mode
+    blank = ShownStep(step.task, step.website, step.actions[: step.index], (), (), sent, picture)
     shown, rank = _summarise(blank, step, nodes, style, mode, most)
     number = next((at for at, one in enumerate(shown.elements, 1) if one.node in nodes), None)
     present = number is not None

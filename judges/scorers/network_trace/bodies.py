@@ -219,12 +219,10 @@ def _filter(items: list[Any], step: Step) -> Iterator[Any]:
     for one in items:
         if isinstance(one, dict) and is_redacted(one.get(step.key)):
             yield REDACTED
-        elif isinstance(one, dict) and _is_equal(one.get(step.key), step.value):
-            yield one
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+        elif isinstance(one, dict):
+            had = one.get(step.key)
+            if had == step.value and isinstance(had, bool) == isinstance(step.value, bool):
+                yield one
 
 
 def _unfold(value: Any) -> Any:

@@ -29,7 +29,9 @@ class Money:
 
     def equals(self, other: Money) -> bool:
         """Equal amounts in currencies that can be the same one: what is not written contradicts nothing."""
-        return self.amount == other.amount and _may_be_same(self.currency, other.currency)
+        mine, its = self.currency, other.currency
+        alike = not mine or not its or mine == its or its in SEVERAL.get(mine, ()) or mine in SEVERAL.get(its, ())
+        return self.amount == other.amount and alike
 
 
 PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?")
@@ -161,10 +163,6 @@ def _parse_currency(mark: str) -> str:
     if mark and mark not in MARKS:
         raise Ambiguous(f"is in a currency that is not known ({mark})")
     return MARKS.get(mark, "")
-
-
-def _may_be_same(one: str, other: str) -> bool:
-    return not one or not other or one == other or other in SEVERAL.get(one, ()) or one in SEVERAL.get(other, ())
 
 
 def check_date_format(text: str) -> re.Pattern[str]:

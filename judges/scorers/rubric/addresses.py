@@ -26,14 +26,11 @@ def remove_tracking(address: str) -> str:
         parts = urlparse(address)
         if not parts.query:
             return address
-        kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _is_tracking(pair[0])]
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        kept = [pair for pair in pairs if not pair[0].lower().startswith(TRACKING)]
         return urlunparse(parts._replace(query=urlencode(kept, errors="surrogatepass")))
     except ValueError:  # of what is no address at all
         return address
-
-
-def _is_tracking(name: str) -> bool:
-    return name.lower().startswith(TRACKING)
 
 
 def simplify(address: str) -> str:

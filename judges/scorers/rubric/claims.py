@@ -121,16 +121,13 @@ def build_lines(subject: Subject, chosen: tuple[int, ...]) -> tuple[str, ...]:
 def select_pictures(subject: Subject, chosen: tuple[int, ...], most: int) -> tuple[Mapping[str, Any], ...]:
     """Every different screenshot of the chosen steps after a line that names them; the last ``most`` where there are
     more."""
-    pairs = [(step, image) for step in chosen if (image := _build_picture(subject, step)) is not None]
+    taken = dict(enumerate(subject.screenshots))
+    pairs = [(step, image) for step in chosen if (image := taken.get(step)) is not None]
     parts: list[Mapping[str, Any]] = []
     for image, steps in list(group_by_picture(pairs).items())[-most:]:
         parts.append({"type": "text", "text": f"Screenshot of {framing.format_steps(steps)}:"})
         parts.append({"type": "image", "image": SentImage(image)})
     return tuple(parts)
-
-
-def _build_picture(subject: Subject, step: int) -> Any:
-    return subject.screenshots[step] if step < len(subject.screenshots) else None
 
 
 CHECKS = re.compile(rb"\.\s*(?:batch_)?verify\s*\(")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -238,19 +237,16 @@ def forecast_calls(parameters: RubricParameters, subject: Subject) -> list[tuple
 
 def require_rubric(parameters: RubricParameters) -> Requirement:
     label = {"written": "a rubric", "script": "a rubric script"}.get(parameters.source, "a rubric or a rubric script")
-    return Requirement(label, partial(_has_rubric, parameters.source))
 
+    def is_met(subject: Subject) -> bool:
+        if parameters.source != "script" and EXPECTATION in subject.expectations:
+            return True
+        try:
+            return _find_script(parameters, subject) is not None
+        except NotConfigured:  # there is one; that it cannot be used is an error of the item
+            return True
 
-def _has_rubric(source: str, subject: Subject) -> bool:
-    written = source != "script" and EXPECTATION in subject.expectations
-    return written or (source != "written" and _has_script(subject))
-
-
-def _has_script(subject: Subject) -> bool:
-    try:
-        return process.find_script(subject.rubric_scripts, subject.record.task_id) is not None
-    except NotConfigured:  # there is one; that it cannot be used is an error of the item
-        return True
+    return Requirement(label, is_met)
 
 
 KIND = register(

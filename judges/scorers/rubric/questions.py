@@ -56,11 +56,12 @@ class Questioner:
         text = f"{system}\n\n{fill(template, record=record, **places)}"
         parts = [{"type": "text", "text": text}, *map(_build_part, images)]
         async with self.calls:
+            # As in the published engine: meant for reasoning models, it keeps gpt-4o and sonnet at their default, too.
             reply = await self.client.async_response(
                 model=model,
                 messages=[{"role": "user", "content": parts if images else text}],
                 response_format=form,
-                **choose_temperature(model),
+                **({} if "o" in model else {"temperature": 0.0}),
             )
         if reply is None:
             raise ValueError("The model gave no usable reply.")
@@ -74,12 +75,6 @@ class Questioner:
             framing.format_field("page address", page.url, URL),
             framing.format_field("page text", page.text, LONGEST_PAGE),
         ]
-
-
-def choose_temperature(model: str) -> dict[str, float]:
-    """Zero for models without the letter o in their name, and nothing for the others, as the published engine has it:
-    it was meant for reasoning models, and keeps gpt-4o and sonnet at their default too."""
-    return {} if "o" in model else {"temperature": 0.0}
 
 
 def _build_part(image: Image) -> dict[str, Any]:
@@ -100,10 +95,6 @@ def read_stated(text: str) -> str:
     quoted = framing.quote(text, CLAIM)
     plain = quoted.replace('\\"', '"').replace("\\\\", "\\")
     return plain if plain == f'"{text}"' else quoted
-
-
-def format_schema(form: type[BaseModel]) -> str:
-    return json.dumps(form.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
 
 
 # --- Checking a claim: against the answer, a page, several pages, or evidence that was put together; by majority -----
@@ -288,7 +279,8 @@ class Extractor:
                     return Extraction(name, shown, template(), f"{NOT_STORED}: {source}", "page")
                 stage, lines = "extract_page", [*lines, *self.desk.cited(page)]
                 images = page.images if use_screenshot else ()
-            request, schema = framing.quote(prompt, CLAIM), format_schema(template)
+            request = framing.quote(prompt, CLAIM)
+            schema = json.dumps(template.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
             value = await self.desk.ask(stage, self.model, template, lines, images, request=request, schema=schema)
         except self.desk.engine.lets_through:
             raise

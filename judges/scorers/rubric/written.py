@@ -83,13 +83,9 @@ def parse_steps(value: Any) -> Steps | None:
     if isinstance(value, str):
         return _parse_words(value.strip().lower())
     numbers = value if isinstance(value, list) else [value]
-    if not 0 < len(numbers) <= MOST_LISTED or not all(_is_step(one) for one in numbers):
+    if not 0 < len(numbers) <= MOST_LISTED or not all(type(one) is int and 0 <= one <= MOST_STEPS for one in numbers):
         return None
     return Steps(numbers=tuple(sorted(set(numbers))))
-
-
-def _is_step(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_STEPS
 
 
 def _parse_words(text: str) -> Steps | None:
@@ -203,7 +199,7 @@ class _RubricReader(DocumentReader):
         about = self._about((), whole, None)
         nodes = self._nodes(("nodes",), whole.get("nodes"), (), about, critical=False)
         pass_score = whole.get("pass_score")
-        if pass_score is not None and not _is_share(pass_score):
+        if pass_score is not None and not (type(pass_score) in (int, float) and 0 < pass_score <= 1):
             self.refuse("pass_score", ("pass_score",), "pass_score must be a number above 0, and at most 1")
             pass_score = None
         return Rubric(nodes, self._strategy((), whole), pass_score if pass_score is None else float(pass_score))
@@ -345,10 +341,6 @@ class _RubricReader(DocumentReader):
         return tuple(map(str, listed))
 
 
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
-
-
 HEAD = """\
 # A first draft from the key points of the task: one critical claim for each, over all screenshots.
 # Make it sharper before you use it: narrow the steps, say what counts as proof in a note, put claims that
@@ -365,12 +357,9 @@ def write_from_key_points(task_text: str, key_points: tuple[str, ...] | list[str
     task = _cut(task_text, LONGEST_CLAIM // 2)
     whole = {"claim": f"The screenshots show that the task was done completely: {task}", "critical": True}
     rubric = {"pass_score": 1.0, "about": "screenshots", "nodes": nodes or [whole]}
-    return f"# The task: {_one_line(task_text)}\n{HEAD}{written(rubric)}"
+    first = printable(" ".join(_cut(task_text, 300).split()), 300)
+    return f"# The task: {first}\n{HEAD}{written(rubric)}"
 
 
 def _cut(text: str, longest: int) -> str:
     return UNSTORABLE.sub("\ufffd", text).strip()[:longest].strip()
-
-
-def _one_line(text: str) -> str:
-    return printable(" ".join(_cut(text, 300).split()), 300)
