@@ -45,8 +45,6 @@ def test_an_event_has_what_was_asked_and_what_came_back():
     assert (found.index, found.url, found.method, found.status) == (0, "http://shop.example/add?x=1", "POST", 303)
     assert found.referer == "http://shop.example/"
     assert found.request_headers["x-twice"] == "a, b"
-    assert found.response_headers["content-type"] == "text/html"
-    assert found.redirect_url == "http://shop.example/cart"
     assert found.post_data.fields() == {"product": "7", "size": "L"}
     assert found.response_content == Body("<p>moved</p>", "text/html")
 
@@ -130,7 +128,6 @@ def test_the_last_navigation_is_where_the_agent_was_left():
         entry("https://pay.example/frame", headers={**DOCUMENT, "Sec-Fetch-Dest": "iframe"}),
     )
     assert [found.index for found in trace.navigation_events] == [0, 3, 4]
-    assert trace.navigation_events[1].redirect_url == "https://pay.example/"
     assert (trace.entries, len(trace.evaluated)) == (6, 5)
 
 

@@ -81,7 +81,7 @@ def test_a_recorded_trace_has_the_visit_in_its_order(recorded: NetworkTrace, sho
         "/", "/cart", "/c/tablets?sort=newest",
     ]  # fmt: skip
     (sent,) = [event for event in recorded.events if event.is_mutation]
-    assert (sent.method, sent.status, sent.redirect_url) == ("POST", 303, f"{shop}/cart")
+    assert (sent.method, sent.status) == ("POST", 303)
     assert sent.post_data is not None
     assert sent.post_data.fields() == {"item": "Lamp", "token": "[redacted]"}
 

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from annotation.formats.har import REDACTED
 from judges.scorers.network_trace.patterns import compile_pattern
@@ -61,16 +61,6 @@ class Address:
             if value:
                 found[name] = (*found.get(name, ()), value)
         return found
-
-    def without_query(self) -> str:
-        port = f":{self.port}" if self.port is not None else ""
-        path = "/".join(quote(segment, safe="!$&'()*+,;=:@~") for segment in self.segments)
-        return f"{self.scheme}:{f'//{self.host}{port}/' if self.host else ''}{path}"
-
-    def __str__(self) -> str:
-        query = f"?{urlencode(self.parameters)}" if self.parameters else ""
-        fragment = f"#{quote(self.fragment)}" if self.fragment else ""
-        return f"{self.without_query()}{query}{fragment}"
 
 
 @lru_cache(maxsize=2_048)

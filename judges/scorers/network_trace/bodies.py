@@ -50,10 +50,6 @@ class Body:
     def media_type(self) -> str:
         return self.mime_type.partition(";")[0].strip().lower()
 
-    @property
-    def is_json(self) -> bool:
-        return self.media_type.endswith(("/json", "+json"))
-
     def json(self) -> Any:
         """The JSON value of the text; ValueError when it is none, or was truncated."""
         if self.truncated:

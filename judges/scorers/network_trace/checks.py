@@ -17,6 +17,7 @@ expected under ``expected``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -26,12 +27,14 @@ from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, parse_yaml
 from judges.scorers.network_trace.addresses import parse_address
 from judges.scorers.network_trace.check_reader import LONGEST_NAME, CheckReader
-from judges.scorers.network_trace.model import ANSWER, BREAKING, NETWORK, NOT_GIVEN, AnswerCheck, Checks, NetworkCheck
+from judges.scorers.network_trace.model import ANSWER, NETWORK, NOT_GIVEN, AnswerCheck, Checks, NetworkCheck
 from judges.scorers.network_trace.patterns import is_pattern
 from judges.scorers.network_trace.trace import MUTATING
 
 MOST_CHECKS = 200
 MOST_SITES = 50
+# What YAML takes for the end of a line, or does not take at all, and JSON does.
+BREAKING = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 TOP_KEYS = ("sites", "task_type", "checks")
 SHARED_KEYS = ("name", "key_point", "evaluator")
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "connect", "trace")
@@ -172,18 +175,14 @@ def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluato
     return {key: one for key, one in found.items() if one[1] is not None or key == "retrieved_data"}
 
 
-def _read_shared(reading: CheckReader, place: Place, given: Given, evaluator: str) -> dict[str, Any]:
-    written = {key: inner for key, (_, inner) in given.items()} | ({"evaluator": ANSWER} if evaluator == ANSWER else {})
-    if evaluator == NETWORK:
-        written.pop("evaluator", None)
+def _read_shared(reading: CheckReader, place: Place, given: Given) -> dict[str, Any]:
     name = reading.text(*given["name"], LONGEST_NAME).strip() if "name" in given else ""
     where, point = given.get("key_point", (place, ""))
     if isinstance(point, bool) or not isinstance(point, str | int):
         reading.wrong_type(where, "a key point's text, or its number from 1", point)
         point = ""
-    line = reading.document.line(place)
-    return {"name": name or f"check {place[-1] + 1 if isinstance(place[-1], int) else 1}", "key_point": point,
-            "given": written, "line": line}  # fmt: skip
+    number = place[-1] + 1 if isinstance(place[-1], int) else 1
+    return {"name": name or f"check {number}", "key_point": point}
 
 
 def _read_network_check(reading: CheckReader, place: Place, given: Given) -> NetworkCheck:
@@ -196,7 +195,7 @@ def _read_network_check(reading: CheckReader, place: Place, given: Given) -> Net
             found[key] = read(reading, *given[key], *more, *schemas)
     params = found.pop("query_params", {})
     check = NetworkCheck(
-        **_read_shared(reading, place, given, NETWORK),
+        **_read_shared(reading, place, given),
         urls=found.pop("url", ()),
         http_method=found.pop("http_method", "").upper(),
         response_statuses=found.pop("response_status", ()),
@@ -227,7 +226,7 @@ def _read_answer_check(reading: CheckReader, place: Place, given: Given) -> Answ
     fields = reading.values(*given["fields"], fields_schema) if "fields" in given else {}
     _refuse_schemas_of_nothing(reading, place, given, "fields", fields)
     return AnswerCheck(
-        **_read_shared(reading, place, given, ANSWER),
+        **_read_shared(reading, place, given),
         task_type=str(given["task_type"][1]) if "task_type" in given else "",
         status=str(given["status"][1]) if "status" in given else "",
         retrieved_data=data,

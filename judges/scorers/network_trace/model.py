@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -27,19 +26,14 @@ LONGEST_VALUE = 2_000  # characters of a value that is kept
 LONGEST_SHOWN = 120  # characters of a value in a sentence
 MOST_DIFFERENCES = 50
 MOST_NAMED = 3  # differences that a sentence names
-# What YAML takes for the end of a line, or does not take at all, and JSON does.
-BREAKING = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What every check has. ``key_point`` is a key point's text, its number from 1, or ""; ``given`` are the keys as
-    they were written, in the flat form; ``line`` is where."""
+    """What every check has. ``key_point`` is a key point's text, its number from 1, or ""."""
 
     name: str
     key_point: str | int = ""
-    given: Mapping[str, Any] = field(default_factory=dict)
-    line: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +102,6 @@ class Checks:
     @property
     def need_trace(self) -> bool:
         return any(isinstance(one, NetworkCheck) for one in self.checks)
-
-    def as_json(self) -> dict[str, Any]:
-        """The checks as they are written, in the flat form; `checks.parse` reads it as the same."""
-        head: dict[str, Any] = {"sites": {name: list(urls) for name, urls in self.sites.items()}} if self.sites else {}
-        if self.task_type:
-            head["task_type"] = self.task_type
-        return head | {"checks": [dict(check.given) for check in self.checks]}
-
-    def canonical(self) -> str:
-        """The same text for the same checks, however they were written."""
-        text = json.dumps(self.as_json(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        return BREAKING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, BinaryIO
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from annotation.formats import har
 from annotation.formats.documents import UNSTORABLE
@@ -48,7 +47,6 @@ SHARED = 512  # characters; shorter texts come again and again, and are held onc
 
 MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 READING = frozenset({"GET", "HEAD"})
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 STATIC_DESTINATIONS = frozenset({"style", "script", "image", "font", "audio", "video", "track", "manifest", "worker"})
 STATIC_RESOURCES = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest"})
 STATIC_MEDIA = ("image/", "font/", "audio/", "video/", "text/css", "text/javascript", "application/javascript")
@@ -58,8 +56,6 @@ STATIC_SUFFIXES = (
 )  # fmt: skip
 BEACON_RESOURCES = frozenset({"ping", "beacon", "cspviolationreport", "csp_report", "csp-violation-report"})
 BEACON_MEDIA = frozenset({"text/ping", "application/csp-report", "application/reports+json"})
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class EventType(StrEnum):
@@ -74,9 +70,8 @@ class NetworkEvent:
 
     ``index`` is its place among the entries of the HAR, from 0. ``method`` is in capitals. ``status`` is 0 where no
     response came. Header names are in lower case; several headers of one name are joined by ", ". ``referer`` is ""
-    where none was sent. ``redirect_url`` is where the response leads, absolute, "" where nowhere. ``post_data`` and
-    ``response_content`` are None where there was none; a response is kept only if it is JSON or another text.
-    Secrets read `annotation.formats.har.REDACTED`.
+    where none was sent. ``post_data`` and ``response_content`` are None where there was none; a response is kept only
+    if it is JSON or another text. Secrets read `annotation.formats.har.REDACTED`.
     """
 
     index: int
@@ -84,9 +79,7 @@ class NetworkEvent:
     method: str = "GET"
     status: int = 0
     referer: str = ""
-    redirect_url: str = ""
-    request_headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    response_headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    request_headers: Mapping[str, str] = field(default_factory=dict)
     post_data: Body | None = None
     response_content: Body | None = None
     is_document_event: bool = False
@@ -183,13 +176,11 @@ class _TraceReader:
         )
         if bare.is_static:
             return bare
-        got, post = dict(_read_headers(response)), self._read_post_data(request, sent)
+        post = self._read_post_data(request, sent)
         return replace(
             bare,
             referer=self._intern(sent.get("referer", "")[:LONGEST_URL]),
-            redirect_url=self._intern(_find_redirect(bare, response, got)),
-            request_headers=self._share(sent),
-            response_headers=self._share(got),
+            request_headers={self._intern(name): self._intern(value) for name, value in sent.items()},
             post_data=post,
             response_content=self._read_content(index, content),
             event_type=_classify(bare, sent, kind, post),
@@ -205,9 +196,6 @@ class _TraceReader:
             self._sent += len(text)
             held = self._known[text] = UNSTORABLE.sub("\ufffd", text)
         return held
-
-    def _share(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        return {self._intern(name): self._intern(value) for name, value in headers.items()}
 
     def _read_post_data(self, request: dict[str, Any], headers: Mapping[str, str]) -> Body | None:
         posted = request.get("postData")
@@ -324,13 +312,3 @@ def _classify(event: NetworkEvent, headers: Mapping[str, str], resource: str, po
         return EventType.NAVIGATION
     is_mutation = event.method in MUTATING and not _is_beacon(headers, resource, post)
     return EventType.MUTATION if is_mutation else EventType.OTHER
-
-
-def _find_redirect(event: NetworkEvent, response: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    if event.status not in REDIRECTS:
-        return ""
-    target = headers.get("location") or _read_text(response, "redirectURL")
-    try:
-        return urljoin(event.url, target)[:LONGEST_URL] if target else ""
-    except ValueError:
-        return target[:LONGEST_URL]
