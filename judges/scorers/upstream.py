@@ -32,20 +32,21 @@ def read_verdict(text: str) -> Verdict:
 
     So "unsuccessful" is a success, and "**Status**: success", which has its colon outside the bold, a failure.
     """
-    between = text.lower().split("status:")[1:2]
-    return Verdict.SUCCESS if between and "success" in between[0] else Verdict.FAILURE
+    return Verdict.SUCCESS if "success" in _find_status(text) else Verdict.FAILURE
 
 
 def states_verdict(text: str) -> bool:
     """Whether a reply that was cut off got as far as one of the two words after its status."""
-    between = text.lower().split("status:")[1:2]
-    return bool(between and STATED.search(between[0]))
+    return STATED.search(_find_status(text)) is not None
 
 
 def has_status(text: str) -> bool:
     """Return whether `read_verdict` finds "success" or a form of "fail"; otherwise its failure is only a default."""
-    between = text.lower().split("status:")[1:2]
-    return bool(between and ANY_STATUS.search(between[0]))
+    return ANY_STATUS.search(_find_status(text)) is not None
+
+
+def _find_status(text: str) -> str:
+    return (*text.lower().split("status:"), "")[1]
 
 
 def read_voyager_verdict(text: str) -> Verdict:

@@ -47,10 +47,6 @@ class CheckRow:
     def tone(self) -> str:
         return TONES.get(self.result, "")
 
-    @property
-    def differing(self) -> int:
-        return sum(not field.equal for field in self.fields)
-
 
 @dataclass(frozen=True, slots=True)
 class CheckDetails:
