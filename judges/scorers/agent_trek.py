@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from judges.scorer import Subject
 from judges.scorers import framing, upstream
-from judges.scorers.autonomous_eval import obstacle
+from judges.scorers.autonomous_eval import find_obstacle
 from judges.scorers.one_call import (
     Method,
     ShownRecord,
+    find_last_picture,
     format_picture_line,
-    last_picture,
     register_published,
 )
 
 
 def shows(subject: Subject) -> ShownRecord:
-    pictures = last_picture(subject)
+    pictures = find_last_picture(subject)
     lines = (
         framing.format_field("task", subject.record.task_text, framing.TASK),
         *framing.format_history(framing.select_acting(subject.record, "auto"), thoughts=True),
@@ -35,12 +35,12 @@ def shows_upstream(subject: Subject) -> ShownRecord:
         for number, step in enumerate(steps, 1)
     )
     return ShownRecord(
-        values={"task": subject.record.task_text, "thoughts_and_actions": turns}, pictures=last_picture(subject)
+        values={"task": subject.record.task_text, "thoughts_and_actions": turns}, pictures=find_last_picture(subject)
     )
 
 
 METHOD = Method(
-    ("task", "thoughts_and_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, obstacle
+    ("task", "thoughts_and_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, find_obstacle
 )
 KIND = register_published(
     "agenttrek",

@@ -12,8 +12,8 @@ from judges.scorers.one_call import (
     Method,
     Mode,
     ShownRecord,
+    find_last_picture,
     format_picture_line,
-    last_picture,
     register_published,
 )
 
@@ -25,7 +25,7 @@ SCHEMA = reading.build_object_schema(
 
 
 def shows(subject: Subject) -> ShownRecord:
-    pictures = last_picture(subject)
+    pictures = find_last_picture(subject)
     lines = (
         framing.format_field("task", subject.record.task_text, framing.TASK),
         *framing.format_history(framing.select_acting(subject.record, "auto")),
@@ -39,21 +39,21 @@ def shows_upstream(subject: Subject) -> ShownRecord:
     numbered = "\n".join(f"{number}. {action}" for number, action in enumerate(actions, 1))
     return ShownRecord(
         values={"task": subject.record.task_text, "last_actions": numbered},
-        pictures=last_picture(subject),
+        pictures=find_last_picture(subject),
     )
 
 
-def obstacle(subject: Subject, mode: Mode) -> str:
+def find_obstacle(subject: Subject, mode: Mode) -> str:
     """Upstream cannot run without a screenshot; ours judges by the actions then."""
-    if mode == "upstream" and not last_picture(subject):
+    if mode == "upstream" and not find_last_picture(subject):
         return "The published method needs a screenshot, and the trajectory has none."
-    if not last_picture(subject) and not framing.select_acting(subject.record, "auto"):
+    if not find_last_picture(subject) and not framing.select_acting(subject.record, "auto"):
         return "The trajectory has neither an action nor a screenshot to judge by."
     return ""
 
 
 METHOD = Method(
-    ("task", "last_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, obstacle, SCHEMA
+    ("task", "last_actions"), shows, shows_upstream, upstream.read_verdict, upstream.has_status, find_obstacle, SCHEMA
 )
 KIND = register_published(
     "autonomous-eval",

@@ -28,33 +28,33 @@ class DocumentReader:
         end = "" if says.endswith((".", "?")) else "."
         self.problems.append(Problem(self.prefix + code, f"{self.name}, line {line:,}: {says}{end}", f"line {line}"))
 
-    def wrong_type(self, place: Place, wanted: str, value: object, code: str = "wrong_type") -> None:
+    def refuse_type(self, place: Place, wanted: str, value: object, code: str = "wrong_type") -> None:
         self.refuse(code, place, f"{describe_place(place)} must be {wanted}, not {kind_of(value)}")
 
-    def unknown(self, place: Place, what: str, known: Iterable[str]) -> None:
+    def refuse_unknown_key(self, place: Place, what: str, known: Iterable[str]) -> None:
         key, names = str(place[-1]), list(known)
         near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
         self.misspelt |= {(place[:-1], one) for one in near}
         help_text = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
         self.refuse("unknown_key", place, f"`{printable(key, 60)}` is no {what}; {help_text}")
 
-    def refuse_unknown(self, place: Place, value: Iterable[str], what: str, known: Sequence[str]) -> None:
+    def refuse_unknown_keys(self, place: Place, value: Iterable[str], what: str, known: Sequence[str]) -> None:
         """Refuse each key that is not known; one that is written beside it is not what was meant."""
         missing = [one for one in known if one not in value]
         for key in value:
             if key not in known:
-                self.unknown((*place, key), what, missing or known)
+                self.refuse_unknown_key((*place, key), what, missing or known)
 
-    def text(self, place: Place, value: object, longest: int = 10_000) -> str:
+    def read_text(self, place: Place, value: object, longest: int = 10_000) -> str:
         if not isinstance(value, str):
-            self.wrong_type(place, "a text", value, self.not_text)
+            self.refuse_type(place, "a text", value, self.not_text)
             return ""
         if len(value) > longest:
             self.refuse(self.too_long, place, f"{describe_place(place)} must have at most {longest:,} characters")
             return ""
         return value
 
-    def flag(self, place: Place, value: object, default: bool = False) -> bool:
+    def read_flag(self, place: Place, value: object, default: bool = False) -> bool:
         if isinstance(value, bool):
             return value
         meant = flag_meant(value)
@@ -62,7 +62,7 @@ class DocumentReader:
         self.refuse(self.not_flag, place, f"{describe_place(place)} must be true or false{help_text}")
         return default
 
-    def one_of(self, place: Place, text: str, known: Iterable[str], code: str = "wrong_value") -> str:
+    def read_choice(self, place: Place, text: str, known: Iterable[str], code: str = "wrong_value") -> str:
         names = list(known)
         if text in names:
             return text

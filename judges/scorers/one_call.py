@@ -107,7 +107,7 @@ def register_published(name: str, title: str, description: str, method: Method) 
     def build(parameters: ModeParameters, prompts: Prompts) -> PublishedScorer:
         upstream = parameters.mode == "upstream"
         parts = ("system", "user") if upstream else ("framed_system", "framed_user")
-        user = user_text(prompts, *parts, fills=method.fills if upstream else RECORD)
+        user = find_user_text(prompts, *parts, fills=method.fills if upstream else RECORD)
         return PublishedScorer(method, parameters.mode, build_system_text(prompts, STAGE, parts[0]), user)
 
     def forecast(parameters: ModeParameters, subject: Subject) -> list[tuple[str, int]]:
@@ -133,7 +133,7 @@ def register_published(name: str, title: str, description: str, method: Method) 
     )
 
 
-def user_text(prompts: Prompts, system: str, user: str, fills: tuple[str, ...]) -> str:
+def find_user_text(prompts: Prompts, system: str, user: str, fills: tuple[str, ...]) -> str:
     """The user text, whose places are ``fills``, of a set that has both texts; LookupError says what is wrong.
 
     Without the first place the model would judge what it never sees, and a place that nobody fills would be sent as
@@ -186,7 +186,7 @@ def list_pictures(subject: Subject) -> tuple[Picture, ...]:
     return tuple((step, image) for step, image in enumerate(subject.screenshots) if image is not None)
 
 
-def last_picture(subject: Subject) -> tuple[Picture, ...]:
+def find_last_picture(subject: Subject) -> tuple[Picture, ...]:
     return list_pictures(subject)[-1:]
 
 

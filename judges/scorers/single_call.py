@@ -17,9 +17,9 @@ from judges.scorers.one_call import (
     ShownRecord,
     build_message,
     build_score,
+    find_user_text,
     group_by_picture,
     list_pictures,
-    user_text,
 )
 from judges.scorers.suspicion import add_suspicions
 
@@ -167,7 +167,7 @@ def _list_objects(reply: Reply, name: str) -> list[dict[str, Any]]:
 
 def build(parameters: SingleCallParameters, prompts: Prompts) -> SingleCallScorer:
     rules = {"instructions": parameters.instructions.strip(), "criteria": parameters.criteria.strip()}
-    user = user_text(prompts, "framed_system", "framed_user", fills=RECORD)
+    user = find_user_text(prompts, "framed_system", "framed_user", fills=RECORD)
     return SingleCallScorer(parameters, fill(prompts.texts[f"{STAGE}.framed_system"], **rules), user)
 
 

@@ -20,13 +20,13 @@ from judges.scorers.one_call import (
 MOST_PICTURES = 50
 
 
-def first_pictures(subject: Subject) -> tuple[Picture, ...]:
+def select_first_pictures(subject: Subject) -> tuple[Picture, ...]:
     return list_pictures(subject)[:MOST_PICTURES]
 
 
 def shows(subject: Subject) -> ShownRecord:
     answer = subject.record.final_answer or ""
-    pictures, taken = first_pictures(subject), len(list_pictures(subject))
+    pictures, taken = select_first_pictures(subject), len(list_pictures(subject))
     lines = (
         framing.format_field("task", subject.record.task_text, framing.TASK),
         framing.format_field("final answer", answer, framing.ANSWER)
@@ -38,7 +38,7 @@ def shows(subject: Subject) -> ShownRecord:
 
 
 def shows_upstream(subject: Subject) -> ShownRecord:
-    pictures = first_pictures(subject)
+    pictures = select_first_pictures(subject)
     values = {
         "task": subject.record.task_text,
         "answer": subject.record.final_answer or "",
@@ -50,15 +50,17 @@ def shows_upstream(subject: Subject) -> ShownRecord:
     return ShownRecord(values=values, pictures=pictures)
 
 
-def obstacle(subject: Subject, mode: Mode) -> str:
+def find_obstacle(subject: Subject, mode: Mode) -> str:
     """An answer alone proves nothing; upstream judges it all the same."""
-    if mode == "default" and not first_pictures(subject):
+    if mode == "default" and not select_first_pictures(subject):
         return "WebVoyager judges by screenshots, and the trajectory has none."
     return ""
 
 
 PLACES = ("task", "answer", "response", "count", "num")
-METHOD = Method(PLACES, shows, shows_upstream, upstream.read_voyager_verdict, upstream.has_voyager_status, obstacle)
+METHOD = Method(
+    PLACES, shows, shows_upstream, upstream.read_voyager_verdict, upstream.has_voyager_status, find_obstacle
+)
 KIND = register_published(
     "webvoyager",
     "WebVoyager",

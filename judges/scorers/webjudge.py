@@ -86,7 +86,7 @@ class WebJudgeScorer:
         except StageUnusable as none:
             return Score(None, unscored=f"Key points: {none}", response=none.response, notes=notes)
         looks = await self._judge_pictures(subject, points, model)
-        relevant = self.mode.relevant(looks)
+        relevant = self.mode.select_relevant(looks)
         too_few = _require_enough_replies(looks, notes)
         made = Score(
             None,
@@ -107,9 +107,9 @@ class WebJudgeScorer:
         if wanted == "people":
             notes["key_points_of_people"] = "none were there"
         reply = await model.ask(
-            self.mode.key_points_prompt(subject), stage="key_points", schema=self.mode.schemas["key_points"]
+            self.mode.build_key_points_prompt(subject), stage="key_points", schema=self.mode.schemas["key_points"]
         )
-        return self.mode.points(reply)
+        return self.mode.read_points(reply)
 
     async def _judge_pictures(self, subject: Subject, points: Points, model: Asker) -> list[PictureReply]:
         """One for each step with a screenshot; every different screenshot is asked about once, all at the same time."""
@@ -125,9 +125,9 @@ class WebJudgeScorer:
     async def _judge_picture(
         self, subject: Subject, points: Points, model: Asker, step: int, image: ImageRef
     ) -> PictureReply:
-        prompt = self.mode.screenshot_prompt(subject, points, image)
+        prompt = self.mode.build_screenshot_prompt(subject, points, image)
         reply = await model.ask(prompt, stage="screenshot", step=step, schema=self.mode.schemas["screenshot"])
-        relevance, reason = self.mode.relevance(reply)
+        relevance, reason = self.mode.read_relevance(reply)
         return PictureReply(step, image, relevance, reason, reply.text)
 
     def _build_evidence(
@@ -143,10 +143,10 @@ class WebJudgeScorer:
     async def _judge_verdict(
         self, made: Score, subject: Subject, points: Points, relevant: Sequence[PictureReply], model: Asker
     ) -> Score:
-        prompt = self.mode.verdict_prompt(subject, points, relevant)
+        prompt = self.mode.build_verdict_prompt(subject, points, relevant)
         reply = await model.ask(prompt, stage="verdict", schema=self.mode.schemas["verdict"])
         try:
-            decision = self.mode.decision(reply, subject, points)
+            decision = self.mode.read_decision(reply, subject, points)
         except StageUnusable as none:
             return replace(made, unscored=f"Verdict: {none}", response=none.response)
         return replace(

@@ -104,10 +104,10 @@ class Framed(Mode):
         ),
     }
 
-    def key_points_prompt(self, subject: Subject) -> Prompt:
+    def build_key_points_prompt(self, subject: Subject) -> Prompt:
         return self._build_prompt("key_points", subject, _format_task(subject))
 
-    def points(self, reply: Reply) -> Points:
+    def read_points(self, reply: Reply) -> Points:
         if reply.unusable():
             raise StageUnusable(reply.unusable(), reply.text)
         found = reading.read_points(reply)[:MOST_POINTS]
@@ -115,21 +115,21 @@ class Framed(Mode):
             raise StageUnusable("The reply lists no key points.", reply.text)
         return Points.numbered(found)
 
-    def screenshot_prompt(self, subject: Subject, points: Points, image: ImageRef) -> Prompt:
+    def build_screenshot_prompt(self, subject: Subject, points: Points, image: ImageRef) -> Prompt:
         return self._build_prompt(
             "screenshot", subject, [*_format_task(subject), *_format_points(points)], SentImage(image)
         )
 
-    def relevance(self, reply: Reply) -> tuple[int | None, str]:
+    def read_relevance(self, reply: Reply) -> tuple[int | None, str]:
         if reply.unusable():
             return None, reply.unusable()
         return reading.read_relevance(reply), reading.read_reason(reply)
 
-    def relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
+    def select_relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
         """Each picture once, at the first step that shows it."""
         return [look for look in looks if look.same_as is None and (look.relevance or 0) >= self.threshold]
 
-    def verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[PictureReply]) -> Prompt:
+    def build_verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[PictureReply]) -> Prompt:
         shown = list(relevant)[: self.max_images]
         titles = [_format_title(subject, look.image) for look in shown]
         lines = [
@@ -148,7 +148,7 @@ class Framed(Mode):
             pictures += [f"The {title}:", SentImage(look.image)]
         return self._build_prompt("verdict", subject, lines, *(pictures or ["(None was found to matter.)"]))
 
-    def decision(self, reply: Reply, subject: Subject, points: Points) -> Decision:
+    def read_decision(self, reply: Reply, subject: Subject, points: Points) -> Decision:
         if reply.unusable():
             raise StageUnusable(reply.unusable(), reply.text)
         verdict = reading.read_verdict(reply)
@@ -211,30 +211,30 @@ class Upstream(Mode):
     shows_once = False
     schemas: Mapping[str, Schema | None] = dict.fromkeys(STAGES)
 
-    def key_points_prompt(self, subject: Subject) -> Prompt:
+    def build_key_points_prompt(self, subject: Subject) -> Prompt:
         text = self._fill("key_points.user", task=subject.record.task_text)
         return self._build_prompt("key_points", subject, (text,))
 
-    def points(self, reply: Reply) -> Points:
+    def read_points(self, reply: Reply) -> Points:
         if reply.refusal or not reply.text.strip():
             raise StageUnusable(reply.unusable() or "The reply is empty.", reply.text)
         plain = upstream.read_key_points(reply.text)
         return Points(reading.find_points(plain), plain)
 
-    def screenshot_prompt(self, subject: Subject, points: Points, image: ImageRef) -> Prompt:
+    def build_screenshot_prompt(self, subject: Subject, points: Points, image: ImageRef) -> Prompt:
         text = self._fill("screenshot.user", task=subject.record.task_text, key_points=points.plain)
         return self._build_prompt("screenshot", subject, (text, SentImage(image, JPEG)))
 
-    def relevance(self, reply: Reply) -> tuple[int | None, str]:
+    def read_relevance(self, reply: Reply) -> tuple[int | None, str]:
         if self.general:
             return upstream.read_general_image_score(reply.text), upstream.read_general_image_reason(reply.text)
         return upstream.read_image_score(reply.text), upstream.read_image_reason(reply.text)
 
-    def relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
+    def select_relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
         """One entry for each step, equal pictures again."""
         return [look for look in looks if (look.relevance or 0) >= self.threshold]
 
-    def verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[PictureReply]) -> Prompt:
+    def build_verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[PictureReply]) -> Prompt:
         """Empty reasons have no number, so that numbers may stand beside the wrong picture, as there."""
         reasons = [look.reason for look in relevant if look.reason][: self.max_images]
         pictures = [SentImage(look.image, PNG) for look in relevant][: self.max_images]
@@ -243,12 +243,12 @@ class Upstream(Mode):
             "verdict.user_without_images" if bare else "verdict.user",
             task=subject.record.task_text,
             key_points=points.plain,
-            last_actions=_number(self._list_actions(subject)),
-            thoughts=_number(reasons),
+            last_actions=_number_lines(self._list_actions(subject)),
+            thoughts=_number_lines(reasons),
         )
         return self._build_prompt("verdict", subject, (text, *pictures))
 
-    def decision(self, reply: Reply, subject: Subject, points: Points) -> Decision:
+    def read_decision(self, reply: Reply, subject: Subject, points: Points) -> Decision:
         if reply.refusal or not reply.text.strip() or (reply.cut and not upstream.states_verdict(reply.text)):
             raise StageUnusable(reply.unusable(), reply.text)
         listed = tuple(KeyPointEvidence(text) for text in points.texts)
@@ -285,5 +285,5 @@ def _list_thoughts(source: str, steps: Sequence[StepRecord]) -> list[str | None]
     return thoughts or None
 
 
-def _number(lines: Sequence[str]) -> str:
+def _number_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))

@@ -444,7 +444,7 @@ def test_a_claim_that_could_be_taken_for_something_else_does_not(text):
 def test_a_logger_can_be_set():
     evaluator = begun()
     evaluator.verifier.logger = logging.getLogger("another")
-    assert evaluator.verifier.logger.name == evaluator.verifier.desk.logger.name == "another"
+    assert evaluator.verifier.logger.name == evaluator.verifier.questioner.logger.name == "another"
 
 
 def test_pages_are_prepared_again_only_where_memory_ends(tmp_path, monkeypatch):

@@ -134,10 +134,10 @@ def measure(facts: Sequence[Facts], name: str) -> Measure:
     known = [(task, float(value)) for task, value in values if value is not None]
     unknown = not known and any(not one.unparsed for one in facts)
     bounded = [] if unknown else [(task, float(value or 0)) for task, value in values]
-    return Measure(*_averages(known), *_averages(bounded))
+    return Measure(*_compute_averages(known), *_compute_averages(bounded))
 
 
-def _averages(values: Sequence[tuple[int, float]]) -> tuple[Mean, Mean]:
+def _compute_averages(values: Sequence[tuple[int, float]]) -> tuple[Mean, Mean]:
     by_task: dict[int, list[float]] = {}
     for task, value in values:
         by_task.setdefault(task, []).append(value)
@@ -149,15 +149,15 @@ def task_success(facts: Sequence[Facts]) -> Mean:
 
     A task with a step that was not read has no outcome and is left out, as its judgment is unscored.
     """
-    return mean([float(all(step == 1 for step in steps)) for steps in _by_task(facts) if None not in steps])
+    return mean([float(all(step == 1 for step in steps)) for steps in _group_by_task(facts) if None not in steps])
 
 
 def task_success_bound(facts: Sequence[Facts]) -> Mean:
     """The share of all tasks, one with a step that was not read counted as failed."""
-    return mean([float(all(step == 1 for step in steps)) for steps in _by_task(facts)])
+    return mean([float(all(step == 1 for step in steps)) for steps in _group_by_task(facts)])
 
 
-def _by_task(facts: Sequence[Facts]) -> list[list[float | None]]:
+def _group_by_task(facts: Sequence[Facts]) -> list[list[float | None]]:
     tasks: dict[int, list[float | None]] = {}
     for one in facts:
         tasks.setdefault(one.trajectory, []).append(None if one.unparsed else one.step_success)

@@ -104,7 +104,7 @@ def summarise(html: str, task: str, most: int) -> PageSummary:
     if root is None:
         return PageSummary((), {}, problem)
     words = split_words(task)
-    ordered = rank_elements(_Walk().elements(root), words)
+    ordered = rank_elements(_Walk().collect(root), words)
     for rank, element in enumerate(ordered, 1):
         element.rank = rank
     ranks: dict[str, int] = {}
@@ -200,7 +200,7 @@ class _Open:
     length: int = 0
     own: bool = False  # whether text stands directly in it
 
-    def say(self, text: str | None, own: bool = True) -> None:
+    def add_text(self, text: str | None, own: bool = True) -> None:
         if text and (text := SPACES.sub(" ", text[: LABEL * 4])):
             self.own = self.own or (own and text != " ")
             if self.length < LABEL * 2:
@@ -217,7 +217,7 @@ class _Walk:
         self.fields: dict[str, Element] = {}
         self.path: list[_Open] = []
 
-    def elements(self, root: Any) -> list[Element]:
+    def collect(self, root: Any) -> list[Element]:
         skipped: Any = None
         for count, (event, node) in enumerate(etree.iterwalk(root, events=("start", "end"))):
             if count > 2 * MOST_NODES:
@@ -229,7 +229,7 @@ class _Walk:
             if event == "end" and skipped is node:
                 skipped = None
             if event == "end" and skipped is None and self.path:
-                self.path[-1].say(node.tail)
+                self.path[-1].add_text(node.tail)
         while self.path:
             self._end()
         for name, element in self.fields.items():
@@ -253,7 +253,7 @@ class _Walk:
             if group == "field" and (name := node.get("id")):
                 self.fields.setdefault(name, element)
         self.path.append(_Open(node, element))
-        self.path[-1].say(node.text)
+        self.path[-1].add_text(node.text)
 
     def _end(self) -> None:
         done = self.path.pop()
@@ -269,7 +269,7 @@ class _Walk:
             self.labels.setdefault(target, text)
         if self.path and node.tag not in ("option", "select"):
             said = "".join(done.text)
-            self.path[-1].say(said if node.tag in INLINE else f" {said} ", own=node.tag == "text" and bool(text))
+            self.path[-1].add_text(said if node.tag in INLINE else f" {said} ", own=node.tag == "text" and bool(text))
 
     def _add_option(self, text: str, value: str | None) -> None:
         for one in reversed(self.path):

@@ -32,11 +32,11 @@ class CheckReader(DocumentReader):
         super().__init__(document, name)
         self.sites: Sites = {}
 
-    def meant(self, place: Place, key: str) -> bool:
+    def is_misspelt(self, place: Place, key: str) -> bool:
         """Whether a key of this object is refused as what is probably ``key``: that it is missing is told by then."""
         return any(where[: len(place)] == place and name == key for where, name in self.misspelt)
 
-    def not_expected(self, place: Place, value: object, expected: Iterable[str]) -> None:
+    def refuse_unexpected(self, place: Place, value: object, expected: Iterable[str]) -> None:
         """Refuse each schema (as `schemas` reads them) of a name that nothing is expected of: most likely a typo."""
         known = set(expected)
         near_by = {name.lower(): name for name in list(known)[:MOST_HINTED] if len(name) <= LONGEST_NAME}
@@ -49,44 +49,44 @@ class CheckReader(DocumentReader):
             says = f"`{printable(name, 60)}` has a schema, but the check expects nothing of that name{hint}"
             self.refuse("unknown_key", (*place, name), says)
 
-    def mapping(self, place: Place, value: object) -> dict[str, Any]:
+    def read_mapping(self, place: Place, value: object) -> dict[str, Any]:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self.wrong_type(place, "an object", value)
+            self.refuse_type(place, "an object", value)
             return {}
         return value
 
-    def each(self, place: Place, value: object) -> list[tuple[Place, Any]]:
+    def list_values(self, place: Place, value: object) -> list[tuple[Place, Any]]:
         if not isinstance(value, list):
             return [(place, value)]
         if len(value) > MOST_ALTERNATIVES:
             self.refuse("too_many", place, f"{describe_place(place)} may have at most {MOST_ALTERNATIVES} values.")
         return [((*place, number), one) for number, one in enumerate(value[:MOST_ALTERNATIVES])]
 
-    def texts(self, place: Place, value: object) -> tuple[str, ...]:
-        return tuple(self.text(where, one) for where, one in self.each(place, value))
+    def read_texts(self, place: Place, value: object) -> tuple[str, ...]:
+        return tuple(self.read_text(where, one) for where, one in self.list_values(place, value))
 
-    def statuses(self, place: Place, value: object) -> tuple[int, ...]:
+    def read_statuses(self, place: Place, value: object) -> tuple[int, ...]:
         found = []
-        for where, one in self.each(place, value):
+        for where, one in self.list_values(place, value):
             if isinstance(one, bool) or not isinstance(one, int):
-                self.wrong_type(where, "a whole number such as 200", one)
+                self.refuse_type(where, "a whole number such as 200", one)
             elif one != -1 and not 100 <= one <= 599:
                 self.refuse("wrong_value", where, f"{one} is no status of HTTP (100 to 599; -1: no response).")
             else:
                 found.append(one)
         return tuple(found)
 
-    def word(self, place: Place, value: object, known: Iterable[str]) -> str:
-        text = self.text(place, value, LONGEST_NAME).strip().lower()
-        return self.one_of(place, text, known) if text else ""
+    def read_word(self, place: Place, value: object, known: Iterable[str]) -> str:
+        text = self.read_text(place, value, LONGEST_NAME).strip().lower()
+        return self.read_choice(place, text, known) if text else ""
 
-    def patterns(self, place: Place, value: object) -> tuple[str, ...]:
-        found = [(where, self.text(where, one)) for where, one in self.each(place, value)]
-        return tuple(text for where, text in found if self.is_sound(where, text))
+    def read_patterns(self, place: Place, value: object) -> tuple[str, ...]:
+        found = [(where, self.read_text(where, one)) for where, one in self.list_values(place, value)]
+        return tuple(text for where, text in found if self.check_pattern(where, text))
 
-    def is_sound(self, place: Place, pattern: str) -> bool:
+    def check_pattern(self, place: Place, pattern: str) -> bool:
         try:
             compile_pattern(pattern, ignore_case=True)
         except PatternError as error:
@@ -98,10 +98,10 @@ class CheckReader(DocumentReader):
             return False
         return True
 
-    def urls(self, place: Place, value: object) -> tuple[str, ...]:
+    def read_urls(self, place: Place, value: object) -> tuple[str, ...]:
         if value == []:
             self.refuse("wrong_value", place, "url must have at least one address.")
-        found = [(where, self.text(where, one)) for where, one in self.each(place, value)]
+        found = [(where, self.read_text(where, one)) for where, one in self.list_values(place, value)]
         return tuple(text for where, text in found if self._is_address(where, text))
 
     def _is_address(self, place: Place, text: str) -> bool:
@@ -114,7 +114,7 @@ class CheckReader(DocumentReader):
                 self.refuse("unknown_site", place, f"there is no site {name}; {known}")
                 return False
         if is_pattern(text):
-            return self.is_sound(place, _fill_sites(text, self.sites))
+            return self.check_pattern(place, _fill_sites(text, self.sites))
         found = parse_address(_fill_sites(text, self.sites))
         if found.scheme not in {"http", "https", "ws", "wss"} or not found.host:
             self.refuse(
@@ -123,23 +123,23 @@ class CheckReader(DocumentReader):
             return False
         return True
 
-    def values(
+    def read_values(
         self, place: Place, value: object, schemas: Mapping[str, Schema], scalars: bool = False
     ) -> dict[str, Any]:
         """Expected values by name; each must be what its schema says, patterns and paths must be sound."""
-        found = self.mapping(place, value)
+        found = self.read_mapping(place, value)
         for name, expected in found.items():
             where = (*place, name)
             if name.startswith("$") and not name.startswith("$.^"):
                 self._read_path(where, name)
             elif name.startswith("$.^") or is_pattern(name):
-                self.is_sound(where, name.removeprefix("$."))
-            self.value(where, expected, schemas.get(name, Schema()), scalars)
+                self.check_pattern(where, name.removeprefix("$."))
+            self.check_value(where, expected, schemas.get(name, Schema()), scalars)
         return found
 
-    def parameters(self, place: Place, value: object, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    def read_parameters(self, place: Place, value: object, schemas: Mapping[str, Schema]) -> dict[str, Any]:
         """As `values`, of what an address can have: no objects."""
-        return self.values(place, value, schemas, scalars=True)
+        return self.read_values(place, value, schemas, scalars=True)
 
     def _read_path(self, place: Place, path: str) -> None:
         try:
@@ -147,43 +147,45 @@ class CheckReader(DocumentReader):
         except PathError as error:
             self.refuse("bad_path", place, f"{printable(path, 60)}: {error}.")
 
-    def value(self, place: Place, expected: object, schema: Schema, scalars: bool = False) -> None:
+    def check_value(self, place: Place, expected: object, schema: Schema, scalars: bool = False) -> None:
         if isinstance(expected, dict):
             if scalars:
-                self.wrong_type(place, "a value, or a list of values", expected)
+                self.refuse_type(place, "a value, or a list of values", expected)
             for name, one in expected.items():
-                self.value((*place, name), one, schema.properties.get(name, Schema()))
+                self.check_value((*place, name), one, schema.properties.get(name, Schema()))
         elif isinstance(expected, list):
             inner = schema.items if schema.kind == "array" and schema.items else schema
             for number, one in enumerate(expected):
                 if scalars and isinstance(one, list):
-                    self.wrong_type((*place, number), "a value, or a list of values", one)
-                self.value((*place, number), one, inner, scalars)
+                    self.refuse_type((*place, number), "a value, or a list of values", one)
+                self.check_value((*place, number), one, inner, scalars)
         elif is_pattern(expected):
-            self.is_sound(place, str(expected))
+            self.check_pattern(place, str(expected))
         elif expected is not None and schema.kind in KINDS:
             try:
                 KINDS[schema.kind].read(expected, schema)
             except (NotParsable, Ambiguous) as error:
                 self.refuse("wrong_value", place, f"{describe_place(place)}: {printable(str(expected), 60)} {error}.")
 
-    def schemas(self, place: Place, value: object) -> dict[str, Schema]:
+    def read_schemas(self, place: Place, value: object) -> dict[str, Schema]:
         """The schemas of parameters by name: a JSON schema of an object, or its properties alone."""
-        found = self.mapping(place, value)
+        found = self.read_mapping(place, value)
         if _is_object_schema(found):
-            return dict(self.schema(place, found).properties)
-        return {name: self.schema((*place, name), one) for name, one in found.items()}
+            return dict(self.read_schema(place, found).properties)
+        return {name: self.read_schema((*place, name), one) for name, one in found.items()}
 
-    def schema(self, place: Place, value: object, depth: int = 0) -> Schema:
-        found = self.mapping(place, value)
+    def read_schema(self, place: Place, value: object, depth: int = 0) -> Schema:
+        found = self.read_mapping(place, value)
         if depth > DEEPEST_SCHEMA:
             self.refuse("too_deep", place, f"a schema may have at most {DEEPEST_SCHEMA} levels.")
             return Schema()
-        self.refuse_unknown(place, found, "key of a schema", SCHEMA_KEYS)
+        self.refuse_unknown_keys(place, found, "key of a schema", SCHEMA_KEYS)
         kind = self._read_kind(place, found)
-        items = self.schema((*place, "items"), found["items"], depth + 1) if "items" in found else None
-        inner = self.mapping((*place, "properties"), found.get("properties"))
-        properties = {name: self.schema((*place, "properties", name), one, depth + 1) for name, one in inner.items()}
+        items = self.read_schema((*place, "items"), found["items"], depth + 1) if "items" in found else None
+        inner = self.read_mapping((*place, "properties"), found.get("properties"))
+        properties = {
+            name: self.read_schema((*place, "properties", name), one, depth + 1) for name, one in inner.items()
+        }
         return Schema(
             kind, items, properties, self._read_date_formats((*place, "date_format"), found.get("date_format", []))
         )
@@ -196,14 +198,14 @@ class CheckReader(DocumentReader):
             return ""
         if stated in {"array", "object"} or "format" not in found:
             return str(stated)
-        name = self.text((*place, "format"), found["format"], LONGEST_NAME).replace("datetime", "date-time")
+        name = self.read_text((*place, "format"), found["format"], LONGEST_NAME).replace("datetime", "date-time")
         if name and name not in KINDS and name not in FOREIGN:
-            self.unknown((*place, "format", name), "format of values", [*KINDS, *FOREIGN])
+            self.refuse_unknown_key((*place, "format", name), "format of values", [*KINDS, *FOREIGN])
             return ""
         return name
 
     def _read_date_formats(self, place: Place, value: object) -> tuple[str, ...]:
-        found = self.texts(place, value)
+        found = self.read_texts(place, value)
         for text in found:
             try:
                 scalars.check_date_format(text)

@@ -41,23 +41,23 @@ METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "connect"
 EVENT_TYPES = ("navigation", "mutation", "other")
 # How the value of each key is read, in the order in which problems are told. Schemas come before what they are for.
 NETWORK_READERS: dict[str, tuple[Any, ...]] = {
-    "query_params_schema": (CheckReader.schemas,),
-    "post_data_schema": (CheckReader.schemas,),
-    "query_params": (CheckReader.parameters,),
-    "http_method": (CheckReader.word, METHODS),
-    "url": (CheckReader.urls,),
-    "event_type": (CheckReader.word, EVENT_TYPES),
-    "response_status": (CheckReader.statuses,),
-    "last_event_only": (CheckReader.flag,),
-    "should_not_exist": (CheckReader.flag,),
-    "ignored_query_params": (CheckReader.texts,),
-    "ignored_query_params_patterns": (CheckReader.patterns,),
-    "decode_base64_query": (CheckReader.flag,),
-    "post_data": (CheckReader.values,),
-    "ignored_post_data_params_patterns": (CheckReader.patterns,),
-    "headers": (CheckReader.values,),
-    "response_content": (CheckReader.values,),
-    "response_cookies": (CheckReader.values,),
+    "query_params_schema": (CheckReader.read_schemas,),
+    "post_data_schema": (CheckReader.read_schemas,),
+    "query_params": (CheckReader.read_parameters,),
+    "http_method": (CheckReader.read_word, METHODS),
+    "url": (CheckReader.read_urls,),
+    "event_type": (CheckReader.read_word, EVENT_TYPES),
+    "response_status": (CheckReader.read_statuses,),
+    "last_event_only": (CheckReader.read_flag,),
+    "should_not_exist": (CheckReader.read_flag,),
+    "ignored_query_params": (CheckReader.read_texts,),
+    "ignored_query_params_patterns": (CheckReader.read_patterns,),
+    "decode_base64_query": (CheckReader.read_flag,),
+    "post_data": (CheckReader.read_values,),
+    "ignored_post_data_params_patterns": (CheckReader.read_patterns,),
+    "headers": (CheckReader.read_values,),
+    "response_content": (CheckReader.read_values,),
+    "response_cookies": (CheckReader.read_values,),
 }
 NETWORK_KEYS = (*SHARED_KEYS, *NETWORK_READERS)
 ANSWER_KEYS = (
@@ -106,8 +106,8 @@ def write_from_key_points(points: Sequence[str]) -> str:
 
 
 def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
-    head = reading.mapping((), value)
-    reading.refuse_unknown((), head, "key of a set of checks", TOP_KEYS)
+    head = reading.read_mapping((), value)
+    reading.refuse_unknown_keys((), head, "key of a set of checks", TOP_KEYS)
     listed = head.get("checks")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CHECKS:
         reading.refuse("no_checks", root, f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
@@ -115,13 +115,13 @@ def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
     reading.sites = _read_sites(reading, head.get("sites"))
     checks = tuple(_read_check(reading, (*root, number), one) for number, one in enumerate(listed))
     _refuse_same_names(reading, root, checks)
-    task_type = reading.word(("task_type",), head.get("task_type", ""), TASK_TYPES)
+    task_type = reading.read_word(("task_type",), head.get("task_type", ""), TASK_TYPES)
     return Checks(checks, reading.sites, task_type)
 
 
 def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    given = reading.mapping(("sites",), value)
+    given = reading.read_mapping(("sites",), value)
     if len(given) > MOST_SITES:
         reading.refuse("too_many", ("sites",), f"there may be at most {MOST_SITES} sites.")
         return {}
@@ -130,7 +130,7 @@ def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...
         plain = name.strip("_").lower()
         if not plain.replace("_", "").isalnum() or not plain.isascii():
             reading.refuse("wrong_value", place, f"{printable(name, 60)} is no name of a site: letters, digits and _.")
-        texts = reading.texts(place, urls) if urls is not None else ()
+        texts = reading.read_texts(place, urls) if urls is not None else ()
         for text in texts:
             parts = parse_address(text)
             if parts.scheme not in {"http", "https"} or not parts.host or parts.parameters:
@@ -143,12 +143,12 @@ def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...
 
 def _read_check(reading: CheckReader, place: Place, value: object) -> NetworkCheck | AnswerCheck:
     if not isinstance(value, dict):
-        reading.wrong_type((*place,), "a check, an object with keys such as url", value)
+        reading.refuse_type((*place,), "a check, an object with keys such as url", value)
         value = {"url": "http://none.invalid"}
     stated = str(value.get("evaluator", NETWORK)).lower()
     evaluator = EVALUATORS.get(stated, "")
     if not evaluator:
-        reading.unknown((*place, "evaluator", str(value["evaluator"])), "evaluator", (NETWORK, ANSWER))
+        reading.refuse_unknown_key((*place, "evaluator", str(value["evaluator"])), "evaluator", (NETWORK, ANSWER))
         evaluator = NETWORK
     given = _flatten(reading, place, value, evaluator)
     return (_read_answer_check if evaluator == ANSWER else _read_network_check)(reading, place, given)
@@ -162,12 +162,12 @@ def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluato
         if key == "expected":
             continue
         if key not in known:
-            reading.unknown((*place, key), "key of a check", (*known, "expected"))
+            reading.refuse_unknown_key((*place, key), "key of a check", (*known, "expected"))
         found[key] = ((*place, key), inner)
-    for key, inner in reading.mapping((*place, "expected"), value.get("expected")).items():
+    for key, inner in reading.read_mapping((*place, "expected"), value.get("expected")).items():
         where = (*place, "expected", key)
         if key not in EXPECTED_KEYS[evaluator]:
-            reading.unknown(where, "key of what is expected", EXPECTED_KEYS[evaluator])
+            reading.refuse_unknown_key(where, "key of what is expected", EXPECTED_KEYS[evaluator])
         elif key in found:
             reading.refuse("duplicate_key", where, f"{key} stands beside `expected` and inside of it; leave one out.")
         found.setdefault(key, (where, inner))
@@ -176,22 +176,26 @@ def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluato
 
 
 def _read_shared(reading: CheckReader, place: Place, given: Given) -> dict[str, Any]:
-    name = reading.text(*given["name"], LONGEST_NAME).strip() if "name" in given else ""
+    name = reading.read_text(*given["name"], LONGEST_NAME).strip() if "name" in given else ""
     where, point = given.get("key_point", (place, ""))
     if isinstance(point, bool) or not isinstance(point, str | int):
-        reading.wrong_type(where, "a key point's text, or its number from 1", point)
+        reading.refuse_type(where, "a key point's text, or its number from 1", point)
         point = ""
     number = place[-1] + 1 if isinstance(place[-1], int) else 1
     return {"name": name or f"check {number}", "key_point": point}
 
 
 def _read_network_check(reading: CheckReader, place: Place, given: Given) -> NetworkCheck:
-    if "url" not in given and not reading.meant(place, "url"):
+    if "url" not in given and not reading.is_misspelt(place, "url"):
         reading.refuse("no_url", place, "a network check needs a `url`.")
     found: dict[str, Any] = {}
     for key, (read, *more) in NETWORK_READERS.items():
         if key in given:
-            schemas = [found.get(f"{key}_schema", {})] if read in (CheckReader.values, CheckReader.parameters) else []
+            schemas = (
+                [found.get(f"{key}_schema", {})]
+                if read in (CheckReader.read_values, CheckReader.read_parameters)
+                else []
+            )
             found[key] = read(reading, *given[key], *more, *schemas)
     params = found.pop("query_params", {})
     check = NetworkCheck(
@@ -211,19 +215,19 @@ def _read_network_check(reading: CheckReader, place: Place, given: Given) -> Net
 
 
 def _read_answer_check(reading: CheckReader, place: Place, given: Given) -> AnswerCheck:
-    schema = reading.schema(*given["results_schema"]) if "results_schema" in given else None
-    fields_schema = reading.schemas(*given["fields_schema"]) if "fields_schema" in given else {}
+    schema = reading.read_schema(*given["results_schema"]) if "results_schema" in given else None
+    fields_schema = reading.read_schemas(*given["fields_schema"]) if "fields_schema" in given else {}
     for key in ("task_type", "status"):
         if key in given:
-            reading.text(*given[key], LONGEST_NAME)
+            reading.read_text(*given[key], LONGEST_NAME)
     if not {"task_type", "status", "retrieved_data", "fields"} & set(given):
         reading.refuse("nothing_expected", place, "an answer check needs task_type, status, retrieved_data or fields.")
     data = given["retrieved_data"][1] if "retrieved_data" in given else NOT_GIVEN
     items = schema.items if schema and schema.kind == "array" else schema
     if data is not NOT_GIVEN:
         for number, one in enumerate(data if isinstance(data, list) else [data]):
-            reading.value((*given["retrieved_data"][0], number), one, items or _ANY)
-    fields = reading.values(*given["fields"], fields_schema) if "fields" in given else {}
+            reading.check_value((*given["retrieved_data"][0], number), one, items or _ANY)
+    fields = reading.read_values(*given["fields"], fields_schema) if "fields" in given else {}
     _refuse_schemas_of_nothing(reading, place, given, "fields", fields)
     return AnswerCheck(
         **_read_shared(reading, place, given),
@@ -231,7 +235,7 @@ def _read_answer_check(reading: CheckReader, place: Place, given: Given) -> Answ
         status=str(given["status"][1]) if "status" in given else "",
         retrieved_data=data,
         results_schema=items or _ANY,
-        ordered=reading.flag(*given["ordered"]) if "ordered" in given else False,
+        ordered=reading.read_flag(*given["ordered"]) if "ordered" in given else False,
         fields=fields,
         fields_schema=fields_schema,
     )
@@ -257,8 +261,8 @@ def _refuse_contradictions(reading: CheckReader, place: Place, check: NetworkChe
 def _refuse_schemas_of_nothing(
     reading: CheckReader, place: Place, given: Given, key: str, expected: Iterable[str]
 ) -> None:
-    if f"{key}_schema" in given and not reading.meant(place, key):
-        reading.not_expected(*given[f"{key}_schema"], expected)
+    if f"{key}_schema" in given and not reading.is_misspelt(place, key):
+        reading.refuse_unexpected(*given[f"{key}_schema"], expected)
 
 
 def _refuse_two_values(reading: CheckReader, place: Place, name: str, url: str) -> None:

@@ -55,7 +55,7 @@ Differences = tuple[Difference, ...]
 @shared_steps()
 def run_check(check: NetworkCheck, trace: NetworkTrace, sites: Sites) -> Result:
     try:
-        return _Matching(check, trace, sites).result()
+        return _Matching(check, trace, sites).find_result()
     except UnknownSite as error:
         message = f"{error}; write it under `sites` of the checks, or in the judge's parameter `sites`".capitalize()
         return Result(check, ERROR, f"{message}.")
@@ -69,13 +69,13 @@ class _Matching:
         self.urls = [one for url in check.urls for one in expand(url, sites, pattern=is_pattern(url))]
         self.expected = {url: parse_address(url, decode_base64=check.decode_base64_query) for url in self.urls}
 
-    def result(self) -> Result:
-        check, candidates = self.check, self.candidates()
+    def find_result(self) -> Result:
+        check, candidates = self.check, self.select_candidates()
         count, possible = len(candidates), None
         for event in candidates:
-            if any(one.equal is False for one in self.quick(event)):
+            if any(one.equal is False for one in self.compare_quickly(event)):
                 continue
-            differences = self.differences(event)
+            differences = self.compare_all(event)
             found = combine(differences)
             if found:
                 outcome, says = (FAIL, "and must not be") if check.should_not_exist else (PASS, "as expected")
@@ -88,10 +88,10 @@ class _Matching:
             return Result(check, ERROR, message, event, count, differences)
         if check.should_not_exist:
             return Result(check, PASS, "No event is like that, as it should be.", None, count)
-        return self.failed(candidates)
+        return self.describe_failure(candidates)
 
-    def candidates(self) -> Sequence[NetworkEvent]:
-        check, events = self.check, self.looked_at
+    def select_candidates(self) -> Sequence[NetworkEvent]:
+        check, events = self.check, self.events_in_scope
         if check.event_type:
             events = tuple(event for event in events if event.event_type == check.event_type)
         if not check.only_the_last:
@@ -102,21 +102,21 @@ class _Matching:
         return alike[-1:]
 
     @property
-    def looked_at(self) -> tuple[NetworkEvent, ...]:
+    def events_in_scope(self) -> tuple[NetworkEvent, ...]:
         """All events where one must not exist, or an address is that of a picture, script and the like; else without
         those."""
         is_static = any(has_static_suffix(url.removesuffix("$")) for url in self.urls)
         return self.trace.events if is_static or self.check.should_not_exist else self.trace.evaluated
 
     def is_alike(self, event: NetworkEvent) -> bool:
-        return all(one.equal is not False for one in self.quick(event) if one.field in {"url", "http_method"})
+        return all(one.equal is not False for one in self.compare_quickly(event) if one.field in {"url", "http_method"})
 
     # What is compared.
 
-    def quick(self, event: NetworkEvent) -> Differences:
+    def compare_quickly(self, event: NetworkEvent) -> Differences:
         """The fields that cost little: an event that differs in one of them matches no more."""
         check = self.check
-        found = [min((self.at(event, url) for url in self.urls), key=lambda one: distance((one,)))]
+        found = [min((self.compare_url(event, url) for url in self.urls), key=lambda one: distance((one,)))]
         if check.http_method:
             equal = event.method == check.http_method
             found.append(Difference("http_method", check.http_method, event.method, equal, weight=3))
@@ -134,12 +134,12 @@ class _Matching:
             found.append(Difference("response_status", f"below {LOWEST_ERROR}", event.status, False, note))
         return tuple(found)
 
-    def differences(self, event: NetworkEvent) -> Differences:
+    def compare_all(self, event: NetworkEvent) -> Differences:
         """All fields, with the address among the alternatives that is nearest."""
-        ways = [(self.at(event, url), *self.query(event, url)) for url in self.urls]
-        return min(ways, key=distance) + self.quick(event)[1:] + tuple(self.rest(event))
+        ways = [(self.compare_url(event, url), *self.compare_query(event, url)) for url in self.urls]
+        return min(ways, key=distance) + self.compare_quickly(event)[1:] + tuple(self.compare_rest(event))
 
-    def rest(self, event: NetworkEvent) -> Iterator[Difference]:
+    def compare_rest(self, event: NetworkEvent) -> Iterator[Difference]:
         check = self.check
         sent = {
             key: value for key, value in check.post_data.items()
@@ -147,25 +147,25 @@ class _Matching:
         }  # fmt: skip
         yield from compare_body("post_data", sent, event.post_data, check.post_data_schema, absent=NOTHING_SENT)
         for name, value in check.headers.items():
-            yield self.header(event, name, value)
+            yield self.compare_header(event, name, value)
         yield from compare_body(
             "response_content", check.response_content, event.response_content, {}, absent=NO_CONTENT
         )
         for name, value in check.response_cookies.items():
             yield Difference(f"response_cookies.{name}", value, None, None, NO_COOKIES)
 
-    def at(self, event: NetworkEvent, url: str) -> Difference:
+    def compare_url(self, event: NetworkEvent, url: str) -> Difference:
         """The place of an event beside one address: without parameters, fragments where one is expected."""
         if is_pattern(url):
             is_matched = compare_values(url, event.url)
             note = WAS_REDACTED if is_matched is None else "is matched by no part of the pattern"
             return Difference("url", url, event.url, is_matched, note, 8)
-        wanted, had = self.expected[url], self.address(event)
+        wanted, had = self.expected[url], self.parse_url(event)
         weight = 12 if wanted.host != had.host else 8 if wanted.segments != had.segments else 2
         compared = _is_same_place(wanted, had)
         return Difference("url", url, event.url, compared.equal, compared.note, weight)
 
-    def query(self, event: NetworkEvent, url: str) -> Iterator[Difference]:
+    def compare_query(self, event: NetworkEvent, url: str) -> Iterator[Difference]:
         if is_pattern(url) and r"\?" in url:
             return
         check = self.check
@@ -173,7 +173,7 @@ class _Matching:
         wanted |= {
             name: [one for one in values if one not in {None, ""}] for name, values in check.query_params.items()
         }
-        address = self.address(event)
+        address = self.parse_url(event)
         had, is_there = address.by_name, {name for name, _ in address.parameters}
         for name in [] if is_pattern(url) else find_bare_names(url):
             if name not in is_there:
@@ -183,27 +183,27 @@ class _Matching:
             if not is_ignored(name, check.ignored_query_params, check.ignored_query_params_patterns):
                 yield compared(name, wanted.get(name, ()), had.get(name, ()), check.query_params_schema.get(name))
 
-    def header(self, event: NetworkEvent, name: str, wanted: Any) -> Difference:
+    def compare_header(self, event: NetworkEvent, name: str, wanted: Any) -> Difference:
         actual, field = event.request_headers.get(name.lower()), f"headers.{name}"
         if actual is None and event.is_static:
             return Difference(field, wanted, None, None, NO_HEADERS)
         if actual is None:
             return Difference(field, wanted, None, wanted is None, "was not sent")
         if name.lower() in ADDRESS_HEADERS:
-            is_same = self.same_address(wanted, actual)
+            is_same = self.is_same_address(wanted, actual)
             return Difference(field, wanted, actual, is_same, WAS_REDACTED if is_same is None else "")
         if is_redacted(actual):
             return Difference(field, wanted, actual, None, WAS_REDACTED)
         compared = compare(wanted, actual)
         return Difference(field, wanted, actual, compared.equal, compared.note)
 
-    def same_address(self, wanted: Any, actual: str) -> bool | None:
+    def is_same_address(self, wanted: Any, actual: str) -> bool | None:
         """Whether an address of a header is one of those that are wanted, without ignored parameters; None where that
         cannot be told."""
         urls = [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
         ways = [way for one in urls for way in expand(one, self.sites, pattern=is_pattern(one))]
         inner = [_Matching(self._build_header_check(url), NetworkTrace(), self.sites) for url in ways]
-        found = [combine(one.differences(NetworkEvent(0, actual))) for one in inner]
+        found = [combine(one.compare_all(NetworkEvent(0, actual))) for one in inner]
         return any_of(found)
 
     def _build_header_check(self, url: str) -> NetworkCheck:
@@ -213,14 +213,14 @@ class _Matching:
             ignored_query_params_patterns=check.ignored_query_params_patterns,
         )  # fmt: skip
 
-    def address(self, event: NetworkEvent) -> Address:
+    def parse_url(self, event: NetworkEvent) -> Address:
         return parse_address(event.url, decode_base64=self.check.decode_base64_query)
 
     # What is said.
 
-    def failed(self, candidates: Sequence[NetworkEvent]) -> Result:
+    def describe_failure(self, candidates: Sequence[NetworkEvent]) -> Result:
         check, count = self.check, len(candidates)
-        event, differences = self.nearest(candidates or self.trace.evaluated)
+        event, differences = self.find_nearest(candidates or self.trace.evaluated)
         if event is None:
             return Result(check, FAIL, "The trace has no event that could be meant.", None, count)
         what = {"navigation": "navigation", "mutation": "request that changes something"}.get(check.about, "request")
@@ -233,9 +233,9 @@ class _Matching:
         details = describe(differences)
         return Result(check, FAIL, f"{start}{': ' if details else ''}{details}.", event, count, differences)
 
-    def nearest(self, events: Sequence[NetworkEvent]) -> tuple[NetworkEvent | None, Differences]:
-        ranked = sorted(events, key=lambda event: (distance(self.quick(event)), -event.index))[:MOST_COMPARED]
-        full = [(event, self.differences(event)) for event in ranked]
+    def find_nearest(self, events: Sequence[NetworkEvent]) -> tuple[NetworkEvent | None, Differences]:
+        ranked = sorted(events, key=lambda event: (distance(self.compare_quickly(event)), -event.index))[:MOST_COMPARED]
+        full = [(event, self.compare_all(event)) for event in ranked]
         return min(full, key=lambda one: (distance(one[1]), -one[0].index), default=(None, ()))
 
 
@@ -244,11 +244,11 @@ def compare_parameter(name: str, wanted: Sequence[Any], had: Sequence[str], sche
     field = f"query_params.{name}"
     if not wanted:
         note = "which is not expected; ignored_query_params leaves it out" if had else ""
-        return Difference(field, None, _single(had), not had, note)
+        return Difference(field, None, _unwrap_single(had), not had, note)
     items = schema.items if schema and schema.kind == "array" else schema
     empty = not had and any(is_pattern(one) for one in wanted)  # a pattern may match what is not there
     compared = compare(list(wanted), [""] if empty else list(had), Schema("array", items))
-    return Difference(field, _single(wanted), _single(had), compared.equal, compared.note)
+    return Difference(field, _unwrap_single(wanted), _unwrap_single(had), compared.equal, compared.note)
 
 
 def compare_contained(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
@@ -268,14 +268,14 @@ def compare_values(pattern: str, url: str) -> bool | None:
     None where import has blanked what decides.
     """
     plain = url.partition("#")[0]
-    forms = [plain] if r"\?" in pattern else [plain.partition("?")[0], _readable(parse_address(url))]
+    forms = [plain] if r"\?" in pattern else [plain.partition("?")[0], _format_readable(parse_address(url))]
     found = compile_pattern(pattern, ignore_case=True)
     if any(is_redacted(form) for form in forms):
         return None if any(found.may_begin_with(form.partition(REDACTED)[0]) for form in forms) else False
     return any(found.fullmatch(form) for one in forms for form in (one, one.rstrip("/"), one.rstrip("/") + "/"))
 
 
-def _readable(one: Address) -> str:
+def _format_readable(one: Address) -> str:
     port = f":{one.port}" if one.port is not None else ""
     return f"{one.scheme}://{one.host}{port}/{'/'.join(one.segments)}"
 
@@ -297,7 +297,7 @@ def _is_same_place(wanted: Address, had: Address) -> Compared:
     return Compared(None, WAS_REDACTED) if None in {path, fragment} else Compared(True)
 
 
-def _single(values: Sequence[Any]) -> Any:
+def _unwrap_single(values: Sequence[Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else list(values)
 
 

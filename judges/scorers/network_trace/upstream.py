@@ -123,7 +123,7 @@ UPSTREAM = Rules(
 @shared_steps()
 def run_check(check: NetworkCheck, trace: NetworkTrace, sites: Sites, task_type: str) -> Result:
     try:
-        return _Upstream(check, trace, sites, task_type).result()
+        return _Upstream(check, trace, sites, task_type).find_result()
     except (UnknownSite, TooCostly) as error:
         return Result(check, ERROR, f"{error}.")
     except _NotComparable as error:
@@ -152,7 +152,7 @@ class _Upstream:
             is_read = is_array or any(one.search(name) for one in patterns)
             if not is_read and isinstance(wanted, list) and len(wanted) < 2:
                 raise _NotComparable("Upstream takes a list of one value only where post_data_schema says array.")
-        in_urls = {name for url in self.urls if not is_pattern(url) for name in _list_values(self.address(url))}
+        in_urls = {name for url in self.urls if not is_pattern(url) for name in _list_values(self.parse_url(url))}
         for name in (check.query_params or in_urls) if check.query_params_schema else ():
             if check.query_params_schema.get(name, Schema()).kind != "array" and not self._is_left_out(name):
                 says = "Upstream takes query_params_schema with an array for each parameter only"
@@ -167,10 +167,10 @@ class _Upstream:
                 raise _NotComparable(f"{url} is at none of the sites, and upstream compares no other addresses.")
         return found
 
-    def result(self) -> Result:
+    def find_result(self) -> Result:
         self._refuse_unreadable()
-        check, candidates = self.check, self.candidates()
-        compared = [(event, tuple(self.differences(event))) for event in candidates]
+        check, candidates = self.check, self.select_candidates()
+        compared = [(event, tuple(self.compare_all(event))) for event in candidates]
         if check.should_not_exist:
             if not candidates:
                 return Result(check, PASS, "No event is at this address, as it should be.")
@@ -184,13 +184,13 @@ class _Upstream:
                 if combine(differences) is wanted:
                     message = "The event is as expected." if wanted else f"It cannot be told: {describe(differences)}."
                     return Result(check, outcome, message, event, len(candidates), differences)
-        shown = compared or [(event, tuple(self.differences(event))) for event in self.events[-50:]]
+        shown = compared or [(event, tuple(self.compare_all(event))) for event in self.events[-50:]]
         if not shown:
             return Result(check, FAIL, "The trace has no event.")
         event, differences = min(shown, key=lambda one: (distance(one[1]), -one[0].index))
         return Result(check, FAIL, f"No event matches: {describe(differences)}.", event, len(candidates), differences)
 
-    def candidates(self) -> Sequence[NetworkEvent]:
+    def select_candidates(self) -> Sequence[NetworkEvent]:
         if self.navigates:
             return [event for event in self.events if is_navigation(event)][-1:]
         found = [event for event in self.events if self._is_alike(event) is not False]
@@ -207,9 +207,9 @@ class _Upstream:
         return all_of(found)
 
     def _match_any_place(self, urls: Sequence[str], actual: str) -> bool | None:
-        return any_of([self.at(url, actual) for url in urls])
+        return any_of([self.is_at(url, actual) for url in urls])
 
-    def at(self, wanted: str, actual: str) -> bool | None:
+    def is_at(self, wanted: str, actual: str) -> bool | None:
         """Whether two addresses are the same up to their parameters; a fragment on one side only is a difference. None
         where what was blanked on import decides."""
         if is_pattern(wanted):
@@ -217,16 +217,16 @@ class _Upstream:
             if is_redacted(plain):
                 return None
             return compile_pattern(wanted).match(plain) or compile_pattern(wanted).match(plain.rstrip("/"))
-        one, other = self.address(wanted), self.address(actual)
+        one, other = self.parse_url(wanted), self.parse_url(actual)
         if replace(one, segments=()).place != replace(other, segments=()).place:
             return False
         path = may_be_path(one.segments, other.segments)
         return all_of([path, may_be(one.fragment.rstrip("/"), other.fragment.rstrip("/"))])
 
-    def address(self, url: str) -> Address:
+    def parse_url(self, url: str) -> Address:
         return parse_address(url, decode_base64=self.check.decode_base64_query)
 
-    def differences(self, event: NetworkEvent) -> Iterator[Difference]:
+    def compare_all(self, event: NetworkEvent) -> Iterator[Difference]:
         check = self.check
         ways = [tuple(self._compare_address(url, event.url)) for url in self.urls]
         yield from min(ways, key=distance)
@@ -242,12 +242,12 @@ class _Upstream:
             yield Difference(f"response_cookies.{name}", wanted, None, None, WAS_REDACTED)
 
     def _compare_address(self, url: str, actual: str) -> Iterator[Difference]:
-        is_there = self.at(url, actual)
+        is_there = self.is_at(url, actual)
         yield Difference("url", url, actual, is_there, WAS_REDACTED if is_there is None else "", 8)
         check = self.check
         written: dict[str, Any] = {name: list(values) for name, values in check.query_params.items()}
-        wanted = written or ({} if is_pattern(url) else _list_values(self.address(url)))
-        had = _list_values(self.address(actual))
+        wanted = written or ({} if is_pattern(url) else _list_values(self.parse_url(url)))
+        had = _list_values(self.parse_url(actual))
         for name in sorted(wanted.keys() | had.keys()):
             if name not in check.ignored_query_params and not self._is_left_out(name):
                 yield self._compare_parameter(name, wanted.get(name, []), had.get(name, []))

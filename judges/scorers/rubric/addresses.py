@@ -60,7 +60,7 @@ def list_variants(address: str) -> Iterator[str]:
     for written in _list_spellings(address):
         for schemed in (written, _swap_scheme(written)):
             for ended in (schemed, schemed.removesuffix("/") if schemed.endswith("/") else schemed + "/"):
-                for one in (ended, *_cited(ended)):
+                for one in (ended, *_list_citations(ended)):
                     if one not in seen:
                         seen.add(one)
                         yield one
@@ -83,7 +83,7 @@ def _swap_scheme(address: str) -> str:
     return address
 
 
-def _cited(address: str) -> Iterator[str]:
+def _list_citations(address: str) -> Iterator[str]:
     joint = "&" if "?" in address else "?"
     for source in SOURCES:
         yield f"{address}{joint}utm_source={source}"

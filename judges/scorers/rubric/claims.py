@@ -34,7 +34,7 @@ class Checking:
     async def run(self) -> None:
         """Build the tree, then check it from the top: what rests on something is checked after it."""
         self._build(self.rubric.nodes, None)
-        await self._check(self.rubric.nodes, sequential=self.rubric.strategy == "sequential")
+        await self._check_nodes(self.rubric.nodes, sequential=self.rubric.strategy == "sequential")
 
     def _build(self, nodes: tuple[Node, ...], parent: VerificationNode | None) -> None:
         for node in nodes:
@@ -46,22 +46,22 @@ class Checking:
                 self._build(node.children, made)
             self.nodes[node.id] = made
 
-    async def _check(self, nodes: tuple[Node, ...], *, sequential: bool) -> None:
+    async def _check_nodes(self, nodes: tuple[Node, ...], *, sequential: bool) -> None:
         """Critical nodes first, since the others are skipped where one of them fails; then the others together."""
         if sequential:
             for node in nodes:
-                await self._one(node)
+                await self._check_node(node)
             return
         for node in nodes:
             if node.critical:
-                await self._one(node)
-        await run_together(self._one(node) for node in nodes if not node.critical)
+                await self._check_node(node)
+        await run_together(self._check_node(node) for node in nodes if not node.critical)
 
-    async def _one(self, node: Node) -> None:
+    async def _check_node(self, node: Node) -> None:
         if node.about is None:
-            await self._check(node.children, sequential=node.strategy == "sequential")
+            await self._check_nodes(node.children, sequential=node.strategy == "sequential")
             return
-        against = self.against(node)
+        against = self.find_sources(node)
         if isinstance(against, str):
             self._fail_unsupported(node, against)
             return
@@ -79,15 +79,15 @@ class Checking:
         made.checked = Checked(node.text, node.sources, instruction=node.note, reasoning=why)
         made.settle(False)
 
-    def against(self, node: Node) -> Any:
+    def find_sources(self, node: Node) -> Any:
         """What `Evaluator.verify` takes as sources; a text says why there is nothing."""
         if node.about == "answer":
             return None
         if node.about == "pages":
             return list(node.sources) or find_cited(self.subject) or NOTHING_CITED
-        return self._evidence(node)
+        return self._build_evidence(node)
 
-    def _evidence(self, node: Node) -> ClaimEvidence | str:
+    def _build_evidence(self, node: Node) -> ClaimEvidence | str:
         chosen = node.steps.of(len(self.subject.record.steps))
         if not chosen:
             return NO_STEPS

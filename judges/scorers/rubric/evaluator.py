@@ -99,10 +99,10 @@ class Evaluator:
         task = task_description or f"The task {task_id}"
         self._root = VerificationNode(id=ROOT, desc=task, strategy=strategy)
         web, calls = find_limits(global_semaphore)
-        desk = Questioner(client, task, answer, calls, self.engine, self.logger)
+        questioner = Questioner(client, task, answer, calls, self.engine, self.logger)
         self.pages = Pages(global_cache, web, self.engine)
-        self.verifier = Verifier(desk, self.pages, verify_model or default_model)
-        self.extractor = Extractor(desk, self.pages, extract_model or default_model)
+        self.verifier = Verifier(questioner, self.pages, verify_model or default_model)
+        self.extractor = Extractor(questioner, self.pages, extract_model or default_model)
         return self._root
 
     @property

@@ -156,14 +156,14 @@ class RubricScorer:
         needed = self.parameters.pass_score if stated is None else stated
         low, high = found.between_with_pages if self.parameters.missing_pages == "unscored" else found.between
         passed, might = outcome.reaches(low, needed), outcome.reaches(high, needed)
-        notes = found.notes | {"pass_score": needed, "score": found.score}
+        notes, nodes = found.notes | {"pass_score": needed, "score": found.score}, found.map_nodes()
         return Score(
             verdict=None if passed != might else Verdict.SUCCESS if passed else Verdict.FAILURE,
-            unscored=found.why_undecided() if passed != might else "",
+            unscored=found.explain_undecided() if passed != might else "",
             score=low if low == high else None,
-            explanation=found.explanation(),
-            key_points=collect_evidence(rubric, found.nodes(), subject.key_points if subject else ()) if rubric else (),
-            steps=collect_steps(found.nodes(), subject) if subject else (),
+            explanation=found.explain_score(),
+            key_points=collect_evidence(rubric, nodes, subject.key_points if subject else ()) if rubric else (),
+            steps=collect_steps(nodes, subject) if subject else (),
             notes=MappingProxyType(notes),
             details=found.details,
         )

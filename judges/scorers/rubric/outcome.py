@@ -35,10 +35,10 @@ class RubricOutcome:
         found["missing_pages"] = [page[:2_000] for page in self.missing_pages[:50]]
         return found | ({"unconfined": list(self.unconfined)} if self.unconfined else {})
 
-    def nodes(self) -> dict[str, Mapping[str, Any]]:
+    def map_nodes(self) -> dict[str, Mapping[str, Any]]:
         return {str(node.get("id")): node for node in _walk(self.details["tree"])}
 
-    def why_undecided(self) -> str:
+    def explain_undecided(self) -> str:
         if self.faults:
             return f"Something broke that decides: {_limit_list(self.faults, '; ')}"
         return (
@@ -47,9 +47,9 @@ class RubricOutcome:
             "the judge count missing pages as unsupported."
         )
 
-    def explanation(self) -> str:
+    def explain_score(self) -> str:
         """The score, and the claims that do not hold, each with its reasoning."""
-        leaves = [node for node in self.nodes().values() if not node.get("children")]
+        leaves = [node for node in self.map_nodes().values() if not node.get("children")]
         held = [node for node in leaves if node.get("status") == "passed"]
         lines = [f"Score {self.score:.3g}: {len(held)} of {len(leaves)} claims hold."]
         for node in [node for node in leaves if node.get("status") == "failed"][:SHOWN]:

@@ -98,14 +98,14 @@ class _Pages:
 
     def get_web(self, url: str) -> tuple[str, bytes]:
         """Text and JPEG of a web page; PageMissing (a KeyError) when none is stored."""
-        stem = self._stored(url, "web")
+        stem = self._find_stored(url, "web")
         return self._read(stem, ".txt").decode("utf-8", "replace"), self._read(stem, ".jpg")
 
     def get_pdf(self, url: str) -> bytes:
         """The bytes of a PDF; PageMissing (a KeyError) when none is stored."""
-        return self._read(self._stored(url, "pdf"), ".pdf")
+        return self._read(self._find_stored(url, "pdf"), ".pdf")
 
-    def _stored(self, url: str, kind: PageKind) -> str:
+    def _find_stored(self, url: str, kind: PageKind) -> str:
         found = self.index.find(url)
         if found is None or self.index.kinds[found] != kind:
             raise PageMissing(f"No {kind} page is stored for {url}.")
@@ -135,7 +135,7 @@ class CacheFileSys(_Pages):
     def __init__(self, task_dir: str | os.PathLike[str]) -> None:
         self.task_dir = Path(task_dir)
         self.task_dir.mkdir(parents=True, exist_ok=True)
-        self.index = Index({address: kind for address, kind in self._listed() if self._keep(address, kind)})
+        self.index = Index({address: kind for address, kind in self._read_index() if self._keep(address, kind)})
 
     @property
     def urls(self) -> dict[str, PageKind]:
@@ -170,7 +170,7 @@ class CacheFileSys(_Pages):
             _replace(self.task_dir / (stem + suffix), data)
         self.index.add(url, kind)
 
-    def _listed(self) -> Iterator[tuple[str, str]]:
+    def _read_index(self) -> Iterator[tuple[str, str]]:
         file = self.task_dir / INDEX
         try:
             if not file.exists():

@@ -144,14 +144,14 @@ async def run_script(
         limit=patience.line,
         start_new_session=True,
     )
-    talk = _ScriptSession(process, ask, limits, patience)
+    session = _ScriptSession(process, ask, limits, patience)
     try:
         async with asyncio.timeout(limits.wall):
-            return await talk.whole({**job, "folder": str(folder), "limits": asdict(limits)})
+            return await session.run({**job, "folder": str(folder), "limits": asdict(limits)})
     except TimeoutError:
         raise ScriptFailed(f"The script took more than {limits.wall:g} seconds and was stopped.") from None
     finally:
-        await talk.end()
+        await session.end()
 
 
 class _ScriptSession:
@@ -166,7 +166,7 @@ class _ScriptSession:
         self.asked: dict[int, asyncio.Task[None]] = {}
         self.missing: list[str] | None = None
 
-    async def whole(self, job: Mapping[str, Any]) -> dict[str, Any]:
+    async def run(self, job: Mapping[str, Any]) -> dict[str, Any]:
         self._tell(job)
         reading: asyncio.Task[bytes] | None = None
         try:

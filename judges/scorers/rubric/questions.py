@@ -67,10 +67,10 @@ class Questioner:
             raise ValueError("The model gave no usable reply.")
         return form.model_validate(reply, from_attributes=True)
 
-    def answered(self) -> str:
+    def format_answer(self) -> str:
         return framing.format_field("answer", self.answer, ANSWER)
 
-    def cited(self, page: Page) -> list[str]:
+    def format_page(self, page: Page) -> list[str]:
         return [
             framing.format_field("page address", page.url, URL),
             framing.format_field("page text", page.text, LONGEST_PAGE),
@@ -133,18 +133,18 @@ def count_needed(majority: bool, trials: int) -> int:
 class Verifier:
     """Checks claims about one answer; `Evaluator` says what becomes of the nodes."""
 
-    def __init__(self, desk: Questioner, pages: Pages, model: str) -> None:
-        self.desk = desk
+    def __init__(self, questioner: Questioner, pages: Pages, model: str) -> None:
+        self.questioner = questioner
         self.pages = pages
         self.model = model
 
     @property
     def logger(self) -> logging.Logger:
-        return self.desk.logger
+        return self.questioner.logger
 
     @logger.setter
     def logger(self, logger: logging.Logger) -> None:
-        self.desk.logger = logger
+        self.questioner.logger = logger
 
     async def check(self, noted: Checked, sources: Any, needed: int, *, use_screenshot: bool = True) -> bool:
         """Whether the claim of ``noted`` is supported; votes, missing pages and reasoning are written there.
@@ -156,7 +156,7 @@ class Verifier:
         if isinstance(sources, ClaimEvidence):
             return await self._vote(noted, sources.stage, sources.lines, sources.images, needed)
         if sources is None or (isinstance(sources, list) and not sources):
-            return await self._vote(noted, "verify_answer", (self.desk.answered(),), (), needed)
+            return await self._vote(noted, "verify_answer", (self.questioner.format_answer(),), (), needed)
         if isinstance(sources, str):
             return await self._check_page(noted, sources, needed, use_screenshot)
         if not isinstance(sources, list):
@@ -174,7 +174,7 @@ class Verifier:
             noted.error = f"{NOT_STORED}: {', '.join(noted.missing)}"
             noted.reasoning = noted.reasoning or f"There is no stored page of {url}."
             return False
-        lines = (self.desk.answered(), *self.desk.cited(page))
+        lines = (self.questioner.format_answer(), *self.questioner.format_page(page))
         images = page.images if use_screenshot else ()
         return await self._vote(noted, "verify_page", lines, images, needed, source=url)
 
@@ -188,7 +188,7 @@ class Verifier:
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 # Every result is looked at, so that no error is lost because another page was quicker.
                 results = [_read_result(one) for one in done]
-                ended = [one for one in results if isinstance(one, self.desk.engine.lets_through)]
+                ended = [one for one in results if isinstance(one, self.questioner.engine.lets_through)]
                 if ended:
                     raise ended[0]
                 errors += [one for one in results if isinstance(one, Exception)]
@@ -209,7 +209,7 @@ class Verifier:
         places = {"claim": read_stated(noted.claim), "instruction": quote_instruction(noted.instruction)}
         said: list[bool] = []
         while True:
-            reply = await self.desk.ask(stage, self.model, ClaimCheck, lines, images, **places)
+            reply = await self.questioner.ask(stage, self.model, ClaimCheck, lines, images, **places)
             said.append(reply.result)
             noted.votes.append(Vote(reply.result, reply.reasoning, source))
             if said.count(reply.result) >= needed:
@@ -254,8 +254,8 @@ class Extraction:
 
 
 class Extractor:
-    def __init__(self, desk: Questioner, pages: Pages, model: str) -> None:
-        self.desk = desk
+    def __init__(self, questioner: Questioner, pages: Pages, model: str) -> None:
+        self.questioner = questioner
         self.pages = pages
         self.model = model
 
@@ -271,21 +271,23 @@ class Extractor:
             raise ValueError(f"source must be None or an address, not {type(source).__name__}.")
         shown = source or ""
         try:
-            stage, lines = "extract_answer", [self.desk.answered()]
+            stage, lines = "extract_answer", [self.questioner.format_answer()]
             images: tuple[bytes, ...] = ()
             if source is not None:
                 page = await self.pages.get(source)
                 if page is None:
                     return Extraction(name, shown, template(), f"{NOT_STORED}: {source}", "page")
-                stage, lines = "extract_page", [*lines, *self.desk.cited(page)]
+                stage, lines = "extract_page", [*lines, *self.questioner.format_page(page)]
                 images = page.images if use_screenshot else ()
             request = framing.quote(prompt, CLAIM)
             schema = json.dumps(template.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
-            value = await self.desk.ask(stage, self.model, template, lines, images, request=request, schema=schema)
-        except self.desk.engine.lets_through:
+            value = await self.questioner.ask(
+                stage, self.model, template, lines, images, request=request, schema=schema
+            )
+        except self.questioner.engine.lets_through:
             raise
         except Exception as error:
-            self.desk.logger.warning("Extraction %s failed: %s: %s", name, type(error).__name__, error)
+            self.questioner.logger.warning("Extraction %s failed: %s: %s", name, type(error).__name__, error)
             says = f"infrastructure error: {type(error).__name__}: {error}"
             return Extraction(name, shown, template(), says, "extraction")
         return Extraction(name, shown, value)

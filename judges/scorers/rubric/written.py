@@ -193,18 +193,18 @@ class _RubricReader(DocumentReader):
         self.nodes = 0
 
     def read_rubric(self) -> Rubric | None:
-        whole = self._keys((), self.document.value, RUBRIC_KEYS)
+        whole = self._read_keys((), self.document.value, RUBRIC_KEYS)
         if whole is None:
             return None
-        about = self._about((), whole, None)
-        nodes = self._nodes(("nodes",), whole.get("nodes"), (), about, critical=False)
+        about = self._read_about((), whole, None)
+        nodes = self._read_nodes(("nodes",), whole.get("nodes"), (), about, critical=False)
         pass_score = whole.get("pass_score")
         if pass_score is not None and not (type(pass_score) in (int, float) and 0 < pass_score <= 1):
             self.refuse("pass_score", ("pass_score",), "pass_score must be a number above 0, and at most 1")
             pass_score = None
-        return Rubric(nodes, self._strategy((), whole), pass_score if pass_score is None else float(pass_score))
+        return Rubric(nodes, self._read_strategy((), whole), pass_score if pass_score is None else float(pass_score))
 
-    def _nodes(
+    def _read_nodes(
         self, place: Place, value: Any, path: tuple[int, ...], about: About | None, *, critical: bool
     ) -> tuple[Node, ...]:
         """The nodes of a list; ``path`` are the numbers of the parents, ``critical`` is that of the parent."""
@@ -219,34 +219,34 @@ class _RubricReader(DocumentReader):
             if self.nodes - len(value) <= MOST_NODES:
                 self.refuse("too_many_nodes", place, f"a rubric may have {MOST_NODES} claims and groups, and no more")
             return ()
-        made = [self._node((*place, at), one, (*path, at + 1), about, critical) for at, one in enumerate(value)]
+        made = [self._read_node((*place, at), one, (*path, at + 1), about, critical) for at, one in enumerate(value)]
         return tuple(node for node in made if node is not None)
 
-    def _node(
+    def _read_node(
         self, place: Place, value: Any, path: tuple[int, ...], about: About | None, parent_critical: bool
     ) -> Node | None:
         group = isinstance(value, dict) and ("group" in value or ("children" in value and "claim" not in value))
-        given = self._keys(place, value, GROUP_KEYS if group else CLAIM_KEYS)
+        given = self._read_keys(place, value, GROUP_KEYS if group else CLAIM_KEYS)
         if given is None:
             return None
         if "claim" in given and group:
             self.refuse("claim_and_group", place, "a node is either a claim or a group, not both")
             return None
-        identity = self._id(place, given) or ".".join(map(str, path))
-        critical = self.flag((*place, "critical"), given.get("critical", parent_critical), parent_critical)
+        identity = self._read_id(place, given) or ".".join(map(str, path))
+        critical = self.read_flag((*place, "critical"), given.get("critical", parent_critical), parent_critical)
         if parent_critical and not critical:  # as the published engine demands it
             self.refuse("critical", (*place, "critical"), "what is below a critical group is critical too")
-        about = self._about(place, given, about)
+        about = self._read_about(place, given, about)
         if group:
-            text = self._text(place, given, "group", LONGEST_CLAIM, required=True)
-            children = self._nodes((*place, "children"), given.get("children"), path, about, critical=critical)
-            return Node(identity, text, critical, self._strategy(place, given), children)
-        return self._claim(place, given, identity, critical, about)
+            text = self._read_field(place, given, "group", LONGEST_CLAIM, required=True)
+            children = self._read_nodes((*place, "children"), given.get("children"), path, about, critical=critical)
+            return Node(identity, text, critical, self._read_strategy(place, given), children)
+        return self._read_claim(place, given, identity, critical, about)
 
-    def _claim(
+    def _read_claim(
         self, place: Place, given: Mapping[str, Any], identity: str, critical: bool, about: About | None
     ) -> Node:
-        text = self._text(place, given, "claim", LONGEST_CLAIM, required=True)
+        text = self._read_field(place, given, "claim", LONGEST_CLAIM, required=True)
         if about is None and not any(name == "about" for _, name in self.misspelt):
             known = ", ".join(get_args(About))
             self.refuse("about_missing", place, f"it is not said what the claim is about; about is one of {known}")
@@ -263,23 +263,25 @@ class _RubricReader(DocumentReader):
             text,
             critical,
             about=about or "answer",
-            sources=self._sources((*place, "sources"), given.get("sources", "cited")),
+            sources=self._read_sources((*place, "sources"), given.get("sources", "cited")),
             steps=steps or ALL,
-            note=self._text(place, given, "note", LONGEST_NOTE),
-            key_point=self._key_point(place, given),
+            note=self._read_field(place, given, "note", LONGEST_NOTE),
+            key_point=self._read_key_point(place, given),
         )
 
     # --- Single values ---
 
-    def _keys(self, place: Place, value: Any, known: tuple[str, ...]) -> Mapping[str, Any] | None:
+    def _read_keys(self, place: Place, value: Any, known: tuple[str, ...]) -> Mapping[str, Any] | None:
         if not isinstance(value, dict):
             what = "a node" if place else "the rubric"
             self.refuse("not_an_object", place, f"{what} must be made of keys and values, and is {kind_of(value)}")
             return None
-        self.refuse_unknown(place, value, "key here", known)
+        self.refuse_unknown_keys(place, value, "key here", known)
         return value
 
-    def _text(self, place: Place, given: Mapping[str, Any], name: str, longest: int, *, required: bool = False) -> str:
+    def _read_field(
+        self, place: Place, given: Mapping[str, Any], name: str, longest: int, *, required: bool = False
+    ) -> str:
         value, where = given.get(name), (*place, name)
         if value is None and (not required or (place, name) in self.misspelt):
             return ""
@@ -287,20 +289,20 @@ class _RubricReader(DocumentReader):
             self.refuse("not_a_text", where, f"{name} must be a text, and is {'missing' if value is None else 'empty'}")
             return ""
         if not isinstance(value, str):
-            self.wrong_type(where, "a text in quotation marks", value, "not_a_text")
+            self.refuse_type(where, "a text in quotation marks", value, "not_a_text")
             return ""
-        return self.text(where, value, longest).strip()
+        return self.read_text(where, value, longest).strip()
 
-    def _key_point(self, place: Place, given: Mapping[str, Any]) -> str | int:
+    def _read_key_point(self, place: Place, given: Mapping[str, Any]) -> str | int:
         value = given.get("key_point")
         if isinstance(value, bool) or not isinstance(value, int):
-            return self._text(place, given, "key_point", LONGEST_KEY_POINT)
+            return self._read_field(place, given, "key_point", LONGEST_KEY_POINT)
         if value < 1:
             says = "key_point must be a key point's text, or its number from 1"
             self.refuse("key_point", (*place, "key_point"), says)
         return value
 
-    def _id(self, place: Place, given: Mapping[str, Any]) -> str:
+    def _read_id(self, place: Place, given: Mapping[str, Any]) -> str:
         value = given.get("id")
         if value is None:
             return ""
@@ -313,22 +315,22 @@ class _RubricReader(DocumentReader):
         self.ids.add(value)
         return value
 
-    def _strategy(self, place: Place, given: Mapping[str, Any]) -> Strategy:
-        return cast(Strategy, self._word(place, given, "strategy", get_args(Strategy)) or "parallel")
+    def _read_strategy(self, place: Place, given: Mapping[str, Any]) -> Strategy:
+        return cast(Strategy, self._read_word(place, given, "strategy", get_args(Strategy)) or "parallel")
 
-    def _about(self, place: Place, given: Mapping[str, Any], inherited: About | None) -> About | None:
-        return cast("About | None", self._word(place, given, "about", get_args(About)) or inherited)
+    def _read_about(self, place: Place, given: Mapping[str, Any], inherited: About | None) -> About | None:
+        return cast("About | None", self._read_word(place, given, "about", get_args(About)) or inherited)
 
-    def _word(self, place: Place, given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+    def _read_word(self, place: Place, given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
         value = given.get(name)
         if value is None:
             return ""
-        found = self.one_of((*place, name), str(value), known, code=name)
+        found = self.read_choice((*place, name), str(value), known, code=name)
         if not found:
             self.misspelt.add((place, name))
         return found
 
-    def _sources(self, place: Place, value: Any) -> tuple[str, ...]:
+    def _read_sources(self, place: Place, value: Any) -> tuple[str, ...]:
         if value == "cited":
             return ()
         listed = [value] if isinstance(value, str) else value
