@@ -179,7 +179,7 @@ def _require_right(person: Any, benchmark: Benchmark) -> None:
 
 
 def _describe_conflict(kind: Kind) -> str:
-    return f"Somebody else has written a newer version of the {kind.label} meanwhile; look at it first."
+    return f"Somebody else has saved a newer version of the {kind.label}. Open it first."
 
 
 def _normalize(text: str) -> str:

@@ -9,13 +9,7 @@ from __future__ import annotations
 from judges.scorer import Subject
 from judges.scorers import framing, upstream
 from judges.scorers.autonomous_eval import find_obstacle
-from judges.scorers.one_call import (
-    Method,
-    ShownRecord,
-    find_last_picture,
-    format_picture_line,
-    register_published,
-)
+from judges.scorers.one_call import Method, ShownRecord, find_last_picture, format_picture_line, register_published
 
 
 def shows(subject: Subject) -> ShownRecord:

@@ -38,8 +38,7 @@ def shows_upstream(subject: Subject) -> ShownRecord:
     actions = [step.action for step in framing.select_acting(subject.record, "always")]
     numbered = "\n".join(f"{number}. {action}" for number, action in enumerate(actions, 1))
     return ShownRecord(
-        values={"task": subject.record.task_text, "last_actions": numbered},
-        pictures=find_last_picture(subject),
+        values={"task": subject.record.task_text, "last_actions": numbered}, pictures=find_last_picture(subject)
     )
 
 

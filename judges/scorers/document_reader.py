@@ -14,7 +14,6 @@ from annotation.records import Problem
 class DocumentReader:
     """A document with the problems that were found in it. Readers return something harmless where one was found."""
 
-    prefix = ""  # of the codes of all problems
     not_text = not_flag = "wrong_type"  # codes
     too_long = "too_long"
 
@@ -23,20 +22,23 @@ class DocumentReader:
         self.problems: list[Problem] = []
         self.misspelt: set[tuple[Place, str]] = set()  # keys that are probably meant, each with where it is missing
 
-    def refuse(self, code: str, place: Place, says: str) -> None:
+    def refuse(self, place: Place, code: str, says: str) -> None:
         line = self.document.line(place)
         end = "" if says.endswith((".", "?")) else "."
-        self.problems.append(Problem(self.prefix + code, f"{self.name}, line {line:,}: {says}{end}", f"line {line}"))
+        self.problems.append(self.build_problem(code, f"{self.name}, line {line:,}: {says}{end}", f"line {line}"))
+
+    def build_problem(self, code: str, message: str, where: str) -> Problem:
+        return Problem(code, message, where)
 
     def refuse_type(self, place: Place, wanted: str, value: object, code: str = "wrong_type") -> None:
-        self.refuse(code, place, f"{describe_place(place)} must be {wanted}, not {kind_of(value)}")
+        self.refuse(place, code, f"{describe_place(place)} must be {wanted}, not {kind_of(value)}")
 
     def refuse_unknown_key(self, place: Place, what: str, known: Iterable[str]) -> None:
         key, names = str(place[-1]), list(known)
         near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
         self.misspelt |= {(place[:-1], one) for one in near}
         help_text = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
-        self.refuse("unknown_key", place, f"`{printable(key, 60)}` is no {what}; {help_text}")
+        self.refuse(place, "unknown_key", f"`{printable(key, 60)}` is not {what}; {help_text}")
 
     def refuse_unknown_keys(self, place: Place, value: Iterable[str], what: str, known: Sequence[str]) -> None:
         """Refuse each key that is not known; one that is written beside it is not what was meant."""
@@ -50,7 +52,7 @@ class DocumentReader:
             self.refuse_type(place, "a text", value, self.not_text)
             return ""
         if len(value) > longest:
-            self.refuse(self.too_long, place, f"{describe_place(place)} must have at most {longest:,} characters")
+            self.refuse(place, self.too_long, f"{describe_place(place)} must have at most {longest:,} characters")
             return ""
         return value
 
@@ -59,7 +61,7 @@ class DocumentReader:
             return value
         meant = flag_meant(value)
         help_text = f"; write {meant}" if meant else f", not {kind_of(value)}"
-        self.refuse(self.not_flag, place, f"{describe_place(place)} must be true or false{help_text}")
+        self.refuse(place, self.not_flag, f"{describe_place(place)} must be true or false{help_text}")
         return default
 
     def read_choice(self, place: Place, text: str, known: Iterable[str], code: str = "wrong_value") -> str:
@@ -67,7 +69,7 @@ class DocumentReader:
         if text in names:
             return text
         listed = f"{', '.join(names)}, not {printable(text, 60)}{did_you_mean(text, names)}"
-        self.refuse(code, place, f"{describe_place(place)} must be one of {listed}")
+        self.refuse(place, code, f"{describe_place(place)} must be one of {listed}")
         return ""
 
 

@@ -11,11 +11,9 @@ T = TypeVar("T")
 
 async def run_together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in order. The first failure is raised as it is, after the other calls were cancelled and ended."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
     try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from judges.scorer import Subject
 from judges.scorers import framing, upstream
-from judges.scorers.one_call import (
-    Method,
-    Mode,
-    Picture,
-    ShownRecord,
-    list_pictures,
-    register_published,
-)
+from judges.scorers.one_call import Method, Mode, Picture, ShownRecord, list_pictures, register_published
 
 MOST_PICTURES = 50
 

@@ -45,7 +45,7 @@ NOT_INSTALLED = (
 )
 OUTCOMES = {"success": PASS, "failure": FAIL}
 COMPARED = ("headers", "query_params", "post_data", "response_content", "response_cookies")
-BLANKED = "what it compares was blanked on import as a secret"
+BLANKED = "import blanked what it compares as a secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _convert_results(task: Any, evaluated: Any) -> Iterator[Result]:
         outcome = OUTCOMES.get(str(one.status), ERROR)
         message = " ".join(messages) or str(one.error_msg or "It is as expected.")
         if outcome == FAIL and is_network and not config.should_not_exist and _is_blanked(config.expected, one.actual):
-            outcome, message = ERROR, f"It cannot be told: {BLANKED}."
+            outcome, message = ERROR, f"It cannot be decided: {BLANKED}."
         differences = []
         for assertion in assertions:
             says, equal = " ".join(assertion.get("assertion_msgs") or ()), assertion["status"] == "success"

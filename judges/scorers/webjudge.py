@@ -44,8 +44,7 @@ class WebJudgeParameters:
         default=50, metadata={"help": "How many relevant screenshots are shown for the verdict: the first ones."}
     )
     key_points: Literal["model", "people"] = field(
-        default="model",
-        metadata={"help": "people: the task's key points as people entered them, where there are any."},
+        default="model", metadata={"help": "people: the task's key points as people entered them, where there are any."}
     )
     drop_last: Literal["auto", "always"] = field(
         default="auto",

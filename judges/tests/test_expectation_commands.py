@@ -72,7 +72,7 @@ def test_one_problem_keeps_everything_out_and_the_report_has_all(benchmark: Benc
     with pytest.raises(CommandError) as refused:
         run("import_checks", folder, report=report)
     assert refused.value.returncode == 1
-    assert f"{second}.yaml: checks, line 4: `ulr` is no key of a check" in refused.value.args[-1]
+    assert f"{second}.yaml: checks, line 4: `ulr` is not a key of a check" in refused.value.args[-1]
     told = json.loads(report.read_text())
     assert (told["accepted"], [row["task_id"] for row in told["rejected"]]) == ([], [second])
     assert not Expectation.objects.exists()

@@ -131,7 +131,7 @@ def test_network_checks_start_from_the_key_points_as_comments_that_become_checks
 def test_a_message_beside_its_line_does_not_say_the_line_again(people: People, task: Task) -> None:
     wrong = CHECKS.replace("url:", "ulr:")
     said = text(send(people["mira"], "preview-expectation", task.pk, "network_checks", htmx=True, text=wrong))
-    assert '>line 4</a>: <span class="agent">`ulr` is no key of a check; did you mean `url`?</span>' in said
+    assert '>line 4</a>: <span class="agent">`ulr` is not a key of a check; did you mean `url`?</span>' in said
     page = text(send(people["mira"], "write-expectation", task.pk, "network_checks", text=wrong, after=0), 400)
     assert "did you mean `url`?" in page
     assert "checks, line" not in page

@@ -96,24 +96,24 @@ def in_a_check(text):
         ("- 7", "wrong_type", 1, "a check"),
         (in_a_check("last_event_only: 1"), "wrong_type", 4, "true or false"),
         (in_a_check("response_status: ok"), "wrong_type", 4, "whole number"),
-        (in_a_check("response_status: 20"), "wrong_value", 4, "no status"),
+        (in_a_check("response_status: 20"), "wrong_value", 4, "not an HTTP status"),
         (in_a_check("http_method: FETCH"), "wrong_value", 4, "one of"),
         (in_a_check("event_type: click"), "wrong_value", 4, "navigation"),
         (in_a_check("query_params: [a]"), "wrong_type", 4, "an object"),
         (in_a_check("query_params: {a: {b: 1}}"), "wrong_type", 4, "a value"),
         (in_a_check("query_params: {a: [['1', '2']]}"), "wrong_type", 4, "not a list"),
-        (in_a_check("event_type: mutation\n  http_method: OPTIONS"), "contradiction", 4, "no mutation"),
+        (in_a_check("event_type: mutation\n  http_method: OPTIONS"), "contradiction", 4, "not a mutation"),
         (in_a_check("key_point: [1]"), "wrong_type", 4, "key point"),
         (in_a_check("name: 7"), "wrong_type", 4, "a text"),
-        ("- url: shop/a", "bad_url", 1, "no address"),
+        ("- url: shop/a", "bad_url", 1, "not an address"),
         ("- url: []", "wrong_value", 1, "at least one"),
         ("- url: __SHOP__/a", "unknown_site", 1, "write it under sites"),
         ("sites: {shop: []}\nchecks:\n- url: __SHIP__/a", "unknown_site", 3, "did you mean __SHOP__?"),
         ("sites: {shop: ftp://a}\nchecks:\n- url: http://a.example", "bad_url", 1, "address of a site"),
-        ("sites: {a b: []}\nchecks:\n- url: http://a.example", "wrong_value", 1, "no name of a site"),
-        ("- url: ^http://(a$", "bad_pattern", 1, "no regular expression"),
+        ("sites: {a b: []}\nchecks:\n- url: http://a.example", "wrong_value", 1, "not the name of a site"),
+        ("- url: ^http://(a$", "bad_pattern", 1, "not a regular expression"),
         (in_a_check(r"ignored_query_params_patterns: ['(a)\1']"), "bad_pattern", 4, "reference to a group"),
-        (in_a_check("headers: {a: '^(a$'}"), "bad_pattern", 4, "no regular expression"),
+        (in_a_check("headers: {a: '^(a$'}"), "bad_pattern", 4, "not a regular expression"),
         (in_a_check("http_method: post\n  post_data: {'$.a[': 1}"), "bad_path", 5, "not understood"),
         (in_a_check("query_params_schema: {a: {type: text}}"), "wrong_value", 4, "type must be"),
         (in_a_check("query_params_schema: {a: {format: dates}}"), "unknown_key", 4, "did you mean `date`?"),
@@ -155,12 +155,17 @@ def in_a_check(text):
             4,
             "two ways",
         ),
-        (in_a_check("query_params: {a: x}\n  query_params_schema: {a: {type: number}}"), "wrong_value", 4, "no number"),
+        (
+            in_a_check("query_params: {a: x}\n  query_params_schema: {a: {type: number}}"),
+            "wrong_value",
+            4,
+            "not a number",
+        ),
         (in_a_check("query_params: {a: 1}\n  ignored_query_params: [a]"), "contradiction", 4, "expected and ignored"),
         ("- url: http://a.example/?a=1\n  query_params: {a: 2}", "contradiction", 2, "leave one out"),
         ("- url: '^http://a.example/\\?a=1$'\n  query_params: {a: 2}", "contradiction", 2, "leave query_params out"),
         (in_a_check("event_type: navigation\n  http_method: POST"), "contradiction", 4, "a navigation is a GET"),
-        (in_a_check("event_type: mutation\n  http_method: GET"), "contradiction", 4, "no mutation"),
+        (in_a_check("event_type: mutation\n  http_method: GET"), "contradiction", 4, "not a mutation"),
         (in_a_check("http_method: GET\n  post_data: {a: 1}"), "contradiction", 5, "post_data is expected"),
         ("- url: http://a.example\n  name: x\n- url: http://a.example\n  name: x", "same_name", 4, "two checks"),
         ("- evaluator: agent_response", "nothing_expected", 1, "needs task_type"),
@@ -194,7 +199,7 @@ def test_a_misspelt_key_is_told_without_the_schemas_that_belong_to_it():
     with pytest.raises(FormatError) as refused:
         checks.parse(in_a_check("query_parms: {a: 1}\n  query_params_schema: {a: {type: number}}"))
     assert [one.message for one in refused.value.problems] == [
-        "checks, line 4: `query_parms` is no key of a check; did you mean `query_params`?"
+        "checks, line 4: `query_parms` is not a key of a check; did you mean `query_params`?"
     ]
 
 
@@ -309,7 +314,9 @@ def test_a_schema_of_nothing_that_a_task_of_webarena_verified_has_is_left_out_as
 
 
 def test_a_key_of_a_task_that_is_none_is_told_with_the_nearest():
-    with pytest.raises(FormatError, match=r"`chekcs` is no key of a task \(did you mean checks\?\); known are task_id"):
+    with pytest.raises(
+        FormatError, match=r"`chekcs` is not a key of a task \(did you mean checks\?\); known are task_id"
+    ):
         read_task_file(b'{"task_id": 1, "chekcs": []}', "file")
 
 

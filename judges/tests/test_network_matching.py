@@ -279,13 +279,13 @@ def test_a_failure_shows_the_nearest_event_field_by_field_and_says_what_differs(
         ("query_params.sort", False),
     ]
     assert found.message == (
-        "None of 4 events is like that; the nearest is event 1, "
+        "None of 4 events matches; the nearest is event 1, "
         "GET http://shop.example/c/tablets?sort=price&rating=4.5: query_params.sort is price, expected is newest."
     )
 
 
 def test_a_trace_without_events_fails_in_words():
-    assert result(TABLETS).message == "The trace has no event that could be meant."
+    assert result(TABLETS).message == "The trace has no event to compare."
 
 
 def test_a_site_that_nobody_gave_an_address_is_an_error():
@@ -338,4 +338,4 @@ def test_what_was_left_out_on_import_cannot_be_told():
     event["request"]["postData"] = {"mimeType": "application/json", "comment": LEFT_OUT}
 
     found = result({"url": "__SHOP__/api", "http_method": "POST", "post_data": {"a": 1}}, event)
-    assert (found.result, "only the beginning of it was kept" in found.message) == ("error", True)
+    assert (found.result, "import stored only its beginning" in found.message) == ("error", True)

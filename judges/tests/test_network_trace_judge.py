@@ -50,7 +50,7 @@ def test_a_check_that_fails_is_a_failure_with_the_share_of_those_that_pass():
 
     assert (score.verdict, score.score) == (Verdict.FAILURE, 0.5)
     assert [one.finding for one in score.key_points] == [Finding.UNMET, Finding.MET]
-    assert "opened: The last navigation, event 1, GET http://shop.example/, is another one" in score.explanation
+    assert "opened: The last navigation, event 1, GET http://shop.example/, differs" in score.explanation
 
 
 def test_the_details_are_json_with_the_trace_and_every_check():
@@ -84,9 +84,9 @@ def test_the_details_are_json_with_the_trace_and_every_check():
         (subject(None, CHECKS), "no network trace"),
         (subject([OPENED], "checks: 7"), "cannot be read"),
         (subject([OPENED], ANSWER), "no structured answer"),
-        (subject([OPENED], ANSWER, final_answer="It is a lamp."), "the final answer is no JSON object"),
-        (subject([OPENED], ANSWER, answer="A lamp."), "the file that came with the trajectory is no JSON object"),
-        (subject([entry("/a?key=[redacted]")], "- url: http://shop.example/a?key=k"), "blanked on import"),
+        (subject([OPENED], ANSWER, final_answer="It is a lamp."), "the final answer is not a JSON object"),
+        (subject([OPENED], ANSWER, answer="A lamp."), "the file that came with the trajectory is not a JSON object"),
+        (subject([entry("/a?key=[redacted]")], "- url: http://shop.example/a?key=k"), "import blanked it"),
         (subject([OPENED], "sites: {shop: []}\nchecks: [{url: __SHOP__/a}]"), "parameter `sites`"),
     ],
 )

@@ -206,7 +206,7 @@ def test_many_headers_and_long_ones_are_cut(monkeypatch):
 
 @pytest.mark.parametrize("given", [7, None, [], {}, {"request": 7}])
 def test_an_entry_that_is_none_is_refused(given):
-    with pytest.raises(FormatError, match=r"network\.har: log\.entries\[1\] is no entry of a HAR"):
+    with pytest.raises(FormatError, match=r"network\.har: log\.entries\[1\] is not a HAR entry"):
         traced(entry(), given)
 
 

@@ -82,6 +82,16 @@ MAKERS = re.compile(
 CODE = re.compile(r"[a-z0-9…]+(_[a-z0-9…]+)*")
 
 
+# Codes that `judges.scorers.document_reader` is told by the readers of checks and rubrics.
+READER_CODES = {
+    "rubric_not_a_flag": "… must be true or false…",
+    "rubric_text_too_long": "… must have at most … characters",
+    "rubric_unknown_key": "`…` is not …; …",
+    "too_long": "… must have at most … characters",
+    "wrong_type": "… must be …, not …",
+}
+
+
 def build_problems() -> str:
     found: dict[str, dict[str, list[str]]] = {area: {} for area in AREAS}
     for file in _sources():
@@ -101,6 +111,8 @@ def build_problems() -> str:
     ]
     required = {f"{name}_missing": [each.required] for name, each in ADJUDICATION_FIELDS.items() if each.required}
     found["Labels, review and people"].update(required)
+    for name, message in READER_CODES.items():
+        found["Judges"].setdefault(name, [message])
     for area, codes in found.items():
         rows = [[code(name), " · ".join(sorted(filter(None, messages)))] for name, messages in sorted(codes.items())]
         parts.append(f"## {area}\n\n{table(['Code', 'Messages'], rows)}")

@@ -55,7 +55,7 @@ def parse_answer(attached: str | None, final_answer: str | None) -> dict[str, An
                 raise NoAnswer(f"it is nested more than {DEEPEST} levels deep")
             return found
     what = "the file that came with the trajectory" if attached is not None else "the final answer"
-    raise NoAnswer(f"{what} is no JSON object")
+    raise NoAnswer(f"{what} is not a JSON object")
 
 
 def _is_deep(answer: dict[str, Any]) -> bool:
@@ -80,10 +80,10 @@ def run_check(check: AnswerCheck, answer: dict[str, Any], rules: Rules = DEFAULT
         return Result(check, ERROR, str(error))
     found = combine(differences)
     if found:
-        return Result(check, PASS, "The answer is what is expected.", differences=differences)
+        return Result(check, PASS, "The answer is as expected.", differences=differences)
     if found is None:
         return Result(check, ERROR, f"The answer cannot be compared: {describe(differences)}.", differences=differences)
-    return Result(check, FAIL, f"The answer is another one: {describe(differences)}.", differences=differences)
+    return Result(check, FAIL, f"The answer differs: {describe(differences)}.", differences=differences)
 
 
 def _find_differences(check: AnswerCheck, answer: dict[str, Any], rules: Rules) -> Iterator[Difference]:

@@ -47,7 +47,7 @@ class CheckReader(DocumentReader):
             near = difflib.get_close_matches(name.lower()[:LONGEST_NAME], near_by, n=1, cutoff=0.5)
             hint = f"; did you mean `{printable(near_by[near[0]], 60)}`?" if near else "."
             says = f"`{printable(name, 60)}` has a schema, but the check expects nothing of that name{hint}"
-            self.refuse("unknown_key", (*place, name), says)
+            self.refuse((*place, name), "unknown_key", says)
 
     def read_mapping(self, place: Place, value: object) -> dict[str, Any]:
         if value is None:
@@ -61,7 +61,7 @@ class CheckReader(DocumentReader):
         if not isinstance(value, list):
             return [(place, value)]
         if len(value) > MOST_ALTERNATIVES:
-            self.refuse("too_many", place, f"{describe_place(place)} may have at most {MOST_ALTERNATIVES} values.")
+            self.refuse(place, "too_many", f"{describe_place(place)} may have at most {MOST_ALTERNATIVES} values.")
         return [((*place, number), one) for number, one in enumerate(value[:MOST_ALTERNATIVES])]
 
     def read_texts(self, place: Place, value: object) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class CheckReader(DocumentReader):
             if isinstance(one, bool) or not isinstance(one, int):
                 self.refuse_type(where, "a whole number such as 200", one)
             elif one != -1 and not 100 <= one <= 599:
-                self.refuse("wrong_value", where, f"{one} is no status of HTTP (100 to 599; -1: no response).")
+                self.refuse(where, "wrong_value", f"{one} is not an HTTP status (100 to 599; -1: no response).")
             else:
                 found.append(one)
         return tuple(found)
@@ -91,8 +91,8 @@ class CheckReader(DocumentReader):
             compile_pattern(pattern, ignore_case=True)
         except PatternError as error:
             self.refuse(
-                "bad_pattern",
                 place,
+                "bad_pattern",
                 f"{describe_place(place)}, {printable(pattern, 60)}: {printable(str(error), 200)}.",
             )
             return False
@@ -100,7 +100,7 @@ class CheckReader(DocumentReader):
 
     def read_urls(self, place: Place, value: object) -> tuple[str, ...]:
         if value == []:
-            self.refuse("wrong_value", place, "url must have at least one address.")
+            self.refuse(place, "wrong_value", "url must have at least one address.")
         found = [(where, self.read_text(where, one)) for where, one in self.list_values(place, value)]
         return tuple(text for where, text in found if self._is_address(where, text))
 
@@ -111,14 +111,16 @@ class CheckReader(DocumentReader):
                 known = (
                     f"did you mean __{near[0].upper()}__?" if near else f"write it under sites: {name}: [https://...]"
                 )
-                self.refuse("unknown_site", place, f"there is no site {name}; {known}")
+                self.refuse(place, "unknown_site", f"there is no site {name}; {known}")
                 return False
         if is_pattern(text):
             return self.check_pattern(place, _fill_sites(text, self.sites))
         found = parse_address(_fill_sites(text, self.sites))
         if found.scheme not in {"http", "https", "ws", "wss"} or not found.host:
             self.refuse(
-                "bad_url", place, f"{printable(text, 80)} is no address: it begins with https://, or with __SITE__."
+                place,
+                "bad_url",
+                f"{printable(text, 80)} is not an address: an address begins with https:// or __SITE__.",
             )
             return False
         return True
@@ -145,7 +147,7 @@ class CheckReader(DocumentReader):
         try:
             parse_path(path)
         except PathError as error:
-            self.refuse("bad_path", place, f"{printable(path, 60)}: {error}.")
+            self.refuse(place, "bad_path", f"{printable(path, 60)}: {error}.")
 
     def check_value(self, place: Place, expected: object, schema: Schema, scalars: bool = False) -> None:
         if isinstance(expected, dict):
@@ -165,7 +167,7 @@ class CheckReader(DocumentReader):
             try:
                 KINDS[schema.kind].read(expected, schema)
             except (NotParsable, Ambiguous) as error:
-                self.refuse("wrong_value", place, f"{describe_place(place)}: {printable(str(expected), 60)} {error}.")
+                self.refuse(place, "wrong_value", f"{describe_place(place)}: {printable(str(expected), 60)} {error}.")
 
     def read_schemas(self, place: Place, value: object) -> dict[str, Schema]:
         """The schemas of parameters by name: a JSON schema of an object, or its properties alone."""
@@ -177,9 +179,9 @@ class CheckReader(DocumentReader):
     def read_schema(self, place: Place, value: object, depth: int = 0) -> Schema:
         found = self.read_mapping(place, value)
         if depth > DEEPEST_SCHEMA:
-            self.refuse("too_deep", place, f"a schema may have at most {DEEPEST_SCHEMA} levels.")
+            self.refuse(place, "too_deep", f"a schema may have at most {DEEPEST_SCHEMA} levels.")
             return Schema()
-        self.refuse_unknown_keys(place, found, "key of a schema", SCHEMA_KEYS)
+        self.refuse_unknown_keys(place, found, "a key of a schema", SCHEMA_KEYS)
         kind = self._read_kind(place, found)
         items = self.read_schema((*place, "items"), found["items"], depth + 1) if "items" in found else None
         inner = self.read_mapping((*place, "properties"), found.get("properties"))
@@ -194,13 +196,13 @@ class CheckReader(DocumentReader):
         stated = found.get("type", "string" if "format" in found else "")
         if stated and stated not in TYPES:
             hint = did_you_mean(str(stated), TYPES)
-            self.refuse("wrong_value", (*place, "type"), f"type must be one of {', '.join(TYPES)}{hint}.")
+            self.refuse((*place, "type"), "wrong_value", f"type must be one of {', '.join(TYPES)}{hint}.")
             return ""
         if stated in {"array", "object"} or "format" not in found:
             return str(stated)
         name = self.read_text((*place, "format"), found["format"], LONGEST_NAME).replace("datetime", "date-time")
         if name and name not in KINDS and name not in FOREIGN:
-            self.refuse_unknown_key((*place, "format", name), "format of values", [*KINDS, *FOREIGN])
+            self.refuse_unknown_key((*place, "format", name), "a format of values", [*KINDS, *FOREIGN])
             return ""
         return name
 
@@ -210,7 +212,7 @@ class CheckReader(DocumentReader):
             try:
                 scalars.check_date_format(text)
             except ValueError as error:
-                self.refuse("wrong_value", place, f"date_format {printable(text, 60)}: {error}.")
+                self.refuse(place, "wrong_value", f"date_format {printable(text, 60)}: {error}.")
         return tuple(text for text in found if _is_sound(scalars.check_date_format, text))
 
 

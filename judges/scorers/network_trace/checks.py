@@ -107,10 +107,10 @@ def write_from_key_points(points: Sequence[str]) -> str:
 
 def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
     head = reading.read_mapping((), value)
-    reading.refuse_unknown_keys((), head, "key of a set of checks", TOP_KEYS)
+    reading.refuse_unknown_keys((), head, "a key of a set of checks", TOP_KEYS)
     listed = head.get("checks")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CHECKS:
-        reading.refuse("no_checks", root, f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
+        reading.refuse(root, "no_checks", f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
         return Checks(())
     reading.sites = _read_sites(reading, head.get("sites"))
     checks = tuple(_read_check(reading, (*root, number), one) for number, one in enumerate(listed))
@@ -123,19 +123,23 @@ def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...
     found: dict[str, tuple[str, ...]] = {}
     given = reading.read_mapping(("sites",), value)
     if len(given) > MOST_SITES:
-        reading.refuse("too_many", ("sites",), f"there may be at most {MOST_SITES} sites.")
+        reading.refuse(("sites",), "too_many", f"there may be at most {MOST_SITES} sites.")
         return {}
     for name, urls in given.items():
         place = ("sites", name)
         plain = name.strip("_").lower()
         if not plain.replace("_", "").isalnum() or not plain.isascii():
-            reading.refuse("wrong_value", place, f"{printable(name, 60)} is no name of a site: letters, digits and _.")
+            reading.refuse(
+                place, "wrong_value", f"{printable(name, 60)} is not the name of a site: use letters, digits and _."
+            )
         texts = reading.read_texts(place, urls) if urls is not None else ()
         for text in texts:
             parts = parse_address(text)
             if parts.scheme not in {"http", "https"} or not parts.host or parts.parameters:
                 reading.refuse(
-                    "bad_url", place, f"{printable(text, 80)} is no address of a site such as https://shop.example."
+                    place,
+                    "bad_url",
+                    f"{printable(text, 80)} is not the address of a site, such as https://shop.example.",
                 )
         found[plain] = texts
     return found
@@ -148,7 +152,7 @@ def _read_check(reading: CheckReader, place: Place, value: object) -> NetworkChe
     stated = str(value.get("evaluator", NETWORK)).lower()
     evaluator = EVALUATORS.get(stated, "")
     if not evaluator:
-        reading.refuse_unknown_key((*place, "evaluator", str(value["evaluator"])), "evaluator", (NETWORK, ANSWER))
+        reading.refuse_unknown_key((*place, "evaluator", str(value["evaluator"])), "an evaluator", (NETWORK, ANSWER))
         evaluator = NETWORK
     given = _flatten(reading, place, value, evaluator)
     return (_read_answer_check if evaluator == ANSWER else _read_network_check)(reading, place, given)
@@ -162,14 +166,14 @@ def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluato
         if key == "expected":
             continue
         if key not in known:
-            reading.refuse_unknown_key((*place, key), "key of a check", (*known, "expected"))
+            reading.refuse_unknown_key((*place, key), "a key of a check", (*known, "expected"))
         found[key] = ((*place, key), inner)
     for key, inner in reading.read_mapping((*place, "expected"), value.get("expected")).items():
         where = (*place, "expected", key)
         if key not in EXPECTED_KEYS[evaluator]:
-            reading.refuse_unknown_key(where, "key of what is expected", EXPECTED_KEYS[evaluator])
+            reading.refuse_unknown_key(where, "a key of what is expected", EXPECTED_KEYS[evaluator])
         elif key in found:
-            reading.refuse("duplicate_key", where, f"{key} stands beside `expected` and inside of it; leave one out.")
+            reading.refuse(where, "duplicate_key", f"{key} stands beside `expected` and inside of it; leave one out.")
         found.setdefault(key, (where, inner))
     # null is what is not written, but where it is a value.
     return {key: one for key, one in found.items() if one[1] is not None or key == "retrieved_data"}
@@ -187,7 +191,7 @@ def _read_shared(reading: CheckReader, place: Place, given: Given) -> dict[str, 
 
 def _read_network_check(reading: CheckReader, place: Place, given: Given) -> NetworkCheck:
     if "url" not in given and not reading.is_misspelt(place, "url"):
-        reading.refuse("no_url", place, "a network check needs a `url`.")
+        reading.refuse(place, "no_url", "a network check needs a `url`.")
     found: dict[str, Any] = {}
     for key, (read, *more) in NETWORK_READERS.items():
         if key in given:
@@ -221,7 +225,7 @@ def _read_answer_check(reading: CheckReader, place: Place, given: Given) -> Answ
         if key in given:
             reading.read_text(*given[key], LONGEST_NAME)
     if not {"task_type", "status", "retrieved_data", "fields"} & set(given):
-        reading.refuse("nothing_expected", place, "an answer check needs task_type, status, retrieved_data or fields.")
+        reading.refuse(place, "nothing_expected", "an answer check needs task_type, status, retrieved_data or fields.")
     data = given["retrieved_data"][1] if "retrieved_data" in given else NOT_GIVEN
     items = schema.items if schema and schema.kind == "array" else schema
     if data is not NOT_GIVEN:
@@ -244,16 +248,16 @@ def _read_answer_check(reading: CheckReader, place: Place, given: Given) -> Answ
 def _refuse_contradictions(reading: CheckReader, place: Place, check: NetworkCheck, given: Given) -> None:
     method, about = check.http_method, check.event_type
     if about == "navigation" and method not in {"", "GET"}:
-        reading.refuse("contradiction", given["event_type"][0], f"a navigation is a GET, and http_method is {method}.")
+        reading.refuse(given["event_type"][0], "contradiction", f"a navigation is a GET, and http_method is {method}.")
     if about == "mutation" and method not in {"", *MUTATING}:
-        reading.refuse("contradiction", given["event_type"][0], f"a {method} is no mutation.")
+        reading.refuse(given["event_type"][0], "contradiction", f"a {method} is not a mutation.")
     if check.post_data and (about == "navigation" or method in {"GET", "HEAD"}):
         says = f"http_method is {method}" if method in {"GET", "HEAD"} else "a navigation has none"
-        reading.refuse("contradiction", given["post_data"][0], f"post_data is expected, and {says}.")
+        reading.refuse(given["post_data"][0], "contradiction", f"post_data is expected, and {says}.")
     for name in check.query_params:
         if name in check.ignored_query_params:
             where = (*given["query_params"][0], name)
-            reading.refuse("contradiction", where, f"{printable(name, 60)} is expected and ignored; leave one out.")
+            reading.refuse(where, "contradiction", f"{printable(name, 60)} is expected and ignored; leave one out.")
         for url in check.urls:
             _refuse_two_values(reading, given["query_params"][0], name, url)
 
@@ -269,10 +273,10 @@ def _refuse_two_values(reading: CheckReader, place: Place, name: str, url: str) 
     if is_pattern(url):
         if r"\?" in url:
             says = "the pattern of the url has the parameters in it (\\?); leave query_params out."
-            reading.refuse("contradiction", place, says)
+            reading.refuse(place, "contradiction", says)
     elif name in parse_address(url).by_name:
         says = f"{printable(name, 60)} stands in the url and in query_params; leave one out."
-        reading.refuse("contradiction", (*place, name), says)
+        reading.refuse((*place, name), "contradiction", says)
 
 
 def _refuse_same_names(reading: CheckReader, root: Place, checks: tuple[NetworkCheck | AnswerCheck, ...]) -> None:
@@ -280,7 +284,7 @@ def _refuse_same_names(reading: CheckReader, root: Place, checks: tuple[NetworkC
     for number, check in enumerate(checks):
         if check.name in seen:
             says = f"there are two checks of the name {printable(check.name, 60)}."
-            reading.refuse("same_name", (*root, number, "name"), says)
+            reading.refuse((*root, number, "name"), "same_name", says)
         seen.add(check.name)
 
 

@@ -10,16 +10,7 @@ from typing import Any, Literal
 from annotation.formats.documents import FormatError
 from annotation.records import AttachmentKind, Finding, Verdict
 from judges.llm import Asker
-from judges.scorer import (
-    Expected,
-    KeyPointEvidence,
-    Kind,
-    ParameterError,
-    Requirement,
-    Score,
-    Subject,
-    register,
-)
+from judges.scorer import Expected, KeyPointEvidence, Kind, ParameterError, Requirement, Score, Subject, register
 from judges.scorers.network_trace import agent_response, checks, matching, upstream
 from judges.scorers.network_trace.addresses import Sites
 from judges.scorers.network_trace.agent_response import LONGEST, NoAnswer, parse_answer

@@ -44,10 +44,10 @@ MOST_COMPARED = 50  # events of which every field is compared to find the neares
 ADDRESS_HEADERS = frozenset({"referer", "origin", "location"})
 NOTHING_SENT = Compared(False, "nothing was sent")
 NO_CONTENT = Compared(None, "the trace does not have what the server answered")
-NO_HEADERS = "of pictures, scripts and the like no headers are kept"
+NO_HEADERS = "headers of images, scripts and similar files are not stored"
 NO_FRAGMENT = "has no fragment, which many recorders leave out"
 LOWEST_ERROR = 400  # a status from here on is no page that an agent has reached
-NO_COOKIES = "cookies are blanked on import, so nobody can say what it was"
+NO_COOKIES = "import blanks cookies, so it cannot be compared"
 
 Differences = tuple[Difference, ...]
 
@@ -84,10 +84,10 @@ class _Matching:
                 possible = (event, differences)
         if possible:
             event, differences = possible
-            message = f"{_describe_event(event)} may be what is meant, but cannot be told: {describe(differences)}."
+            message = f"{_describe_event(event)} may match, but this cannot be decided: {describe(differences)}."
             return Result(check, ERROR, message, event, count, differences)
         if check.should_not_exist:
-            return Result(check, PASS, "No event is like that, as it should be.", None, count)
+            return Result(check, PASS, "No event matches, as expected.", None, count)
         return self.describe_failure(candidates)
 
     def select_candidates(self) -> Sequence[NetworkEvent]:
@@ -158,7 +158,7 @@ class _Matching:
         """The place of an event beside one address: without parameters, fragments where one is expected."""
         if is_pattern(url):
             is_matched = compare_values(url, event.url)
-            note = WAS_REDACTED if is_matched is None else "is matched by no part of the pattern"
+            note = WAS_REDACTED if is_matched is None else "does not match the pattern"
             return Difference("url", url, event.url, is_matched, note, 8)
         wanted, had = self.expected[url], self.parse_url(event)
         weight = 12 if wanted.host != had.host else 8 if wanted.segments != had.segments else 2
@@ -222,14 +222,14 @@ class _Matching:
         check, count = self.check, len(candidates)
         event, differences = self.find_nearest(candidates or self.trace.evaluated)
         if event is None:
-            return Result(check, FAIL, "The trace has no event that could be meant.", None, count)
+            return Result(check, FAIL, "The trace has no event to compare.", None, count)
         what = {"navigation": "navigation", "mutation": "request that changes something"}.get(check.about, "request")
         if check.only_the_last and count:
-            start = f"The last {what}, {_describe_event(event)}, is another one"
+            start = f"The last {what}, {_describe_event(event)}, differs"
         elif check.only_the_last:
             start = f"There is no {what} of that kind; the nearest event is {_describe_event(event)}"
         else:
-            start = f"None of {count:,} events is like that; the nearest is {_describe_event(event)}"
+            start = f"None of {count:,} events matches; the nearest is {_describe_event(event)}"
         details = describe(differences)
         return Result(check, FAIL, f"{start}{': ' if details else ''}{details}.", event, count, differences)
 
@@ -243,7 +243,7 @@ def compare_parameter(name: str, wanted: Sequence[Any], had: Sequence[str], sche
     """All values of a parameter beside those that are expected, in any order."""
     field = f"query_params.{name}"
     if not wanted:
-        note = "which is not expected; ignored_query_params leaves it out" if had else ""
+        note = "which is not expected; list it in ignored_query_params to ignore it" if had else ""
         return Difference(field, None, _unwrap_single(had), not had, note)
     items = schema.items if schema and schema.kind == "array" else schema
     empty = not had and any(is_pattern(one) for one in wanted)  # a pattern may match what is not there

@@ -94,7 +94,7 @@ class Pattern:
             tree = _parser.parse(text, re.IGNORECASE if ignore_case else 0)
             self.start = self._build_sequence(tree, 0, tree.state.flags)
         except (re.error, OverflowError) as error:
-            raise PatternError(f"it is no regular expression: {error}") from error
+            raise PatternError(f"it is not a regular expression: {error}") from error
         except RecursionError as error:
             raise PatternError("its groups are too deep in each other") from error
 
@@ -130,7 +130,7 @@ class Pattern:
     def _build_one(self, code: Any, argument: Any, then: int, flags: int) -> int:
         operator = str(code)
         if operator in REFUSED:
-            raise PatternError(f"{REFUSED[operator]} is not taken")
+            raise PatternError(f"{REFUSED[operator]} is not supported")
         if operator == "BRANCH":
             ways = [self._build_sequence(way, then, flags) for way in argument[1]]
             return self._add(_State(list(dict.fromkeys(ways))))  # empty ways are one
@@ -146,7 +146,7 @@ class Pattern:
         if operator in {"ASSERT", "ASSERT_NOT"}:
             direction, inner = argument
             if direction < 0:
-                raise PatternError("look-behind is not taken")
+                raise PatternError("look-behind is not supported")
             return self._add(_State([then], ahead=self._build_sequence(inner, 0, flags), wanted=operator == "ASSERT"))
         if operator == "FAILURE":
             return self._add(_State([]))
@@ -298,5 +298,5 @@ def _compile_alone(code: Any, argument: Any, flags: int) -> re.Pattern[str]:
     try:
         found: re.Pattern[str] = _compiler.compile(_parser.SubPattern(_parser.State(), [(code, argument)]), flags)
     except (TypeError, ValueError, KeyError) as error:
-        raise PatternError(f"{str(code).lower()} is not taken") from error
+        raise PatternError(f"{str(code).lower()} is not supported") from error
     return found

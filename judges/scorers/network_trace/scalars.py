@@ -90,12 +90,12 @@ def parse_number(value: object) -> Decimal:
     single point never does (1.299 is less than two). Raises NotParsable.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise NotParsable("is no number")
+        raise NotParsable("is not a number")
     if not isinstance(value, str):
         return Decimal(str(value))
     text = value.strip().replace("\u2212", "-").translate(QUOTES)
     if len(text) > LONGEST:
-        raise NotParsable("is no number")
+        raise NotParsable("is not a number")
     if PLAIN.fullmatch(text):
         return Decimal(text)
     sign, digits = (text[0], text[1:].strip()) if text[:1] in {"+", "-"} else ("", text)
@@ -105,7 +105,7 @@ def parse_number(value: object) -> Decimal:
 def parse_whole_number(value: object) -> Decimal:
     found = parse_number(value)
     if found != found.to_integral_value():
-        raise NotParsable("is no whole number")
+        raise NotParsable("is not a whole number")
     return found
 
 
@@ -120,7 +120,7 @@ def parse_money(value: object) -> Money:
     text = SPACES.sub(" ", value).strip().replace("\u2212", "-").translate(QUOTES)
     found = MONEY.fullmatch(text) if len(text) <= LONGEST else None
     if not found or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
-        raise NotParsable("is no amount of money")
+        raise NotParsable("is not an amount of money")
     currency = _parse_currency(found["before"] or found["after"])
     digits = found["number"].strip()
     if re.fullmatch(r"\d{1,3}\.\d{3}", digits) and not digits.startswith("0."):
@@ -141,7 +141,7 @@ def _normalise_digits(text: str) -> str:
         decimal_mark = ","
     whole, _, fraction = text.rpartition(decimal_mark) if decimal_mark else (text, "", "")
     if decimal_mark and not (DIGITS.fullmatch(fraction) or not fraction):
-        raise NotParsable("is no number")
+        raise NotParsable("is not a number")
     return f"{_remove_grouping(whole)}.{fraction or 0}"
 
 
@@ -153,7 +153,7 @@ def _remove_grouping(text: str) -> str:
     for mark, pattern in GROUPS.items():
         if pattern.fullmatch(text):
             return text.replace(mark, "")
-    raise NotParsable("is no number")
+    raise NotParsable("is not a number")
 
 
 def _parse_currency(mark: str) -> str:
@@ -184,7 +184,7 @@ def parse_day(value: object, formats: Iterable[re.Pattern[str]] = ()) -> date:
     25/12/2024 where one of them is more than 12. Raises Ambiguous for 03/04/2024 without a format, and NotParsable.
     """
     if not isinstance(value, str) or len(value) > LONGEST:
-        raise NotParsable("is no date")
+        raise NotParsable("is not a date")
     text = " ".join(value.lower().split())
     for declared in formats:
         if found := declared.fullmatch(text):
@@ -197,17 +197,17 @@ def parse_day(value: object, formats: Iterable[re.Pattern[str]] = ()) -> date:
         return _make_date(found[3], MONTHS[found[1]], found[2])
     if found := NUMBERS.fullmatch(text):
         return _read_numbers(*found.groups())
-    raise NotParsable("is no date")
+    raise NotParsable("is not a date")
 
 
 def parse_moment(value: object) -> datetime:
     """A date with its time, ISO 8601; NotParsable for anything else, and for one without a time."""
     if not isinstance(value, str) or len(value) > LONGEST or not re.search(r"\d[Tt ]\d", value):
-        raise NotParsable("is no date with a time (ISO 8601)")
+        raise NotParsable("is not a date with a time (ISO 8601)")
     try:
         return datetime.fromisoformat(value.strip())
     except ValueError:
-        raise NotParsable("is no date with a time (ISO 8601)") from None
+        raise NotParsable("is not a date with a time (ISO 8601)") from None
 
 
 def is_same_moment(one: datetime, other: datetime) -> bool:
@@ -224,13 +224,13 @@ def parse_month(value: object) -> int:
         return MONTHS[text]
     if text.isascii() and text.isdecimal() and len(text) < 3 and 1 <= int(text) <= 12:
         return int(text)
-    raise NotParsable("is no month")
+    raise NotParsable("is not a month")
 
 
 def _parse_declared(found: dict[str, str | None]) -> date:
     name = found.get("name")
     if name and name not in MONTHS:
-        raise NotParsable("is no date")
+        raise NotParsable("is not a date")
     year = found.get("year") or f"20{found['short']}"
     return _make_date(year, MONTHS[name] if name else found["month"] or 0, found["day"] or 0)
 
@@ -243,7 +243,7 @@ def _read_numbers(first: str, second: str, year: str) -> date:
     if len(days) > 1:
         raise Ambiguous("can be read in two ways; say which in the schema, as date_format: DD/MM/YYYY")
     if not days:
-        raise NotParsable("is no date")
+        raise NotParsable("is not a date")
     return days.pop()
 
 
@@ -251,4 +251,4 @@ def _make_date(year: str | int, month_number: str | int, day_number: str | int) 
     try:
         return date(int(year), int(month_number), int(day_number))
     except ValueError:
-        raise NotParsable("is no date that there is") from None
+        raise NotParsable("is not a date that exists") from None

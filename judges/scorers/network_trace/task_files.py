@@ -79,7 +79,9 @@ def _read_pair(value: Any, where: str) -> tuple[str, str]:
     unknown = [key for key in value if key not in TASK_KEYS]
     if unknown:
         hint = did_you_mean(unknown[0], TASK_KEYS)
-        message = f"{where}: `{printable(unknown[0], 60)}` is no key of a task{hint}; known are {', '.join(TASK_KEYS)}."
+        message = (
+            f"{where}: `{printable(unknown[0], 60)}` is not a key of a task{hint}; known are {', '.join(TASK_KEYS)}."
+        )
         raise FormatError(Problem("unknown_key", message, where))
     return str(task_id), written({key: value[key] for key in ("sites", "task_type", "checks") if key in value})
 

@@ -148,7 +148,7 @@ class _TraceReader:
         index = len(self.events)
         where = f"log.entries[{index}]"
         if not isinstance(entry, dict) or not isinstance(entry.get("request"), dict):
-            raise har.failed("har_invalid", self._name, f"{where} is no entry of a HAR: it has no request")
+            raise har.failed("har_invalid", self._name, f"{where} is not a HAR entry: it has no request")
         self._begun.append(_read_start(entry, self._begun[-1] if self._begun else 0.0))
         self.events.append(self._read_event(index, entry, entry["request"], _read_object(entry, "response")))
         self._forget()

@@ -93,7 +93,7 @@ def _parse_number(value: Any, schema: Schema) -> float:
     try:
         return float(str(value).replace(",", "").replace(" ", ""))
     except ValueError:
-        raise NotParsable("is no number") from None
+        raise NotParsable("is not a number") from None
 
 
 def _parse_day(value: Any, schema: Schema) -> Any:
@@ -173,16 +173,20 @@ class _Upstream:
         compared = [(event, tuple(self.compare_all(event))) for event in candidates]
         if check.should_not_exist:
             if not candidates:
-                return Result(check, PASS, "No event is at this address, as it should be.")
+                return Result(check, PASS, "No event has this address, as expected.")
             event, differences = compared[-1]
             if all(self._is_alike(one) is None for one in candidates):
-                message = f"{event.url[:300]} may be what must not be there: {WAS_REDACTED}."
+                message = f"{event.url[:300]} may be the event that must not exist: {WAS_REDACTED}."
                 return Result(check, ERROR, message, event, len(candidates), differences)
-            return Result(check, FAIL, "An event that must not be is there.", event, len(candidates), differences)
+            return Result(
+                check, FAIL, "The trace has an event that must not exist.", event, len(candidates), differences
+            )
         for wanted, outcome in ((True, PASS), (None, ERROR)):
             for event, differences in compared:
                 if combine(differences) is wanted:
-                    message = "The event is as expected." if wanted else f"It cannot be told: {describe(differences)}."
+                    message = (
+                        "The event is as expected." if wanted else f"It cannot be decided: {describe(differences)}."
+                    )
                     return Result(check, outcome, message, event, len(candidates), differences)
         shown = compared or [(event, tuple(self.compare_all(event))) for event in self.events[-50:]]
         if not shown:

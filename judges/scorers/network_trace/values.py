@@ -19,7 +19,7 @@ MOST_ITEMS = 200  # of a list that is compared regardless of order
 MISSING_TEXTS = frozenset({"", "null", "none"})
 TRUE, FALSE = frozenset({"true", "yes", "y", "1", "t", "on"}), frozenset({"false", "no", "n", "0", "f", "off"})
 SPACES = re.compile(r"\s+")
-WAS_REDACTED = "it was blanked on import as a secret, so nobody can say what it was"
+WAS_REDACTED = "import blanked it as a secret, so it cannot be compared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def parse_json(value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise NotParsable("is no JSON") from None
+        raise NotParsable("is not JSON") from None
 
 
 def is_missing(value: Any) -> bool:
@@ -192,7 +192,7 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
     if actual is None:
         return Compared(rules.missing(expected), "is not there")
     if isinstance(actual, dict | list):
-        return Compared(False, "is no single value")
+        return Compared(False, "is not a single value")
     if is_pattern(expected):
         try:
             return Compared(compile_pattern(expected, ignore_case=True).fullmatch(rules.text(actual)))
@@ -241,7 +241,7 @@ def _compare_objects(expected: Mapping[str, Any], actual: Any, schema: Schema, r
         except NotParsable:
             actual = None
     if not isinstance(actual, dict):
-        return Compared(False, "is no object")
+        return Compared(False, "is not an object")
     extra = [key for key in actual if key not in expected]
     if rules.all_keys and extra:
         return Compared(False, f"has the key {printable(str(extra[0]))}, which is not expected")

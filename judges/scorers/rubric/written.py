@@ -28,6 +28,7 @@ from typing import Any, Literal, cast, get_args
 from annotation.formats.documents import MOST_PROBLEMS, UNSTORABLE, FormatError, kind_of
 from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, YamlDocument, parse_yaml, written
+from annotation.records import Problem
 from judges.scorers.document_reader import DocumentReader
 
 LONGEST_CLAIM = 2_000  # characters
@@ -184,13 +185,15 @@ def parse(text: str) -> Rubric:
 
 
 class _RubricReader(DocumentReader):
-    prefix = "rubric_"
     not_text, not_flag, too_long = "not_a_text", "not_a_flag", "text_too_long"
 
     def __init__(self, document: YamlDocument) -> None:
         super().__init__(document, "rubric")
         self.ids: set[str] = set()
         self.nodes = 0
+
+    def build_problem(self, code: str, message: str, where: str) -> Problem:
+        return Problem(f"rubric_{code}", message, where)
 
     def read_rubric(self) -> Rubric | None:
         whole = self._read_keys((), self.document.value, RUBRIC_KEYS)
@@ -200,7 +203,7 @@ class _RubricReader(DocumentReader):
         nodes = self._read_nodes(("nodes",), whole.get("nodes"), (), about, critical=False)
         pass_score = whole.get("pass_score")
         if pass_score is not None and not (type(pass_score) in (int, float) and 0 < pass_score <= 1):
-            self.refuse("pass_score", ("pass_score",), "pass_score must be a number above 0, and at most 1")
+            self.refuse(("pass_score",), "pass_score", "pass_score must be a number above 0, and at most 1")
             pass_score = None
         return Rubric(nodes, self._read_strategy((), whole), pass_score if pass_score is None else float(pass_score))
 
@@ -209,15 +212,15 @@ class _RubricReader(DocumentReader):
     ) -> tuple[Node, ...]:
         """The nodes of a list; ``path`` are the numbers of the parents, ``critical`` is that of the parent."""
         if not isinstance(value, list) or not value:
-            self.refuse("nodes_missing", place, f"{place[-1]} must be a list of at least one claim or group")
+            self.refuse(place, "nodes_missing", f"{place[-1]} must be a list of at least one claim or group")
             return ()
         if len(path) >= DEEPEST:
-            self.refuse("too_deep", place, f"groups may be {DEEPEST} levels deep, and no deeper")
+            self.refuse(place, "too_deep", f"groups may be {DEEPEST} levels deep, and no deeper")
             return ()
         self.nodes += len(value)
         if self.nodes > MOST_NODES:
             if self.nodes - len(value) <= MOST_NODES:
-                self.refuse("too_many_nodes", place, f"a rubric may have {MOST_NODES} claims and groups, and no more")
+                self.refuse(place, "too_many_nodes", f"a rubric may have {MOST_NODES} claims and groups, and no more")
             return ()
         made = [self._read_node((*place, at), one, (*path, at + 1), about, critical) for at, one in enumerate(value)]
         return tuple(node for node in made if node is not None)
@@ -230,12 +233,12 @@ class _RubricReader(DocumentReader):
         if given is None:
             return None
         if "claim" in given and group:
-            self.refuse("claim_and_group", place, "a node is either a claim or a group, not both")
+            self.refuse(place, "claim_and_group", "a node is either a claim or a group, not both")
             return None
         identity = self._read_id(place, given) or ".".join(map(str, path))
         critical = self.read_flag((*place, "critical"), given.get("critical", parent_critical), parent_critical)
         if parent_critical and not critical:  # as the published engine demands it
-            self.refuse("critical", (*place, "critical"), "what is below a critical group is critical too")
+            self.refuse((*place, "critical"), "critical", "what is below a critical group is critical too")
         about = self._read_about(place, given, about)
         if group:
             text = self._read_field(place, given, "group", LONGEST_CLAIM, required=True)
@@ -249,15 +252,15 @@ class _RubricReader(DocumentReader):
         text = self._read_field(place, given, "claim", LONGEST_CLAIM, required=True)
         if about is None and not any(name == "about" for _, name in self.misspelt):
             known = ", ".join(get_args(About))
-            self.refuse("about_missing", place, f"it is not said what the claim is about; about is one of {known}")
+            self.refuse(place, "about_missing", f"it is not said what the claim is about; about is one of {known}")
         if about != "pages" and "sources" in given:
-            self.refuse("sources_unused", (*place, "sources"), "sources are for claims about pages")
+            self.refuse((*place, "sources"), "sources_unused", "sources are for claims about pages")
         if about not in ("steps", "screenshots") and "steps" in given:
-            self.refuse("steps_unused", (*place, "steps"), "steps are for claims about steps or screenshots")
+            self.refuse((*place, "steps"), "steps_unused", "steps are for claims about steps or screenshots")
         steps = parse_steps(given.get("steps", "all"))
         if steps is None:
             says = "steps is all, last, a number, a range such as 3-7, or a list of numbers; steps are counted from 0"
-            self.refuse("steps", (*place, "steps"), says)
+            self.refuse((*place, "steps"), "steps", says)
         return Node(
             identity,
             text,
@@ -274,9 +277,9 @@ class _RubricReader(DocumentReader):
     def _read_keys(self, place: Place, value: Any, known: tuple[str, ...]) -> Mapping[str, Any] | None:
         if not isinstance(value, dict):
             what = "a node" if place else "the rubric"
-            self.refuse("not_an_object", place, f"{what} must be made of keys and values, and is {kind_of(value)}")
+            self.refuse(place, "not_an_object", f"{what} must be made of keys and values, and is {kind_of(value)}")
             return None
-        self.refuse_unknown_keys(place, value, "key here", known)
+        self.refuse_unknown_keys(place, value, "a key of this part", known)
         return value
 
     def _read_field(
@@ -286,7 +289,7 @@ class _RubricReader(DocumentReader):
         if value is None and (not required or (place, name) in self.misspelt):
             return ""
         if value is None or (isinstance(value, str) and not value.strip()):
-            self.refuse("not_a_text", where, f"{name} must be a text, and is {'missing' if value is None else 'empty'}")
+            self.refuse(where, "not_a_text", f"{name} must be a text, and is {'missing' if value is None else 'empty'}")
             return ""
         if not isinstance(value, str):
             self.refuse_type(where, "a text in quotation marks", value, "not_a_text")
@@ -299,7 +302,7 @@ class _RubricReader(DocumentReader):
             return self._read_field(place, given, "key_point", LONGEST_KEY_POINT)
         if value < 1:
             says = "key_point must be a key point's text, or its number from 1"
-            self.refuse("key_point", (*place, "key_point"), says)
+            self.refuse((*place, "key_point"), "key_point", says)
         return value
 
     def _read_id(self, place: Place, given: Mapping[str, Any]) -> str:
@@ -308,10 +311,10 @@ class _RubricReader(DocumentReader):
             return ""
         if not isinstance(value, str) or not ID.fullmatch(value) or value == "root":
             says = "an id begins with a letter, has at most 60 letters, digits, - and _, and is not root"
-            self.refuse("id", (*place, "id"), says)
+            self.refuse((*place, "id"), "id", says)
             return ""
         if value in self.ids:
-            self.refuse("id_twice", (*place, "id"), f"the id {value} is there twice")
+            self.refuse((*place, "id"), "id_twice", f"the id {value} is there twice")
         self.ids.add(value)
         return value
 
@@ -335,11 +338,11 @@ class _RubricReader(DocumentReader):
             return ()
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not 0 < len(listed) <= MOST_SOURCES:
-            self.refuse("sources", place, f"sources is the word cited, or a list of up to {MOST_SOURCES} addresses")
+            self.refuse(place, "sources", f"sources is the word cited, or a list of up to {MOST_SOURCES} addresses")
             return ()
         for at, one in enumerate(listed):
             if not isinstance(one, str) or len(one) > LONGEST_URL or not URL.fullmatch(one):
-                self.refuse("address", (*place, at), "an address begins with http:// or https:// and has no spaces")
+                self.refuse((*place, at), "address", "an address begins with http:// or https:// and has no spaces")
         return tuple(map(str, listed))
 
 

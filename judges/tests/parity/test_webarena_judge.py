@@ -73,4 +73,4 @@ def test_a_check_of_a_cookie_that_import_has_blanked_is_unscored_rather_than_a_f
     score = judged(str(task["task_id"]), {"task_type": "MUTATE", "status": "SUCCESS", "retrieved_data": None}, event)
 
     assert score.verdict is None
-    assert "blanked on import" in score.unscored
+    assert "import blanked what it compares" in score.unscored
