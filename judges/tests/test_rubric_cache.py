@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from annotation.formats import cached_pages
-from judges.scorers.rubric import addresses, pages, pictures
+from judges.scorers.rubric import pages, pictures
 from judges.scorers.rubric.pages import CacheFileSys, Index, PageMissing, StoredPages
 from judges.tests.rubric_fakes import picture
 
@@ -52,39 +52,39 @@ def pixel(jpeg):
 @PATIENT
 @given(PLAIN)
 def test_the_simple_form_of_a_simple_form_is_itself(url):
-    form = addresses.simplify(url)
-    assert addresses.simplify(form) == form
+    form = pages.simplify(url)
+    assert pages.simplify(form) == form
 
 
 @PATIENT
 @given(PLAIN)
 def test_scheme_www_case_fragment_slash_and_tracking_make_no_difference(url):
     url = url.partition("#")[0].partition("?")[0]
-    form = addresses.simplify(url)
+    form = pages.simplify(url)
     scheme, _, rest = url.partition("://")
     bare = rest.removeprefix("www.")
     for other in (f"http://{bare}", f"https://www.{bare}", f"{scheme}://{bare.upper()}", f"{url}#part"):
-        assert addresses.simplify(other) == form
-    assert addresses.simplify(f"{url}?utm_source=chatgpt.com") == form
-    assert addresses.simplify(f"{url.removesuffix('/')}/") == form
+        assert pages.simplify(other) == form
+    assert pages.simplify(f"{url}?utm_source=chatgpt.com") == form
+    assert pages.simplify(f"{url.removesuffix('/')}/") == form
 
 
 @PATIENT
 @given(PLAIN)
 def test_removing_tracking_twice_removes_nothing_more(url):
-    once = addresses.remove_tracking(f"{url.partition('#')[0]}{'&' if '?' in url else '?'}utm_medium=a")
+    once = pages.remove_tracking(f"{url.partition('#')[0]}{'&' if '?' in url else '?'}utm_medium=a")
     assert "utm_" not in once
-    assert addresses.remove_tracking(once) == once
+    assert pages.remove_tracking(once) == once
 
 
 @PATIENT
 @given(TEXTS)
 def test_no_text_breaks_the_addresses(text):
     for made in (text, f"https://{text}", f"https://x.example/{text}", f"https://[{text}"):
-        addresses.simplify(made)
+        pages.simplify(made)
         cached_pages.stem(made)
-        addresses.unescape_markdown(made)
-        written = list(addresses.list_variants(made))
+        pages.unescape_markdown(made)
+        written = list(pages.list_variants(made))
         assert len(written) == len(set(written))
         Index({made: "web"}).find(text)
 
@@ -93,7 +93,7 @@ def test_no_text_breaks_the_addresses(text):
 def test_halves_of_characters_break_nothing(url):
     assert Index({url: "web"}).find(url) == url
     assert len(cached_pages.stem(url)) == 32
-    assert list(addresses.list_variants(url))
+    assert list(pages.list_variants(url))
 
 
 @PATIENT
@@ -102,7 +102,7 @@ def test_every_stored_address_is_found_however_it_is_written(url):
     index = Index({url: "web"})
     assert index.find(url) == url
     assert index.find(f"  {url}\n") == url
-    for variant in addresses.list_variants(url):
+    for variant in pages.list_variants(url):
         assert index.find(variant) == url
     assert index.find("https://another.example") is None
 
@@ -119,7 +119,7 @@ def test_an_exact_address_comes_before_a_similar_one():
 
 def test_variants_find_what_the_simple_form_does_not():
     stored, asked = "https://a.example/All%25", "https://a.example/All%2525"
-    assert addresses.simplify(asked) not in (stored, addresses.simplify(stored))
+    assert pages.simplify(asked) not in (stored, pages.simplify(stored))
     assert Index({stored: "web"}).find(asked) == stored
 
 
@@ -128,7 +128,7 @@ def test_a_very_long_address_is_compared_as_it_is():
     index = Index({long: "web"})
     assert index.find(long) == long
     assert index.find(long.upper()) is None
-    assert list(addresses.list_variants(long)) == []
+    assert list(pages.list_variants(long)) == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_very_long_address_is_compared_as_it_is():
     ],
 )
 def test_backslashes_of_markdown_go_and_others_stay(escaped, plain):
-    assert addresses.unescape_markdown(escaped) == plain
+    assert pages.unescape_markdown(escaped) == plain
 
 
 # --- a folder ---

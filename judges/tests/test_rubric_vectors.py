@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 from annotation.formats import cached_pages
-from judges.scorers.rubric import addresses
+from judges.scorers.rubric import pages
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.pages import Index
 from judges.scorers.rubric.tree import VerificationNode
@@ -102,9 +102,9 @@ def test_every_address_is_normalised_as_published():
     for case in found:
         url = case["url"]
         forms = {
-            "simple": addresses.simplify(url),
-            "no_utm": addresses.remove_tracking(url),
-            "markdown": addresses.unescape_markdown(url),
+            "simple": pages.simplify(url),
+            "no_utm": pages.remove_tracking(url),
+            "markdown": pages.unescape_markdown(url),
             "stored_as": cached_pages.stored_as(url),
             "md5": cached_pages.stem(url),
         }

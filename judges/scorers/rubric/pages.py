@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +18,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlparse, urlunparse
 
 from annotation.formats import cached_pages
+from annotation.formats.cached_pages import without_fragment
 from judges.scorers.framing import cut
-from judges.scorers.rubric import addresses, pictures
+from judges.scorers.rubric import pictures
 from judges.scorers.rubric.engine import Engine, Limit
 
 INDEX = "index.json"
@@ -28,10 +31,95 @@ MOST_INDEX = 32 * 1024 * 1024  # bytes
 LONGEST_PAGE = 400_000  # characters
 PREPARED = 128 * 1024 * 1024  # bytes of pages that are kept in memory: shrinking a picture takes most of the time
 SUFFIXES: dict[str, tuple[str, ...]] = {"web": (".txt", ".jpg"), "pdf": (".pdf",)}
+LONGEST_ADDRESS = 20_000  # characters; longer addresses are compared as they are
+TRACKING = "utm_"
+SOURCES = ("chatgpt.com", "openai.com")  # what assistants append to the addresses that they cite
+ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!~|<>&])")
+SAFE = (":/?#[]@!$&'()*+,;=%", ":/?&=#", ":/?=&", ":/")
 
 PageKind = Literal["web", "pdf"]
 
 logger = logging.getLogger(__name__)
+
+
+# --- Addresses: when two of them mean the same stored page ---
+
+
+def unescape_markdown(address: str) -> str:
+    """Trimmed, and without the backslashes that escape characters in Markdown."""
+    return ESCAPED.sub(r"\1", address.strip())
+
+
+def remove_tracking(address: str) -> str:
+    """Without ``utm_*`` parameters. What is left of a query is encoded anew; without a query nothing changes."""
+    try:
+        parts = urlparse(address)
+        if not parts.query:
+            return address
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        kept = [pair for pair in pairs if not pair[0].lower().startswith(TRACKING)]
+        return urlunparse(parts._replace(query=urlencode(kept, errors="surrogatepass")))
+    except ValueError:  # of what is no address at all
+        return address
+
+
+def simplify(address: str) -> str:
+    """The form in which two addresses of the same page are equal.
+
+    Tracking parameters, fragment, percent-encoding and one slash at the end go, then tracking parameters once more (a
+    query is encoded anew by that); http becomes https, ``www.`` directly after the scheme goes, and everything is in
+    small letters, the path too. The order of parameters stays.
+    """
+    if len(address) > LONGEST_ADDRESS:
+        return address
+    bare = unquote(without_fragment(remove_tracking(address))).removesuffix("/")
+    bare = remove_tracking(bare)
+    if bare.startswith("http://"):
+        bare = "https://" + bare.removeprefix("http://")
+    if bare.startswith("https://www."):
+        bare = "https://" + bare.removeprefix("https://www.")
+    return bare.lower()
+
+
+def list_variants(address: str) -> Iterator[str]:
+    """Other ways to write an address, most likely first and each once: without tracking, decoded and encoded in
+    several ways, with the other scheme, with and without a slash at the end, and with what assistants append."""
+    if len(address) > LONGEST_ADDRESS:
+        return
+    seen = {address}
+    for written in _list_spellings(address):
+        for schemed in (written, _swap_scheme(written)):
+            for ended in (schemed, schemed.removesuffix("/") if schemed.endswith("/") else schemed + "/"):
+                for one in (ended, *_list_citations(ended)):
+                    if one not in seen:
+                        seen.add(one)
+                        yield one
+
+
+def _list_spellings(address: str) -> Iterator[str]:
+    for base in dict.fromkeys((address, without_fragment(address), without_fragment(remove_tracking(address)))):
+        decoded = unquote(base)
+        yield base
+        yield decoded
+        for safe in SAFE:
+            yield quote(decoded, safe=safe, errors="surrogatepass")
+
+
+def _swap_scheme(address: str) -> str:
+    if address.startswith("https://"):
+        return "http://" + address.removeprefix("https://")
+    if address.startswith("http://"):
+        return "https://" + address.removeprefix("http://")
+    return address
+
+
+def _list_citations(address: str) -> Iterator[str]:
+    joint = "&" if "?" in address else "?"
+    for source in SOURCES:
+        yield f"{address}{joint}utm_source={source}"
+
+
+# --- Stored pages ---
 
 
 class PageMissing(KeyError):
@@ -50,7 +138,7 @@ class Index:
 
     def add(self, address: str, kind: PageKind) -> None:
         self.kinds[address] = kind
-        self._by_form.setdefault(addresses.simplify(address), address)
+        self._by_form.setdefault(simplify(address), address)
 
     def find(self, address: str) -> str | None:
         """The stored address that ``address`` means, None where there is none.
@@ -58,16 +146,16 @@ class Index:
         In this order: the very address; its simple form as an address; the first one with the same simple form; a
         variant. Before that, backslashes of Markdown go.
         """
-        bare = addresses.unescape_markdown(address)
+        bare = unescape_markdown(address)
         for exact in (address, bare):
             if exact in self.kinds:
                 return exact
-        form = addresses.simplify(bare)
+        form = simplify(bare)
         if form in self.kinds:
             return form
         if form in self._by_form:
             return self._by_form[form]
-        return next((one for one in addresses.list_variants(bare) if one in self.kinds), None)
+        return next((one for one in list_variants(bare) if one in self.kinds), None)
 
 
 class _Pages:
