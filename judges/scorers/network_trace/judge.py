@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from annotation.formats.documents import FormatError
+from annotation.formats.printable import counted
 from annotation.records import AttachmentKind, Finding, Verdict
 from judges.llm import Asker
 from judges.scorer import Expected, KeyPointEvidence, Kind, ParameterError, Requirement, Score, Subject, register
@@ -21,6 +22,7 @@ from judges.scorers.network_trace.trace import NetworkTrace, read_trace
 EXPECTS = "network_checks"
 NAME = "network-trace"
 MOST_REASONS = 3  # results that an explanation names
+SEVERITY = (PASS, ERROR, FAIL)
 FINDINGS = {PASS: Finding.MET, FAIL: Finding.UNMET, ERROR: Finding.UNCLEAR}
 
 
@@ -186,7 +188,7 @@ def collect_key_points(results: list[Result], known: tuple[str, ...]) -> tuple[t
             unknown.append(str(point))
             continue
         point = find_key_point(one, known)
-        if point and (point not in worst or _rank_severity(one) > _rank_severity(worst[point])):
+        if point and (point not in worst or SEVERITY.index(one.result) > SEVERITY.index(worst[point].result)):
             worst[point] = one
     return tuple(
         KeyPointEvidence(text, FINDINGS[one.result], reason=one.message) for text, one in worst.items()
@@ -198,13 +200,9 @@ def find_key_point(result: Result, known: tuple[str, ...]) -> str:
     return known[point - 1] if isinstance(point, int) and 1 <= point <= len(known) else str(point)
 
 
-def _rank_severity(result: Result) -> int:
-    return (PASS, ERROR, FAIL).index(result.result)
-
-
 def _explain(passed: int, results: list[Result], failed: list[Result]) -> str:
-    one = len(results) == 1
-    start = f"{passed} of {len(results)} {'check' if one else 'checks'} {'passes' if one or passed == 1 else 'pass'}."
+    verb = "passes" if 1 in (passed, len(results)) else "pass"
+    start = f"{passed} of {counted(len(results), 'check')} {verb}."
     return " ".join([start, *(f"{one.check.name}: {one.message}" for one in failed[:MOST_REASONS])])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from annotation.formats.printable import counted
 from judges.scorers.detail_values import as_json, dicts, mapping, number, read_as, text, whole
 
 MOST_PAGES = MOST_PIECES = 500
@@ -119,15 +120,10 @@ class TreeRow:
     @property
     def subject(self) -> str:
         if self.about == "pages":
-            return (
-                f"{len(self.sources)} named page{'' if len(self.sources) == 1 else 's'}"
-                if self.sources
-                else "cited pages"
-            )
+            return counted(len(self.sources), "named page") if self.sources else "cited pages"
+        names = {"answer": "the answer", "steps": "the steps", "screenshots": "the screenshots"}
         steps = "" if self.chosen_steps in ("", "all") else f", {self.chosen_steps}"
-        return {"answer": "the answer", "steps": f"the steps{steps}", "screenshots": f"the screenshots{steps}"}.get(
-            self.about, self.about
-        )
+        return names.get(self.about, self.about) + steps
 
 
 @dataclass(frozen=True, slots=True)
