@@ -1,4 +1,4 @@
-"""What judges hold trajectories of a task against, as maintainers write it: network checks and rubrics, in versions.
+"""Network checks and rubrics that maintainers write for tasks, in versions: judges compare trajectories with them.
 
 Judges go by them, so nobody who reviews an open submission of the benchmark may see or change them.
 """
@@ -200,7 +200,7 @@ def _check_reason(why: str) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """What a file says of one task: ``text`` is the expectation, ``where`` the file or the line that has it."""
+    """The entry of a file for one task: ``text`` is the expectation, ``where`` the file or the line that has it."""
 
     task_id: str
     text: str

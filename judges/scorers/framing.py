@@ -77,7 +77,7 @@ def format_record(lines: Iterable[str], limit: int = RECORD) -> str:
 
 
 def gives_answer(action: str) -> bool:
-    """Whether an action only hands over the answer or ends the run, and so does nothing on the site."""
+    """Return whether an action only hands over the answer or ends the run, and so does nothing on the site."""
     return is_completion(action) or ANSWER_CALL.match(action) is not None
 
 

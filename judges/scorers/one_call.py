@@ -1,4 +1,4 @@
-"""What scorers share that ask their model once: the call, what it was shown, and the score of its reply.
+"""Shared parts of scorers that ask their model once: the call, its record, and the score of the reply.
 
 `PublishedScorer` is a judge that somebody published. In the default mode its model gets the trajectory as a marked
 record and has to state a verdict; in upstream's mode it gets what the published one gets, and its reply is read the
@@ -39,7 +39,7 @@ class ModeParameters:
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """What a model is shown: lines of a record, or the values of a template, and pictures with their steps."""
+    """The input of a model: lines of a record, or the values of a template, and pictures with their steps."""
 
     lines: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class PublishedScorer:
 
 
 def find_obstacle(method: Method, subject: Subject, mode: Mode) -> str:
-    """Why a subject cannot be judged, "" where it can: no method judges an answer that nothing led to."""
+    """Return why a subject cannot be judged, "" where it can: no method judges an answer that nothing led to."""
     return method.obstacle(subject, mode) or ("" if subject.record.steps else framing.NO_STEPS)
 
 

@@ -62,7 +62,7 @@ def read_verdict(reply: Reply) -> Verdict | None:
 
 
 def find_verdict(text: str) -> Verdict | None:
-    """What the reply states after its last "Status:" or "Verdict:", or, without one, in a short last line.
+    """Return the verdict stated after the last "Status:" or "Verdict:", or, without one, in a short last line.
 
     Whole words only, and a negation turns a word around: "unsuccessful" and "not a success" are failure. Both words,
     or neither, are unclear: None.

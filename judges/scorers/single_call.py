@@ -94,7 +94,7 @@ def choose_pictures(parameters: SingleCallParameters, subject: Subject) -> tuple
 
 
 def has_nothing_to_judge(parameters: SingleCallParameters, subject: Subject) -> bool:
-    """Whether there would be nothing to judge: no steps, and the answer, if there is one, is not shown."""
+    """Return whether there would be nothing to judge: no steps, and the answer, if there is one, is not shown."""
     return not subject.record.steps and not parameters.show_final_answer
 
 

@@ -113,7 +113,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a passage is: the field of a step, or of the trajectory where ``step`` is None."""
+    """The place of a passage: the field of a step, or of the trajectory where ``step`` is None."""
 
     field: str
     step: int | None

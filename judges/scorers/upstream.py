@@ -36,7 +36,7 @@ def read_verdict(text: str) -> Verdict:
 
 
 def states_verdict(text: str) -> bool:
-    """Whether a reply that was cut off got as far as one of the two words after its status."""
+    """Return whether a reply that was cut off got as far as one of the two words after its status."""
     return STATED.search(_find_status(text)) is not None
 
 

@@ -129,7 +129,7 @@ def _copy_trace(subject: Subject, folder: Path) -> Path:
 
 
 def _convert_results(task: Any, evaluated: Any) -> Iterator[Result]:
-    """What each evaluator of the package found; one that failed on what import has blanked cannot be told."""
+    """Convert the result of each evaluator of the package; one that failed on a blanked value is undecided."""
     for number, (config, one) in enumerate(zip(task.eval, evaluated, strict=True), 1):
         is_network = one.evaluator_name == "NetworkEventEvaluator"
         assertions = [json.loads(assertion.model_dump_json()) for assertion in one.assertions or ()]
@@ -153,7 +153,7 @@ def _convert_results(task: Any, evaluated: Any) -> Iterator[Result]:
 
 
 def _is_blanked(expected: Any, actual: Any) -> bool:
-    """Whether a value that is compared is one that import has blanked, in any of the events."""
+    """Return whether a value that is compared is one that import has blanked, in any of the events."""
     for event in actual or ():
         for part in COMPARED:
             wanted, had = getattr(expected, part) or {}, getattr(event, part) or {}
@@ -165,7 +165,7 @@ def _is_blanked(expected: Any, actual: Any) -> bool:
 
 
 def _find_value(key: str, had: Mapping[str, Any]) -> Any:
-    """What the package compares under a key: a name or a path; all there is where the key is read in another way."""
+    """Return the value that the package compares under a name or path; everything if the key is of another form."""
     if not key.startswith("$"):
         return had.get(key, "")
     try:

@@ -161,7 +161,7 @@ class WebJudgeScorer:
 
 
 def _require_enough_replies(looks: Sequence[PictureReply], notes: dict[str, Any]) -> str:
-    """Why no verdict is asked for, where more than half of the different screenshots are unread; else "".
+    """Return why no verdict is asked for, where more than half of the different screenshots are unread; else "".
 
     The steps with an unread screenshot are noted either way.
     """

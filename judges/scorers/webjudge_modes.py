@@ -48,7 +48,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class PictureReply:
-    """What was said of the picture of a step; ``same_as`` is the earlier step with the same picture."""
+    """The reply about the picture of a step; ``same_as`` is the earlier step with the same picture."""
 
     step: int
     image: ImageRef
@@ -183,7 +183,7 @@ def _format_title(subject: Subject, image: ImageRef) -> str:
 def _read_evidence(
     data: Mapping[str, Any], points: Points, steps: int
 ) -> tuple[tuple[KeyPointEvidence, ...], list[int]]:
-    """What was said of each point, by its number, and the steps that were named and do not exist."""
+    """Return the finding of each point, by its number, and the cited steps that do not exist."""
     said: dict[int, Mapping[str, Any]] = {}
     entries = data.get("key_points")
     for entry in entries if isinstance(entries, list) else []:

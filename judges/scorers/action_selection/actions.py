@@ -30,7 +30,7 @@ MARKS = r"[ \t*_`#\"'“”‘’>-]*"
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What a reply says: the option of its operation, its value, the number of an element, and a point of a picture.
+    """The action in a reply: the option of its operation, its value, the number of an element, a point of a picture.
 
     ``element`` None: no number. ``point`` is x and y in thousandths of width and height, None without one.
     """
@@ -64,7 +64,7 @@ def normalise(text: str) -> str:
 
 
 def is_same_value(right: str, said: str, options: Sequence[tuple[str, str]] = ()) -> bool | None:
-    """Whether two values mean the same; None where fixed rules cannot tell.
+    """Return whether two values mean the same; None where fixed rules cannot tell.
 
     ``options`` are texts and values of the list that is selected from: two that name the same entry are the same, two
     that name different ones are not. Without such an entry equal texts are the same; an empty one, and two different
@@ -102,7 +102,7 @@ def _is_same_number(right: re.Match[str], said: re.Match[str]) -> bool | None:
 
 
 def _read_amounts(found: re.Match[str]) -> frozenset[Decimal]:
-    """What a number may be: three digits after a lone comma or point are thousands in one country, parts in another."""
+    """Return all readings: three digits after a lone comma or point are thousands in one country, parts in another."""
     lone = re.fullmatch(r"\d{1,3}[.,]\d{3}", f"{found['digits']}{found['rest'] or ''}")
     if not lone:
         return frozenset({_parse_number(found)})
@@ -119,7 +119,7 @@ def _zeros(found: re.Match[str]) -> int:
 
 
 def has_entry(value: str, options: Sequence[tuple[str, str]], shown: Collection[int]) -> bool:
-    """Whether an entry with this text or value is among the ``shown`` places of a list."""
+    """Return whether an entry with this text or value is among the ``shown`` places of a list."""
     return bool(_find_entries(normalise(value), options) & frozenset(shown))
 
 
@@ -221,7 +221,7 @@ def find_letter(said: str) -> str:
 
 
 def find_value(text: str) -> str:
-    """What a "Value:" line says, on that line alone, without quotes around it; "" for none, N/A, and no such line."""
+    """Return the text of a "Value:" line, without quotes around it; "" for none, N/A, and no such line."""
     said = _find_last_line(text, "value|text").strip().strip("*_` \t")
     while len(said) > 1 and said[0] in QUOTES and said[-1] in QUOTES:
         said = said[1:-1].strip()

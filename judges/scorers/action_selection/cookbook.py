@@ -158,7 +158,7 @@ async def grade(texts: Prompts, step: ReferenceStep, place: int, output: str, mo
 
 
 def read_prediction(text: str) -> actions.Predicted | None:
-    """What a reply of three lines says, for the list of predictions; its two scorers read the reply themselves."""
+    """Read a reply of three lines for the list of predictions; its two scorers read the reply themselves."""
     operation = actions.find_operation(text)
     if not operation:
         return None

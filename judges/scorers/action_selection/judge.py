@@ -57,7 +57,7 @@ class ActionSelectionParameters:
 
 @dataclass(slots=True)
 class StepOutcome:
-    """What came of one step; numbers are None where there is none, and all of them where ``unparsed`` says why."""
+    """The outcome of one step; numbers are None where there is none, and all of them where ``unparsed`` says why."""
 
     sight: Sight
     reply: str = ""
@@ -218,7 +218,7 @@ class ActionSelectionScorer:
         return outcome
 
     def _build_notes(self, outcomes: list[StepOutcome]) -> dict[str, Any]:
-        """Where the judged model had a say in what is right."""
+        """Note how often the judged model itself decided what is right."""
         times = sum(one.value_by_model for one in outcomes)
         says = OWN_GRADER if self.parameters.style == "cookbook" else OWN_VALUES
         return {"graded by": says.format(times, len(outcomes))} if times else {}

@@ -1,4 +1,4 @@
-"""What predictions of actions amount to: shares over steps and tasks, recall of the page summary, baselines. Pure.
+"""Measures of predicted actions: shares over steps and tasks, recall of the page summary, baselines. Pure.
 
 All numbers are fractions from 0 to 1, or None with a reason where nothing was counted. Definitions are those of
 Mind2Web (Deng et al. 2023, "Mind2Web: Towards a Generalist Agent for the Web", section 4): a step is a pair of an
@@ -20,7 +20,7 @@ PARTS = "the group has only some steps of a task"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one prediction, without its texts.
+    """The facts of one prediction, without its texts.
 
     ``trajectory`` tells tasks apart, ``position`` counts the steps of a task from 0, ``operation`` is the type that is
     right (CLICK, TYPE, SELECT) and ``said`` the predicted one. ``target_rank`` is the place of the right element, from

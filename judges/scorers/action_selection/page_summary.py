@@ -1,4 +1,4 @@
-"""What a page offers, in a few lines: the elements that one can act on, each with a number, its label and its node.
+"""Summary of a page: the elements that one can act on, each with a number, its label and its node.
 
 Elements are taken by turns from fields, buttons, links, other clickable ones and the rest, in each group those first
 whose words are in the task, so that no crowd of one kind hides the others. Nothing of the ground truth plays a part.

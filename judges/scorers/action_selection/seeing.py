@@ -1,4 +1,4 @@
-"""What a model is shown of one step, and what of the ground truth is needed to score its reply.
+"""The part of a step that a model is shown, and the part of its ground truth that scores the reply.
 
 A step's file has its page, which may be megabytes, and all actions of the task. Here it becomes a few kilobytes: the
 summary, and the actions before the step. What comes later is not in what a prompt is made of.
@@ -64,7 +64,7 @@ class TargetElement:
     option_present: bool | None = None
 
     def has(self, point: tuple[int, int]) -> bool:
-        """Whether a point, in thousandths of the picture, is in one of its boxes."""
+        """Return whether a point, in thousandths of the picture, is in one of its boxes."""
         x, y = point[0] / 1000, point[1] / 1000
         return any(left <= x <= right and top <= y <= bottom for left, top, right, bottom in self.boxes)
 
@@ -163,7 +163,7 @@ def _format_element(element: Element, number: int) -> str:
 
 
 def _find_boxes(step: ReferenceStep) -> Iterator[Box]:
-    """Where the right element is in the picture, as shares of width and height; nothing where that is not known."""
+    """Yield the boxes of the right element in the picture, as shares of width and height, if they are known."""
     if step.picture is None:
         return
     width, height = step.picture

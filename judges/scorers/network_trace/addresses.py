@@ -101,7 +101,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 def may_be(wanted: str, had: str) -> bool | None:
-    """Whether a text is the one that is wanted; None where import has blanked a part of it that may have been."""
+    """Return whether a text is the wanted one; None if import blanked a part that decides."""
     first, *rest = had.split(REDACTED)
     if not rest:
         return wanted == had
@@ -123,7 +123,7 @@ def may_be_path(wanted: tuple[str, ...], had: tuple[str, ...]) -> bool | None:
 
 
 def is_ignored(name: str, names: Iterable[str], patterns: Iterable[str]) -> bool:
-    """Whether a parameter is left out: by its name, or because a pattern is found in it, regardless of case."""
+    """Return whether a parameter is left out: by its name, or because a pattern is found in it, regardless of case."""
     return name in names or any(compile_pattern(one, ignore_case=True).search(name) for one in patterns)
 
 

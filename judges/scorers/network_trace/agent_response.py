@@ -59,7 +59,7 @@ def parse_answer(attached: str | None, final_answer: str | None) -> dict[str, An
 
 
 def _is_deep(answer: dict[str, Any]) -> bool:
-    """Whether it has more than `DEEPEST` levels; without recursion, which is what such an answer would break."""
+    """Return whether it has more than `DEEPEST` levels; without recursion, which is what such an answer would break."""
     level: list[Any] = [answer]
     for _ in range(DEEPEST):
         level = [

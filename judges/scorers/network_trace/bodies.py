@@ -72,7 +72,7 @@ class Body:
         return list(self.params)
 
     def fields(self) -> dict[str, Any]:
-        """What was sent by name: the first value of each field of a form, or the keys of a JSON object; {} else."""
+        """Return the sent values by name: the first of each field of a form, or the keys of a JSON object; {} else."""
         if form := self.form():
             return dict(form[::-1])
         try:

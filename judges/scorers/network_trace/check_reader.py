@@ -33,7 +33,7 @@ class CheckReader(DocumentReader):
         self.sites: Sites = {}
 
     def is_misspelt(self, place: Place, key: str) -> bool:
-        """Whether a key of this object is refused as what is probably ``key``: that it is missing is told by then."""
+        """Return whether a key of this object was refused as a probable ``key``: no need to report that as missing."""
         return any(where[: len(place)] == place and name == key for where, name in self.misspelt)
 
     def refuse_unexpected(self, place: Place, value: object, expected: Iterable[str]) -> None:
@@ -140,7 +140,7 @@ class CheckReader(DocumentReader):
         return found
 
     def read_parameters(self, place: Place, value: object, schemas: Mapping[str, Schema]) -> dict[str, Any]:
-        """As `values`, of what an address can have: no objects."""
+        """As `read_values`, for parameters of an address: no objects."""
         return self.read_values(place, value, schemas, scalars=True)
 
     def _read_path(self, place: Place, path: str) -> None:

@@ -136,7 +136,7 @@ def load_trace(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | 
 
 
 def refuse_several_traces(subject: Subject) -> str:
-    """Why nothing can be said where several traces came: the order of their events is not known, nor which is meant."""
+    """Return a reason if there are several traces: neither their order nor the one that is meant is known."""
     names = [one.name for one in subject.files_of(AttachmentKind.NETWORK_TRACE)]
     if len(names) < 2:
         return ""
@@ -179,7 +179,7 @@ def build_score(results: list[Result], subject: Subject, details: dict[str, Any]
 
 
 def collect_key_points(results: list[Result], known: tuple[str, ...]) -> tuple[tuple[KeyPointEvidence, ...], list[str]]:
-    """What the checks say about the key points they name, the worst where several do; and numbers of none."""
+    """Return the worst result for each key point that checks name, and the numbers of key points that do not exist."""
     worst: dict[str, Result] = {}
     unknown = []
     for one in results:

@@ -262,7 +262,7 @@ def compare_contained(name: str, wanted: Sequence[Any], had: Sequence[str], sche
 
 
 def compare_values(pattern: str, url: str) -> bool | None:
-    """Whether an address matches ``^...$``, regardless of case and of a final slash; as it was sent, or decoded.
+    """Return whether an address matches ``^...$``, regardless of case and of a final slash; as it was sent, or decoded.
 
     The pattern is for the address without parameters and fragment, unless a question mark (``\\?``) is part of it.
     None where import has blanked what decides.

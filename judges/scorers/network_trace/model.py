@@ -30,7 +30,7 @@ MOST_NAMED = 3  # differences that a sentence names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What every check has. ``key_point`` is a key point's text, its number from 1, or ""."""
+    """Fields of every check. ``key_point`` is a key point's text, its number from 1, or ""."""
 
     name: str
     key_point: str | int = ""
@@ -78,7 +78,7 @@ class NetworkCheck(Check):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCheck(Check):
-    """What the agent's structured answer must say. ``retrieved_data`` is `NOT_GIVEN` where it is not compared;
+    """An expected structured answer of the agent. ``retrieved_data`` is `NOT_GIVEN` where it is not compared;
     ``fields`` are other parts of the answer by name or path."""
 
     task_type: str = ""
@@ -230,7 +230,7 @@ def read_document(body: Body | None) -> Any:
 
 
 def find_value(key: str, document: Any, body: Body, *, several: bool) -> Any:
-    """What stands under a name, path or pattern; `MISSING` where nothing does.
+    """Find the value under a name, path or pattern; `MISSING` if there is none.
 
     A path or a pattern that can lead to any number of values gives a list of them, unless it is one value. A field that
     is there several times gives all of its values where ``several`` are expected.

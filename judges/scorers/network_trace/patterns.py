@@ -108,7 +108,7 @@ class Pattern:
         return _Match(self, text).follow(anywhere=True)
 
     def may_begin_with(self, text: str) -> bool:
-        """Whether a text that begins with this one, and goes on in whatever way, may match as a whole."""
+        """Return whether a text that begins with this one, and goes on in whatever way, may match as a whole."""
         return _Match(self, text, open_ended=True).reaches()
 
     # Building, from the end to the start: what follows is known when something is added.

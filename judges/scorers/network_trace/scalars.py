@@ -211,7 +211,7 @@ def parse_moment(value: object) -> datetime:
 
 
 def is_same_moment(one: datetime, other: datetime) -> bool:
-    """Whether two moments are the same; Ambiguous where only one of them says in which time zone it is."""
+    """Return whether two moments are the same; Ambiguous where only one of them says in which time zone it is."""
     if (one.tzinfo is None) != (other.tzinfo is None):
         raise Ambiguous("only one of the two says in which time zone it is")
     return one == other

@@ -131,7 +131,7 @@ def _drop_idle_schemas(check: dict[str, Any], sent: Any) -> dict[str, Any]:
 
 
 def _convert_expected(expected: dict[str, Any]) -> dict[str, Any]:
-    """What an answer must say: of tasks that retrieve nothing, the null that stands for their data is not compared."""
+    """Drop the null that stands for the data of a task that retrieves nothing: it is not compared."""
     if expected.get("retrieved_data") is not None or str(expected.get("task_type", "")).lower() == "retrieve":
         return expected
     return {key: value for key, value in expected.items() if key != "retrieved_data"}

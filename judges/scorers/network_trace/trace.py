@@ -1,4 +1,4 @@
-"""What a browser sent and got, from a HAR: events, and which of them are navigations and mutations.
+"""Requests and responses of a browser, from a HAR: events, and which of them are navigations and mutations.
 
 **Document event**: a request that loads a page into the tab. ``sec-fetch-dest`` and ``sec-fetch-mode`` say so
 (``document`` and ``navigate``); where a trace has neither, ``_resourceType`` (``document``) does, and where it has
@@ -240,7 +240,7 @@ def _read_text(message: Mapping[str, Any], key: str) -> str:
 
 
 def _read_start(entry: Mapping[str, Any], before: float) -> float:
-    """When an entry began, in seconds; where it does not say so, as the one before it."""
+    """Return the start of an entry in seconds; that of the entry before if it states none."""
     try:
         stated = datetime.fromisoformat(_read_text(entry, "startedDateTime").strip())
         return (stated if stated.tzinfo else stated.replace(tzinfo=UTC)).timestamp()

@@ -365,7 +365,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _parse_body(body: Body | None) -> dict[str, Any] | None:
-    """What upstream reads of a body: forms, and JSON objects that call themselves so."""
+    """Read a body as upstream does: forms, and JSON objects that call themselves so."""
     if body is None or (not body.text and not body.params):
         return None
     if body.media_type == "application/json":

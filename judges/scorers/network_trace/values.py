@@ -24,7 +24,7 @@ WAS_REDACTED = "import blanked it as a secret, so it cannot be compared"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a value is: ``kind`` is a name of `KINDS`, "array", "object", or "" for "as the expected value is".
+    """The type of a value: ``kind`` is a name of `KINDS`, "array", "object", or "" for "as the expected value is".
 
     ``items`` is the schema of an array's items, ``properties`` those of an object. ``formats`` are declared formats
     of scalars.
@@ -164,7 +164,7 @@ DEFAULT = Rules(KINDS, find_kind, squeeze, is_empty)
 
 
 def compare(expected: Any, actual: Any, schema: Schema | None = None, rules: Rules = DEFAULT) -> Compared:
-    """Whether ``actual`` is what is ``expected``.
+    """Return whether ``actual`` is what is ``expected``.
 
     A text ``^...$`` is a regular expression for the whole text, regardless of case. A list is an array where the schema
     says so, or where there is a list; else any of its values will do. An object has at least the expected keys. null is
@@ -215,7 +215,7 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
 
 
 def all_of(found: Collection[bool | None]) -> bool | None:
-    """Whether all are true; a single False outweighs what cannot be told."""
+    """Return whether all are true; a single False outweighs what cannot be told."""
     return False if False in found else None if None in found else True
 
 

@@ -164,7 +164,7 @@ def check_entry(module: ModuleType, name: str) -> None:
 
 
 async def evaluate(script: ModuleType, **given: Any) -> Any:
-    """What the script's entry gives back for `REQUIRED`, and for ``model`` where it takes one; its errors pass."""
+    """Call the script's entry with `REQUIRED`, and with ``model`` if it takes one; its errors pass."""
     entry = getattr(script, ENTRY)
     parameters = inspect.signature(entry).parameters
     if "model" not in parameters and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):

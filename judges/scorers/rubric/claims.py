@@ -80,7 +80,7 @@ class Checking:
         made.settle(False)
 
     def find_sources(self, node: Node) -> Any:
-        """What `Evaluator.verify` takes as sources; a text says why there is nothing."""
+        """Return the sources for `Evaluator.verify`, or a text that says why there are none."""
         if node.about == "answer":
             return None
         if node.about == "pages":

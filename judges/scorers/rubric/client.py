@@ -30,11 +30,11 @@ class Unusable(Exception):
 
 
 class BadRequest(Exception):
-    """What a script asked cannot be sent to a model; the message is for whoever wrote it."""
+    """A script sent a request that no model can take; the message is for the author of the script."""
 
 
 class AskerClient:
-    """What the engine calls its client. Made for one evaluation.
+    """The client of the engine. Made for one evaluation.
 
     Equal prompts are votes: the first one is asked as it is, each further one as another vote, so that it gets a reply
     of its own from the model as well as from the cache, and the same one when an evaluation is done again.

@@ -87,7 +87,7 @@ def _forget() -> None:
 
 
 def find_library_paths() -> list[Path]:
-    """Where the interpreter and the system keep code and tables that everybody may read."""
+    """Return the folders in which interpreter and system keep code and tables that everybody may read."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     paths = [Path(sysconfig.get_path(name)) for name in names]
     paths += [Path(sys.base_prefix) / "lib", Path(sys.base_prefix) / "lib64"]

@@ -1,4 +1,4 @@
-"""What an evaluation stands on that a script never says: prompt texts, limits, and which errors end it.
+"""Settings of an evaluation that a script never states: prompt texts, limits, and which errors end it.
 
 Scripts make their evaluator themselves. Whoever runs one opens an `Engine` around it (`open_engine`), which every
 evaluator made inside takes its texts from and is known to. Without one the defaults hold.
@@ -44,7 +44,7 @@ class Fault:
 
 
 def describe_unread(data: bytes) -> tuple[str, list[bytes]]:
-    """What is shown of a PDF that nobody reads: reading one takes a process of its own."""
+    """Return a text in place of a PDF: reading one takes a process of its own."""
     return "(This PDF was not read.)", []
 
 

@@ -119,7 +119,7 @@ class Evaluator:
         return self._root
 
     def close(self) -> Awaitable[None]:
-        """Nothing is held open; it may be awaited or not."""
+        """Do nothing: no resource is open. The result may be awaited or not."""
         return _Finished()
 
     # --- the tree ------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class Evaluator:
         return noted
 
     def _skip(self, node: VerificationNode, noted: Checked, extra: Nodes) -> bool:
-        """Whether the node is not to be asked about: a prerequisite has failed, or its prerequisites make no sense."""
+        """Skip the node if a prerequisite has failed or is invalid; return whether it is not to be asked about."""
         try:
             blocking = tree.find_blocking(self.root, node, _make_list(extra))
         except Exception as error:
@@ -380,7 +380,7 @@ async def _describe_decided(result: bool) -> bool:
 
 
 def _make_plain(value: Any) -> Any:
-    """What a script told, as JSON of a bounded length; anything else as a text."""
+    """Return information of a script as JSON of a bounded length; anything else as a text."""
     try:
         written = json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

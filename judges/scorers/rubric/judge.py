@@ -190,7 +190,7 @@ def find_rubric(subject: Subject) -> Rubric | None:
 def collect_evidence(
     rubric: Rubric, nodes: Mapping[str, Mapping[str, Any]], known: tuple[str, ...]
 ) -> tuple[KeyPointEvidence, ...]:
-    """What the claims that name a key point say about it; what was not checked, or broke, is unclear.
+    """Return the findings of the claims that name a key point; a claim that was not checked, or broke, is unclear.
 
     ``known`` are the key points of the task; the number of none is left out.
     """
@@ -224,7 +224,7 @@ def build(parameters: RubricParameters, prompts: Prompts) -> RubricScorer:
 
 
 def forecast_calls(parameters: RubricParameters, subject: Subject) -> list[tuple[str, int]]:
-    """What judging a trajectory will about ask; nothing where there is no rubric, or none that can be read."""
+    """Estimate the calls for a trajectory; none if there is no rubric, or none that can be read."""
     try:
         script = _find_script(parameters, subject)
         rubric = find_rubric(subject) if script is None and parameters.source != "script" else None

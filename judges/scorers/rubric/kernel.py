@@ -1,4 +1,4 @@
-"""What the Linux kernel can take away from a process for good: calls (seccomp) and files (Landlock).
+"""Restrictions of the Linux kernel that a process cannot undo: calls (seccomp) and files (Landlock).
 
 Both need no rights, hold for every thread and child, and cannot be undone. Numbers and structures are those of the
 kernel's own headers (linux/seccomp.h, linux/filter.h, linux/landlock.h). Nothing but the standard library.

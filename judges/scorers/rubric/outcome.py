@@ -1,4 +1,4 @@
-"""What came of a rubric: from the engine in this process, or told by a script's; and what follows from it."""
+"""The outcome of a rubric: from the engine in this process, or reported by the process of a script."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _are_bounds(value: Any) -> bool:
 
 
 def _is_tree(value: Any) -> bool:
-    """Whether it is a tree of nodes with the keys that pages show, and no more of them than a page can."""
+    """Return whether it is a tree of nodes with the keys that pages show, and no more of them than a page can."""
     waiting, seen = [(value, 0)], 0
     while waiting:
         node, depth = waiting.pop()

@@ -34,7 +34,7 @@ EMPTY = "(This PDF has no text that could be read. Its pages may be pictures.)"
 
 
 class Stopped(Exception):
-    """Nobody wants what was being read any more."""
+    """The reader was stopped because its result is no longer needed."""
 
 
 def read_pdf(data: bytes, limits: ProcessLimits = LIMITS, stop: Event | None = None) -> tuple[str, list[bytes]]:

@@ -21,7 +21,7 @@ UNWRITTEN = 28  # the exit code where the disk takes no more: the document is no
 
 
 class Unwritten(Exception):
-    """What was read could not be put down."""
+    """The output could not be written."""
 
 
 def run() -> None:

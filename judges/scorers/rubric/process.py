@@ -85,7 +85,7 @@ class ScriptFailed(CallFailed):
 
 
 class ScriptUnanswered(Exception):
-    """What a script asked has no usable answer, in words for the script."""
+    """A request of a script has no usable answer; the message is for the script."""
 
 
 def build_command(mode: str) -> list[str]:
@@ -129,7 +129,7 @@ def get_script_semaphore() -> asyncio.Semaphore:
 async def run_script(
     folder: Path, job: Mapping[str, Any], ask: Ask, limits: ProcessLimits, patience: ScriptPatience
 ) -> dict[str, Any]:
-    """What a script's process says at its end: score, details, bounds, faults, and what could not be confined.
+    """Run a script and return its result: score, details, bounds, faults, and limits that could not be set.
 
     ``folder`` is all that the process may touch; ``ask`` answers what it asks a model. Raises ScriptFailed, and what
     ``ask`` raises but for ScriptUnanswered, which the script is told. Whatever happens, no process is left.

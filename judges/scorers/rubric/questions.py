@@ -85,7 +85,7 @@ def _build_part(image: Image) -> dict[str, Any]:
 
 
 def quote_instruction(text: str | None) -> str:
-    """What the author of a check adds to it, quoted; the word None where that is nothing."""
+    """Quote the instruction that the author of a check added; the word None if there is none."""
     return "None" if text is None or text.strip() in ("", "None") else read_stated(text)
 
 
@@ -109,7 +109,7 @@ class ClaimCheck(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ClaimEvidence:
-    """What a claim is checked against that is neither answer nor page, such as steps of a trajectory.
+    """Evidence for a claim that is neither answer nor page, such as steps of a trajectory.
 
     ``lines`` are lines of the record (`framing.format_field`), ``images`` JPEG bytes or ready parts of a message,
     ``steps`` the numbers that go with them, and ``stage`` names the prompt texts.
@@ -122,7 +122,7 @@ class ClaimEvidence:
 
 
 def count_needed(majority: bool, trials: int) -> int:
-    """How many replies must agree: one, or more than half of up to ``trials``; ValueError for a number that may tie."""
+    """Return how many replies must agree: one, or most of up to ``trials``; ValueError for a number that may tie."""
     if not majority:
         return 1
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1 or trials % 2 == 0:
@@ -147,7 +147,7 @@ class Verifier:
         self.questioner.logger = logger
 
     async def check(self, noted: Checked, sources: Any, needed: int, *, use_screenshot: bool = True) -> bool:
-        """Whether the claim of ``noted`` is supported; votes, missing pages and reasoning are written there.
+        """Return whether the claim of ``noted`` is supported; votes, missing pages and reasoning are written there.
 
         None or an empty list: by the answer alone. One address: by that page. Several: by all of them at once, true
         as soon as any supports it, and the others are cancelled; an error at one of them is none as long as another
@@ -239,7 +239,7 @@ async def _cancel(running: set[asyncio.Future[bool]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was taken out under a name. ``error`` says why it is empty where something broke, and ``fault`` what."""
+    """An extracted value. ``error`` says why it is empty if something broke; ``fault`` is the kind of fault."""
 
     name: str
     source: str

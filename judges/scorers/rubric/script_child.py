@@ -125,7 +125,7 @@ def _preload() -> None:
 
 
 def _load_pdf(folder: Path, data: bytes) -> tuple[str, list[bytes]]:
-    """What the parent has read of a PDF: reading one is nothing for a process that runs other people's Python."""
+    """Load the parts of a PDF that the parent has read: this process runs other people's Python and reads none."""
     from judges.scorers.rubric import engine  # noqa: PLC0415
 
     place = folder / "pdf" / hashlib.sha256(data).hexdigest()
@@ -171,7 +171,7 @@ async def _evaluate(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[st
 
 
 def _build_outcome(summary: Any, made: Sequence[Evaluator]) -> dict[str, Any]:
-    """What the parent is told; ValueError for a script that returns no summary."""
+    """Build the result for the parent; ValueError for a script that returns no summary."""
     if not isinstance(summary, Mapping) or "final_score" not in summary:
         raise ValueError(f"evaluate_answer must return a summary with a final_score, not {type(summary).__name__}")
     used = [one for one in made if one.initialized]

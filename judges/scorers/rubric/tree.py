@@ -37,7 +37,7 @@ class Vote:
 
 @dataclass(slots=True)
 class Checked:
-    """What was checked at a node and what came of it. ``error`` says *infrastructure error* or *page not stored*
+    """The check of a node and its outcome. ``error`` says *infrastructure error* or *page not stored*
     where the node counts as failed although nobody said so. ``missing`` are addresses without a stored page, and
     ``blocked_by`` the ids of the nodes for which the node was skipped."""
 
@@ -91,7 +91,7 @@ class VerificationNode:
 
     @property
     def error(self) -> str:
-        """Why the node counts as failed although no reply said so; "" where one did."""
+        """Return why the node counts as failed although no reply said so; "" where one did."""
         return self.checked.error if self.checked else ""
 
     def add_node(self, child: VerificationNode) -> None:
