@@ -190,7 +190,7 @@ def _normalize(text: str) -> str:
 
 def _check_reason(why: str) -> list[Problem]:
     if len(why.strip()) > LONGEST_WHY or UNSTORABLE.search(why):
-        says = f"Say why in at most {LONGEST_WHY} characters, none of them broken."
+        says = f"Give a reason of at most {LONGEST_WHY} characters that can be stored."
         return [Problem("why_invalid", says, "why")]
     return []
 
@@ -234,7 +234,7 @@ def _import(
         report.reject("", *refused.problems)
         return report
     if not entries:
-        report.reject("", Problem("file_empty", f"{printable(name)}: says nothing of any task.", printable(name)))
+        report.reject("", Problem("file_empty", f"{printable(name)}: has no entries.", printable(name)))
         return report
     with transaction.atomic():
         Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
@@ -256,7 +256,7 @@ def _write_entry(
         report.reject(entry.task_id, _describe_unknown_task(entry, tasks, len(report.rejected)))
         return
     if not entry.text.strip():
-        says = f"{entry.where}: has nothing for {printable(entry.task_id)}. A file withdraws nothing: the page does."
+        says = f"{entry.where}: has nothing for {printable(entry.task_id)}. Withdraw a version on its page."
         report.reject(entry.task_id, Problem("expectation_empty", says, entry.where))
         return
     before = task.expectations.filter(kind=kind).count()
@@ -271,7 +271,7 @@ def _write_entry(
         return
     report.accepted.append(entry.task_id)
     if made.version == before:
-        says = f"{printable(entry.task_id)} says this already; version {made.version} stays."
+        says = f"{printable(entry.task_id)} has this text already; version {made.version} stays."
         report.warn(entry.task_id, Problem("expectation_known", says, entry.where))
 
 

@@ -14,6 +14,7 @@ from annotation.records import Problem
 class DocumentReader:
     """A document with the problems that were found in it. Readers return something harmless where one was found."""
 
+    prefix = ""  # of the codes of all problems
     not_text = not_flag = "wrong_type"  # codes
     too_long = "too_long"
 
@@ -25,10 +26,7 @@ class DocumentReader:
     def refuse(self, place: Place, code: str, says: str) -> None:
         line = self.document.line(place)
         end = "" if says.endswith((".", "?")) else "."
-        self.problems.append(self.build_problem(code, f"{self.name}, line {line:,}: {says}{end}", f"line {line}"))
-
-    def build_problem(self, code: str, message: str, where: str) -> Problem:
-        return Problem(code, message, where)
+        self.problems.append(Problem(self.prefix + code, f"{self.name}, line {line:,}: {says}{end}", f"line {line}"))
 
     def refuse_type(self, place: Place, wanted: str, value: object, code: str = "wrong_type") -> None:
         self.refuse(place, code, f"{describe_place(place)} must be {wanted}, not {kind_of(value)}")

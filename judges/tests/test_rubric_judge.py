@@ -199,7 +199,7 @@ def test_a_page_that_is_not_stored_is_no_failure_where_it_decides(fake: Fake):
 
     assert score.verdict is None
     assert CITED in score.unscored
-    assert "run capture_pages on the package and import it again, as a new attempt" in score.unscored
+    assert "run capture_pages on the package and import it as a new attempt" in score.unscored
     assert score.details["pages"] == [{"url": CITED, "stored": "missing"}]
     assert judged(fake, judge("rubric", missing_pages="unsupported"), about(text)).verdict is Verdict.FAILURE
 

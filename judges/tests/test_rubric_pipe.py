@@ -76,13 +76,13 @@ def test_a_script_that_floods_its_pipe_is_ended(tmp_path):
     ],
 )
 def test_garbage_in_the_pipe_is_an_error_of_the_script(tmp_path, line):
-    with pytest.raises(ScriptFailed, match="garbage"):
+    with pytest.raises(ScriptFailed, match="invalid data"):
         run(tmp_path, f"{PIPE}write({line!r} + b'\\n')\nawait asyncio.sleep(60)")
 
 
 def test_a_number_of_a_call_is_used_once(tmp_path):
     twice = b'{"kind": "call", "id": 1, "messages": [], "schema": null}\n' * 2
-    with pytest.raises(ScriptFailed, match="garbage"):
+    with pytest.raises(ScriptFailed, match="invalid data"):
         run(tmp_path, f"{PIPE}write({twice!r})\nawait asyncio.sleep(60)")
 
 

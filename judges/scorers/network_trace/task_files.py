@@ -33,7 +33,7 @@ def read_task_file(data: bytes, name: str) -> list[tuple[str, str]]:
             problems += error.problems
             continue
         if task_id in found:
-            problems.append(Problem("task_twice", f"{where}: the task {printable(task_id, 60)} is there twice.", where))
+            problems.append(Problem("task_twice", f"{where}: task {printable(task_id, 60)} is listed twice.", where))
         found[task_id] = text
     if not found and not problems:
         problems.append(Problem("no_tasks", f"{name}: has no task.", name))

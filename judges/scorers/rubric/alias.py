@@ -160,7 +160,7 @@ def check_entry(module: ModuleType, name: str) -> None:
         if one.default is one.empty and one.kind is not one.VAR_POSITIONAL and one.name not in REQUIRED + OPTIONAL
     ]
     if unknown:
-        raise ScriptError(f"{name}: {ENTRY} demands parameters that nobody gives: {', '.join(unknown)}.")
+        raise ScriptError(f"{name}: {ENTRY} has parameters that no caller passes: {', '.join(unknown)}.")
 
 
 async def evaluate(script: ModuleType, **given: Any) -> Any:

@@ -155,7 +155,7 @@ def _read_image(url: str) -> GivenImage:
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        raise BadRequest("A picture is no base64.") from None
+        raise BadRequest("A picture is not valid base64.") from None
     if len(data) > LARGEST_IMAGE:
         raise BadRequest(f"A picture has at most {LARGEST_IMAGE:,} bytes.")
     return GivenImage(hashlib.sha256(data).hexdigest(), data)

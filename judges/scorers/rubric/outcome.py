@@ -40,11 +40,11 @@ class RubricOutcome:
 
     def explain_undecided(self) -> str:
         if self.faults:
-            return f"Something broke that decides: {_limit_list(self.faults, '; ')}"
+            return f"An error decides the score: {_limit_list(self.faults, '; ')}"
         return (
-            f"Cited pages that decide are not stored: {_limit_list(self.missing_pages, ', ')}. Pages cannot be "
-            "added to what is imported: run capture_pages on the package and import it again, as a new attempt; or let "
-            "the judge count missing pages as unsupported."
+            f"Cited pages that decide the score are not stored: {_limit_list(self.missing_pages, ', ')}. Pages cannot "
+            "be added to an imported trajectory: run capture_pages on the package and import it as a new attempt, or "
+            "let the judge count missing pages as unsupported."
         )
 
     def explain_score(self) -> str:

@@ -267,7 +267,7 @@ class CacheFileSys(_Pages):
                 raise ValueError(f"it has more than {MOST_INDEX:,} bytes")
             listed = json.loads(file.read_bytes())
             if not isinstance(listed, dict):
-                raise ValueError("it is no object of addresses")
+                raise ValueError("it is not an object of addresses")
         except (OSError, ValueError, RecursionError) as error:
             logger.warning("The index of pages %s cannot be read, so it starts empty: %s", file, error)
             return

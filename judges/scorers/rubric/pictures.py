@@ -73,7 +73,7 @@ def read_bytes(screenshot: bytes | str) -> bytes:
     try:
         return base64.b64decode("".join(encoded.split()), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise PictureError("The screenshot is a text that is no base64.") from error
+        raise PictureError("The screenshot is not valid base64.") from error
 
 
 def convert_for_model(data: bytes) -> bytes:

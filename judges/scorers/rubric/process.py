@@ -61,10 +61,10 @@ def _read(home: Path, file: Path) -> Script:
     with os.fdopen(handle, "rb") as stream:
         found = os.fstat(stream.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise NotConfigured(f"The rubric script {file.name} is no file.")
+            raise NotConfigured(f"The rubric script {file.name} is not a file.")
         if found.st_mode & stat.S_IWOTH:
             raise NotConfigured(
-                f"Everybody on this machine may change the rubric script {file.name}; take that right away (chmod o-w)."
+                f"Every user of this machine may change the rubric script {file.name}; forbid it (chmod o-w)."
             )
         source = stream.read(LONGEST_SCRIPT + 1)
     if len(source) > LONGEST_SCRIPT:
@@ -76,7 +76,7 @@ CHILD = Path(__file__).with_name("child.py")
 
 Ask = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 
-GARBAGE = "The script wrote garbage into the pipe of its process."
+GARBAGE = "The script wrote invalid data into the pipe of its process."
 MARKS = (b"{", b"[", b",", b":")
 
 

@@ -28,7 +28,6 @@ from typing import Any, Literal, cast, get_args
 from annotation.formats.documents import MOST_PROBLEMS, UNSTORABLE, FormatError, kind_of
 from annotation.formats.printable import printable
 from annotation.formats.yaml_text import Place, YamlDocument, parse_yaml, written
-from annotation.records import Problem
 from judges.scorers.document_reader import DocumentReader
 
 LONGEST_CLAIM = 2_000  # characters
@@ -185,15 +184,13 @@ def parse(text: str) -> Rubric:
 
 
 class _RubricReader(DocumentReader):
+    prefix = "rubric_"
     not_text, not_flag, too_long = "not_a_text", "not_a_flag", "text_too_long"
 
     def __init__(self, document: YamlDocument) -> None:
         super().__init__(document, "rubric")
         self.ids: set[str] = set()
         self.nodes = 0
-
-    def build_problem(self, code: str, message: str, where: str) -> Problem:
-        return Problem(f"rubric_{code}", message, where)
 
     def read_rubric(self) -> Rubric | None:
         whole = self._read_keys((), self.document.value, RUBRIC_KEYS)
@@ -203,7 +200,7 @@ class _RubricReader(DocumentReader):
         nodes = self._read_nodes(("nodes",), whole.get("nodes"), (), about, critical=False)
         pass_score = whole.get("pass_score")
         if pass_score is not None and not (type(pass_score) in (int, float) and 0 < pass_score <= 1):
-            self.refuse(("pass_score",), "pass_score", "pass_score must be a number above 0, and at most 1")
+            self.refuse(("pass_score",), "pass_score", "pass_score must be a number above 0 and at most 1")
             pass_score = None
         return Rubric(nodes, self._read_strategy((), whole), pass_score if pass_score is None else float(pass_score))
 
@@ -215,12 +212,12 @@ class _RubricReader(DocumentReader):
             self.refuse(place, "nodes_missing", f"{place[-1]} must be a list of at least one claim or group")
             return ()
         if len(path) >= DEEPEST:
-            self.refuse(place, "too_deep", f"groups may be {DEEPEST} levels deep, and no deeper")
+            self.refuse(place, "too_deep", f"groups may be nested at most {DEEPEST} levels deep")
             return ()
         self.nodes += len(value)
         if self.nodes > MOST_NODES:
             if self.nodes - len(value) <= MOST_NODES:
-                self.refuse(place, "too_many_nodes", f"a rubric may have {MOST_NODES} claims and groups, and no more")
+                self.refuse(place, "too_many_nodes", f"a rubric may have at most {MOST_NODES} claims and groups")
             return ()
         made = [self._read_node((*place, at), one, (*path, at + 1), about, critical) for at, one in enumerate(value)]
         return tuple(node for node in made if node is not None)
@@ -238,7 +235,7 @@ class _RubricReader(DocumentReader):
         identity = self._read_id(place, given) or ".".join(map(str, path))
         critical = self.read_flag((*place, "critical"), given.get("critical", parent_critical), parent_critical)
         if parent_critical and not critical:  # as the published engine demands it
-            self.refuse((*place, "critical"), "critical", "what is below a critical group is critical too")
+            self.refuse((*place, "critical"), "critical", "everything below a critical group must be critical")
         about = self._read_about(place, given, about)
         if group:
             text = self._read_field(place, given, "group", LONGEST_CLAIM, required=True)
@@ -252,7 +249,7 @@ class _RubricReader(DocumentReader):
         text = self._read_field(place, given, "claim", LONGEST_CLAIM, required=True)
         if about is None and not any(name == "about" for _, name in self.misspelt):
             known = ", ".join(get_args(About))
-            self.refuse(place, "about_missing", f"it is not said what the claim is about; about is one of {known}")
+            self.refuse(place, "about_missing", f"`about` is missing; it must be one of {known}")
         if about != "pages" and "sources" in given:
             self.refuse((*place, "sources"), "sources_unused", "sources are for claims about pages")
         if about not in ("steps", "screenshots") and "steps" in given:
@@ -277,7 +274,7 @@ class _RubricReader(DocumentReader):
     def _read_keys(self, place: Place, value: Any, known: tuple[str, ...]) -> Mapping[str, Any] | None:
         if not isinstance(value, dict):
             what = "a node" if place else "the rubric"
-            self.refuse(place, "not_an_object", f"{what} must be made of keys and values, and is {kind_of(value)}")
+            self.refuse(place, "not_an_object", f"{what} must be an object with keys and values, not {kind_of(value)}")
             return None
         self.refuse_unknown_keys(place, value, "a key of this part", known)
         return value
@@ -314,7 +311,7 @@ class _RubricReader(DocumentReader):
             self.refuse((*place, "id"), "id", says)
             return ""
         if value in self.ids:
-            self.refuse((*place, "id"), "id_twice", f"the id {value} is there twice")
+            self.refuse((*place, "id"), "id_twice", f"the id {value} is used twice")
         self.ids.add(value)
         return value
 
@@ -338,7 +335,7 @@ class _RubricReader(DocumentReader):
             return ()
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not 0 < len(listed) <= MOST_SOURCES:
-            self.refuse(place, "sources", f"sources is the word cited, or a list of up to {MOST_SOURCES} addresses")
+            self.refuse(place, "sources", f"sources must be the word cited or a list of up to {MOST_SOURCES} addresses")
             return ()
         for at, one in enumerate(listed):
             if not isinstance(one, str) or len(one) > LONGEST_URL or not URL.fullmatch(one):
