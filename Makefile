@@ -17,15 +17,15 @@ run:
 
 check:
 	@config/install.sh test
-	@exec $(PY) -m config.checks --quick
+	@exec $(PY) -m tools.checks --quick
 
 test:
 	@config/install.sh test
-	@exec $(PY) -m config.checks
+	@exec $(PY) -m tools.checks
 
 test-long:
 	@config/install.sh test
-	@exec $(PY) -m config.checks --long
+	@exec $(PY) -m tools.checks --long
 
 # Measures queries, times and memory, the desk in a browser, coefficients over a million labels, the pages of results,
 # network traces, rows of Multimodal-Mind2Web, evidence bundles, judge runs against a fake endpoint; prints tables.

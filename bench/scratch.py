@@ -6,7 +6,7 @@ import os
 import zlib
 from pathlib import Path
 
-from config.checks import PROFILE_VARIABLES
+from tools.checks import PROFILE_VARIABLES
 
 
 def set_up(data: str | Path) -> None:

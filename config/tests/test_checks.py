@@ -8,9 +8,9 @@ import sys
 import pytest
 from django.contrib.staticfiles.finders import get_finders
 
-from config import checks
-from config.checks import Outcome, Step
 from conftest import examples, read_repeated
+from tools import checks
+from tools.checks import Outcome, Step
 
 # Words of the engine in text or in doubles of a database that is away, never in a query.
 NOT_OF_THE_ENGINE = {"config/tests/test_checks.py", "config/tests/test_outage_pages.py"}

@@ -127,7 +127,7 @@ PRINTING = Lock()
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    parser = argparse.ArgumentParser(prog="python -m config.checks", description="Run checks and tests.")
+    parser = argparse.ArgumentParser(prog="python -m tools.checks", description="Run checks and tests.")
     parser.add_argument("--quick", action="store_true", help="leave out what needs a database or a browser")
     parser.add_argument("--long", action="store_true", help="run every test with as many examples as it states")
     options = parser.parse_args(arguments)
