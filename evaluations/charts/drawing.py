@@ -1,4 +1,4 @@
-"""What all charts share: an axis, its ticks, and texts that fit. Lengths are in pixels at the natural size."""
+"""Shared by all charts: axes, ticks, and texts that fit. Lengths are in pixels at the natural size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from evaluations.statistics import Measure
 from evaluations.tables import interval, visible, written
@@ -41,9 +41,47 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """A name as it fits, and in full."""
+class Layout:
+    """Horizontal places: names beside the plot, or ``above`` the marks, so high; where values end, counts begin."""
 
+    names: int
+    above: int
+    plot: tuple[int, int]
+    counts: int
+    width: int
+    values: int = 0
+    sparse: bool = False  # an axis that has room for its ends and zero only
+
+    @classmethod
+    def beside(cls, names: Sequence[str], counts: int, width: int, values: int = 0) -> Layout:
+        """Names beside the plot; the other places count from their end."""
+        room = names_width(names)
+        return cls(room, 0, (room + 16, room + 336), room + counts, room + width, room + values)
+
+
+@dataclass(frozen=True, slots=True)
+class RowChart(Chart):
+    """A row for each name. ``narrow`` is the same chart for a telephone, with names above their marks."""
+
+    layout: Layout
+    narrow: RowChart | None
+    rows: tuple[Any, ...]
+
+    @property
+    def plot_start(self) -> int:
+        return self.layout.plot[0]
+
+    @property
+    def why_at(self) -> int:
+        return self.plot_start + 4
+
+    @property
+    def empty(self) -> bool:
+        return not self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
     text: str
     full: str
 
@@ -220,7 +258,7 @@ def _take_fitting(text: str, room: float, size: int) -> str:
 
 
 def _is_attached(char: str) -> bool:
-    """Whether it belongs to the character before it: marks, joiners, variation selectors."""
+    """Return whether it belongs to the character before it: marks, joiners, variation selectors."""
     return unicodedata.category(char) in {"Mn", "Me", "Cf"}
 
 

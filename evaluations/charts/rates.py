@@ -9,14 +9,14 @@ from typing import ClassVar
 
 from evaluations.charts.drawing import (
     SMALL,
-    Chart,
     Label,
+    Layout,
+    RowChart,
     Scale,
     Span,
     Tick,
     in_words,
     named,
-    names_width,
     plural,
     round_steps,
     text_width,
@@ -33,25 +33,7 @@ MANY = 12  # with more rows the axis is written above them, too
 Rows = Sequence[tuple[str, Measure] | tuple[str, Measure, Measure | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What is where across: names beside the plot, or ``above`` the marks, so high; where values end, counts begin."""
-
-    names: int
-    above: int
-    plot: tuple[int, int]
-    values: int
-    counts: int
-    width: int
-    sparse: bool = False  # an axis that has room for its ends and zero only
-
-    @classmethod
-    def wide(cls, names: Sequence[str]) -> Layout:
-        room = names_width(names)
-        return cls(room, 0, (room + 16, room + 336), room + 420, room + 428, room + 526)
-
-
-NARROW = Layout(286, 19, (18, 146), 218, 224, 286, sparse=True)
+NARROW = Layout(286, 19, (18, 146), 224, 286, values=218, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,44 +64,26 @@ class RateRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates(Chart):
-    """``series`` names the filled circles and the hollow diamonds, or is empty. ``zero`` is where 0 is, if inside.
-
-    ``narrow`` is the same for a telephone, with names above their marks.
-    """
+class Rates(RowChart):
+    """``series`` names the filled circles and the hollow diamonds, or is empty. ``zero`` is where 0 is, if inside."""
 
     template: ClassVar[str] = "evaluations/charts/rates.html"
-    layout: Layout
-    narrow: Rates | None
     row_height: int
     top: float
     bottom: float
     ticks: tuple[Tick, ...]
     zero: float | None
     series: tuple[Label, ...]
-    rows: tuple[RateRow, ...]
     axis_above: bool
-
-    @property
-    def plot_start(self) -> int:
-        return self.layout.plot[0]
 
     @property
     def hover_width(self) -> int:
         return self.width - self.plot_start
 
     @property
-    def why_at(self) -> int:
-        return self.plot_start + 4
-
-    @property
     def name_at(self) -> float:
         """The upper edge of a row's name, from the middle of its marks."""
         return -10 if not self.layout.above else -(self.row_height - self.layout.above) / 2 - self.layout.above + 2
-
-    @property
-    def empty(self) -> bool:
-        return not self.rows
 
     @property
     def intervals(self) -> bool:
@@ -159,7 +123,15 @@ def rates(
     """
     said = finding or _finding(rows, series, kind)
     narrow = _laid_out(NARROW, f"{name}-narrow", title, said, rows, series, kind)
-    wide = _laid_out(Layout.wide([row[0] for row in rows]), name, title, said, rows, series, kind)
+    wide = _laid_out(
+        Layout.beside([row[0] for row in rows], counts=428, width=526, values=420),
+        name,
+        title,
+        said,
+        rows,
+        series,
+        kind,
+    )
     return replace(wide, narrow=narrow)
 
 

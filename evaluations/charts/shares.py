@@ -7,28 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from evaluations.charts.drawing import Chart, Label, named, names_width, plural, text_width
+from evaluations.charts.drawing import Label, Layout, RowChart, named, plural, text_width
 from evaluations.tables import written
 
 ROW = 34
 LEGEND = 28
 PARTS = 3  # as many fillings can be told apart in black and white
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What is where across: names beside the bars, or ``above`` them, so high."""
-
-    names: int
-    above: int
-    plot: tuple[int, int]
-    counts: int
-    width: int
-
-    @classmethod
-    def wide(cls, names: Sequence[str]) -> Layout:
-        room = names_width(names)
-        return cls(room, 0, (room + 16, room + 336), room + 346, room + 512)
 
 
 NARROW = Layout(286, 20, (1, 161), 168, 286)
@@ -68,14 +52,9 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Stacked(Chart):
-    """``narrow`` is the same for a telephone, with names above their bars."""
-
+class Stacked(RowChart):
     template: ClassVar[str] = "evaluations/charts/stacked.html"
-    layout: Layout
-    narrow: Stacked | None
     keys: tuple[Key, ...]
-    rows: tuple[Bar, ...]
 
     @property
     def name_at(self) -> int:
@@ -83,20 +62,8 @@ class Stacked(Chart):
         return -self.layout.above
 
     @property
-    def plot_start(self) -> int:
-        return self.layout.plot[0]
-
-    @property
     def counts_width(self) -> int:
         return self.width - self.layout.counts
-
-    @property
-    def why_at(self) -> int:
-        return self.plot_start + 4
-
-    @property
-    def empty(self) -> bool:
-        return not self.rows
 
 
 def stacked(name: str, title: str, parts: Sequence[str], rows: Sequence[tuple[str, Sequence[int]]]) -> Stacked:
@@ -104,7 +71,10 @@ def stacked(name: str, title: str, parts: Sequence[str], rows: Sequence[tuple[st
     if len(parts) > PARTS or any(len(numbers) != len(parts) for _, numbers in rows):
         raise ValueError("A stacked chart has up to three parts, and a number for each in every row.")
     narrow = _laid_out(NARROW, f"{name}-narrow", title, parts, rows)
-    return replace(_laid_out(Layout.wide([row[0] for row in rows]), name, title, parts, rows), narrow=narrow)
+    return replace(
+        _laid_out(Layout.beside([row[0] for row in rows], counts=346, width=512), name, title, parts, rows),
+        narrow=narrow,
+    )
 
 
 def _laid_out(

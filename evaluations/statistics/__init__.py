@@ -23,10 +23,11 @@ from evaluations.statistics.comparing import (
     ranking_by_task,
 )
 from evaluations.statistics.competence import Competence, dawid_skene, mace
-from evaluations.statistics.finite import Sample, hits_left
 from evaluations.statistics.intervals import (
+    Sample,
     bootstrap,
     by_cluster,
+    hits_left,
     kappa_with_interval,
     mean_of_items,
     wilson,

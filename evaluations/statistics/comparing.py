@@ -35,7 +35,7 @@ class PairedTest:
 
 
 def mcnemar(first_only: int, second_only: int) -> PairedTest:
-    """Whether two judges, on the same cases, are right equally often; only cases where one of the two is right count.
+    """Test whether two judges are right equally often on the same cases; only cases where one is right count.
 
     With b = first_only and c = second_only: below 25 of them the exact p = min(1, 2 P(X <= min(b, c))) for
     X ~ Binomial(b + c, 1/2), otherwise from (b - c)^2 / (b + c), chi-squared with 1 degree of freedom, without

@@ -50,17 +50,14 @@ class Tally:
 
     @property
     def items(self) -> int:
-        """Items with a label."""
         return int(self.times.sum())
 
     @property
     def pairable(self) -> int:
-        """Items with two labels or more."""
         return int(self.times[self.patterns.sum(axis=1) >= 2].sum())
 
     @property
     def totals(self) -> list[int]:
-        """How often each of the k labels was given."""
         return [int(total) for total in self.times @ self.patterns]
 
     def clusters(self, items: Iterable[tuple[Hashable, Sequence[int]]]) -> Integers:

@@ -11,10 +11,10 @@ import pytest
 from evaluations import charts
 from evaluations.charts.drawing import Label, Scale, powers, round_steps, text_width, told_apart
 from evaluations.charts.grids import DARKEST
-from evaluations.charts.paper import PAPER, blocks
-from evaluations.charts.placing import Box, free_places
+from evaluations.charts.points import Box, free_places
 from evaluations.statistics import Measure
 from evaluations.tables import Column, Table
+from evaluations.templatetags.paper import PAPER, blocks
 
 NOTHING = Measure.missing("no cases")
 
