@@ -1,7 +1,8 @@
-"""Which heads are published where, each once; what could not be published is tried again the next time.
+"""Publish the heads of chains at the places of the settings, each once; retry failed ones the next time.
 
-The row comes first: who makes it, or takes over one that was not done, publishes. A worker that dies in between leaves
-a row that says so, which another takes over after a while. So a head may be published twice, and never not at all.
+The row comes first: the worker that creates it, or takes over one that was not finished, publishes. A worker that dies
+in between leaves an unfinished row, which another takes over after a while. So a head may be published twice, but is
+never forgotten.
 """
 
 from __future__ import annotations
@@ -18,12 +19,41 @@ from django.db.models import F, OuterRef, Q, Subquery
 
 from annotation import clock
 from annotation.models import Event, Submission
-from evaluations.anchoring.files import append_line
-from evaluations.anchoring.heads import Head, statement
-from evaluations.anchoring.posting import NotPublished, post, shown
+from annotation.models.events import instant
+from evaluations import signing
 from evaluations.anchoring.time_stamping import time_stamp
+from evaluations.anchoring.transports import NotPublished, append_line, post, shown
 from evaluations.models import Anchor
 from evaluations.signing import KeyClosed
+from evaluations.verifier.canonical import canonical_json
+
+
+@dataclass(frozen=True)
+class Head:
+    """The last event of a submission's chain; nothing names people, agent or benchmark.
+
+    ``chain`` is the hash of event 0, by which an outsider knows a chain.
+    """
+
+    submission: int
+    chain: str
+    sequence: int
+    head: str
+
+
+def statement(head: Head, at: datetime) -> str:
+    """The signed line that says that a chain had this head: canonical JSON, the signature over all but itself."""
+    key = signing.active_key()
+    said = {
+        "chain": head.chain,
+        "sequence": head.sequence,
+        "head": head.head,
+        "at": instant(at),
+        "key_id": key.key_id,
+    }
+    signature = signing.signature(key, canonical_json(said).encode())
+    return canonical_json({**said, "signature": signature.hex()})
+
 
 logger = logging.getLogger(__name__)
 BEGUN = "Its publication was begun and has not ended yet."

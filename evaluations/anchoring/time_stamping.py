@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import secrets
 
-from evaluations.anchoring.posting import NotPublished, post, shown
+from evaluations.anchoring.transports import NotPublished, post, shown
 from evaluations.verifier.anchors import (
     DER_INTEGER,
     DER_OCTETS,

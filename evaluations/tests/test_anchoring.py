@@ -23,7 +23,7 @@ from annotation.models import Event, Person, Submission
 from annotation.models.events import append
 from annotation.tests.test_concurrency import at_once
 from evaluations import anchoring, jobs, signing
-from evaluations.anchoring import files, publishing
+from evaluations.anchoring import publishing, transports
 from evaluations.evidence.documents import documents
 from evaluations.models import Anchor
 from evaluations.tests.outside import Outside, outside
@@ -130,10 +130,10 @@ def test_a_full_disk_loses_no_head(
     file: Path, submission: Submission, monkeypatch: pytest.MonkeyPatch, people: People
 ) -> None:
     real = os.write
-    monkeypatch.setattr(files.os, "write", lambda descriptor, data: real(descriptor, data[:30]))
+    monkeypatch.setattr(transports.os, "write", lambda descriptor, data: real(descriptor, data[:30]))
     (anchor,) = anchoring.publish()
     assert "took 30 of" in anchor.error
-    monkeypatch.setattr(files.os, "write", real)
+    monkeypatch.setattr(transports.os, "write", real)
     (again,) = anchoring.publish()
     assert (again.pk, again.error) == (anchor.pk, "")
     assert json.loads(file.read_text().splitlines()[1])["head"] == last(submission).hash
@@ -176,7 +176,7 @@ def faults(site: Outside) -> dict[str, Any]:
 def test_a_failure_is_kept_without_secrets_and_the_newest_head_goes_out_the_next_time(
     hook: Outside, submission: Submission, people: People, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    monkeypatch.setattr("evaluations.anchoring.posting.SECONDS", 0.3)
+    monkeypatch.setattr("evaluations.anchoring.transports.SECONDS", 0.3)
     hook.answer = faults(hook)[said]
     hook.location = f"{hook.address}/elsewhere"
     (anchor,) = anchoring.publish()
