@@ -1,1 +1,1 @@
-"""What the labels amount to: exports today, agreement and comparison on the floor they will share."""
+"""Exports, agreement, comparison with judges, evidence bundles and audits."""

@@ -1,4 +1,4 @@
-"""Whose figures a person may see. The rule of independence holds here as in `annotation.access` and `judges.access`.
+"""Permission-checked lookups of figures and audits. The independence rule of `annotation.access` holds here too.
 
 A submission is reported to its maintainers and auditors, once it is frozen. A benchmark is reported to those who may
 see its imported judgments, and counts only the submissions that they maintain themselves. An audit is read by its
@@ -8,7 +8,6 @@ auditors, unless they label a sample of the same review again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -69,8 +68,12 @@ def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[
     counted = Judgment.objects.exclude(item__run__test=True).filter(task__benchmark=benchmark)
     here = Q(trajectory__submission__in=maintained.order_by().values("pk"), trajectory__submission__frozen_at=None)
     rows = counted.filter(here | Q(trajectory=None)).order_by("agent__name", "task__external_id", "trajectory_id")
-    columns = ("trajectory", "trajectory__submission", "trajectory__submission__attempt", *OF_JUDGMENT)
-    judged = [_judged_case(*row) for row in rows.values_list(*columns).distinct()]
+    here_of = ("trajectory", "trajectory__submission", "trajectory__submission__attempt")
+    columns = (*here_of, "agent__name", "task__external_id", "task__level", "task__website")
+    judged = [
+        Case(agent, task, level, website, (), None, 0, trajectory, submission, attempt=attempt or 1)
+        for trajectory, submission, attempt, agent, task, level, website in rows.values_list(*columns).distinct()
+    ]
     # A judgment without a trajectory speaks for the only one of its task and agent: that case is there already.
     placed = {(case.task_id, case.agent) for case in judged if case.trajectory is not None}
     names, agents = {case.agent_name for case in found}, {case.agent for case in found}
@@ -83,17 +86,6 @@ def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[
             else case.agent not in agents and (case.task_id, case.agent) not in placed
         )
     ]
-
-
-OF_JUDGMENT = ("agent__name", "task__external_id", "task__level", "task__website")
-
-
-def _judged_case(
-    trajectory: int | None, submission: int | None, attempt: int | None, agent: str, task: str, level: str, website: str
-) -> Case:
-    """A case that nobody labels."""
-    base = Case(agent, task, level, website, (), None, 0, trajectory, submission)
-    return base if attempt is None else replace(base, attempt=attempt)
 
 
 def audits_for(person: Any) -> QuerySet[Audit]:
@@ -133,7 +125,7 @@ def bundle_upload_for(person: Any, pk: Any) -> BundleUpload:
 
 
 def claims_may_be_shown(submission: Submission) -> bool:
-    """Whether a submission's maintainers may see what its bundle would show: claims and findings tell of labels.
+    """Return whether maintainers may see the claims and findings of the bundle, which tell of labels.
 
     Before the freeze somebody may still label, and nobody ever labels a practice submission.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import permutations
 from math import ceil, floor
 
@@ -11,36 +12,40 @@ from evaluations import measures
 from evaluations.agreement import (
     CHOSEN_BY_LABELS,
     GROUPS,
-    REASONS,
     Adjudications,
     Agreement,
     Annotator,
     Group,
     Informed,
-    Pair,
     groups,
     people,
 )
+from evaluations.agreement.results import Opinion
 from evaluations.cases import Rules
 from evaluations.measures import RAW_AGREEMENT, under_rules
 from evaluations.naming import failure_type_name
-from evaluations.tables import Cell, Column, Table, Value
+from evaluations.tables import Column, Table, Value, tabulate
 
 TINY = 1e-9  # no number of trajectories
 
 COUNTS = (
-    Column("Labelled", "count", "Trajectories with a blind label."),
-    Column("Complete", "count", "Those with every label that is asked for."),
-    Column("Pairable", "count", "Those with two labels or more: the coefficients rest on them."),
+    Column("Labelled", "count", "Trajectories with a blind label.", "n_items"),
+    Column("Complete", "count", "Those with every label that is asked for.", "n_complete"),
+    Column("Pairable", "count", "Those with two labels or more: the coefficients rest on them.", "n_pairable"),
 )
-COEFFICIENTS = tuple(each.column for each in (RAW_AGREEMENT, *measures.COEFFICIENTS.values()))
+RAW = replace(RAW_AGREEMENT.column, of="raw_agreement")
+COEFFICIENTS = (
+    RAW,
+    *(replace(each.column, of=f"coefficients.{name}") for name, each in measures.COEFFICIENTS.items()),
+)
 LABEL_ALPHAS = tuple(
     Column(
         f"Alpha of {name.lower()}",
         "coefficient",
         f"Alpha of {name.lower()} against the other two verdicts: whether people draw this line at the same place.",
+        ("per_label", verdict),
     )
-    for name in VERDICT_NAMES.values()
+    for verdict, name in VERDICT_NAMES.items()
 )
 GROUP_COLUMNS = (*COUNTS, *COEFFICIENTS, *LABEL_ALPHAS)
 INTERVALS = (
@@ -59,51 +64,40 @@ def tables(agreement: Agreement) -> list[Table]:
     return [*found, informed(agreement.informed), informed_reasons(agreement.informed)]
 
 
-def figures(table: Table) -> list[tuple[Column, Cell]]:
-    """The columns of a table of one row with their values, to be shown below each other; empty without a row."""
-    return list(zip(table.columns, table.body[0], strict=True)) if table.rows else []
-
-
 # --- how much people agree -------------------------------------------------------------------------------------------
 
 
 def overall(agreement: Agreement) -> Table:
-    columns = (*GROUP_COLUMNS, Column("Undecided", "count", "With labels and without a final verdict."))
-    rows = [[*_of_group(agreement.overall), agreement.undecided]]
+    undecided = Column("Undecided", "count", "With labels and without a final verdict.", lambda _: agreement.undecided)
+    columns = under_rules((*GROUP_COLUMNS, undecided), agreement.rules)
     note = PUBLISHED if agreement.rules is Rules.PUBLISHED else INTERVALS
-    return Table(
-        "overall", "Agreement on blind labels, before QA", under_rules(columns, agreement.rules), rows, note=note
-    )
+    return tabulate("overall", "Agreement on blind labels, before QA", columns, [agreement.overall], note)
 
 
 def outcomes(agreement: Agreement) -> Table:
     """How the labels of complete cases fell, over all and in every level and agent."""
     columns = (
-        Column("Of"),
-        Column("Complete", "count", "Trajectories with every label that is asked for."),
-        Column("Unanimous", "rate", "All labels are the same verdict."),
-        Column("A majority", "rate", "More than half of the labels are the same verdict, not all."),
-        Column("No majority", "rate", "No verdict has more than half of the labels."),
+        Column("Of", of="name"),
+        Column("Complete", "count", "Trajectories with every label that is asked for.", "n_complete"),
+        Column("Unanimous", "rate", "All labels are the same verdict.", "outcomes.unanimous"),
+        Column(
+            "A majority", "rate", "More than half of the labels are the same verdict, not all.", "outcomes.majority"
+        ),
+        Column("No majority", "rate", "No verdict has more than half of the labels.", "outcomes.split"),
     )
-    rows: list[list[Value]] = [
-        [name, group.n_complete, group.outcomes.unanimous, group.outcomes.majority, group.outcomes.split]
-        for name, group in outcome_rows(agreement)
-    ]
-    return Table("outcomes", "How the labels of a trajectory fall", columns, rows)
+    return tabulate("outcomes", "How the labels of a trajectory fall", columns, outcome_rows(agreement))
 
 
-def outcome_rows(agreement: Agreement) -> Iterator[tuple[str, Group]]:
-    yield "all", agreement.overall
-    for kind in ("level", "agent"):
-        found = agreement.groups.get(kind, [])
-        if len(found) > 1:
-            yield from ((group_name(kind, group.name), group) for group in found)
+def outcome_rows(agreement: Agreement) -> list[Group]:
+    """All cases together, then each level and each agent where there are several."""
+    kinds = [agreement.groups.get(kind, []) for kind in ("level", "agent")]
+    return [agreement.overall, *(group for found in kinds if len(found) > 1 for group in found)]
 
 
 def by_group(kind: str, found: Sequence[Group], rules: Rules = Rules.DEFAULT) -> Table:
     chosen = kind in CHOSEN_BY_LABELS
-    columns = (Column(kind.capitalize()), *COUNTS, *(COEFFICIENTS[:1] if chosen else (*COEFFICIENTS, *LABEL_ALPHAS)))
-    rows: list[list[Value]] = [[group_name(kind, group.name), *_of_group(group)[: len(columns) - 1]] for group in found]
+    first = Column(kind.capitalize(), of=lambda group: group_name(kind, group.name))
+    columns = (first, *COUNTS, RAW) if chosen else (first, *GROUP_COLUMNS)
     notes = []
     if chosen:
         notes.append(
@@ -114,8 +108,8 @@ def by_group(kind: str, found: Sequence[Group], rules: Rules = Rules.DEFAULT) ->
         )
     if len(found) > groups.MOST_INTERVALS and rules is Rules.DEFAULT:
         notes.append(f"The {groups.MOST_INTERVALS} with the most trajectories have intervals.")
-    title = f"Agreement by {kind}"
-    return Table(f"by-{kind.replace(' ', '-')}", title, under_rules(columns, rules), rows, note=" ".join(notes))
+    name = f"by-{kind.replace(' ', '-')}"
+    return tabulate(name, f"Agreement by {kind}", under_rules(columns, rules), found, " ".join(notes))
 
 
 def group_name(kind: str, name: str) -> str:
@@ -123,92 +117,68 @@ def group_name(kind: str, name: str) -> str:
     return failure_type_name(name) if kind == "failure type" else name
 
 
-def _of_group(group: Group) -> list[Value]:
-    return [
-        group.n_items,
-        group.n_complete,
-        group.n_pairable,
-        group.raw_agreement,
-        *(group.coefficients[name] for name in measures.COEFFICIENTS),
-        *(group.per_label[verdict] for verdict in VERDICT_NAMES),
-    ]
-
-
 # --- who says it -----------------------------------------------------------------------------------------------------
 
-
 OF_TWO = (
-    Column("Raw agreement", "rate", "How often the two say the same."),
-    Column("Cohen kappa", "coefficient", "Agreement beyond chance, with each one's own share of verdicts."),
-    Column("Alpha", "coefficient", "Krippendorff's alpha of the two alone."),
+    Column("Raw agreement", "rate", "How often the two say the same.", "raw_agreement"),
+    Column("Cohen kappa", "coefficient", "Agreement beyond chance, with each one's own share of verdicts.", "kappa"),
+    Column("Alpha", "coefficient", "Krippendorff's alpha of the two alone.", "alpha"),
 )
 
 
 def first_against_second(agreement: Agreement) -> Table:
     """One row; none where no labels were made elsewhere, or no case has two of them."""
-    columns = (Column("Trajectories", "count", "With two labels or more that were made elsewhere."), *OF_TWO)
-    rows = [] if agreement.first_against_second is None else [_of_two(agreement.first_against_second)]
+    columns = (Column("Trajectories", "count", "With two imported labels or more.", "n"), *OF_TWO)
+    pairs = [] if agreement.first_against_second is None else [agreement.first_against_second]
     note = (
-        "Of labels made elsewhere, the first that the file lists for a trajectory against the second, whoever gave "
+        "Of imported labels, the first that the file lists for a trajectory against the second, whoever gave "
         "them, as published tables have it. Kappa depends on the order of the file, alpha does not."
     )
     title = "First against second listed"
-    return Table("first-against-second", title, under_rules(columns, agreement.rules), rows, note=note)
+    return tabulate("first-against-second", title, under_rules(columns, agreement.rules), pairs, note)
 
 
 def pairs(agreement: Agreement) -> Table:
     """One row for every two annotators who labelled the same trajectories, those who share most first."""
     columns = (
-        Column("First"),
-        Column("Second"),
-        Column("Both labelled", "count", "Trajectories that both have labelled."),
+        Column("First", of="first"),
+        Column("Second", of="second"),
+        Column("Both labelled", "count", "Trajectories that both have labelled.", "n"),
         *OF_TWO,
     )
-    rows: list[list[Value]] = [[pair.first, pair.second, *_of_two(pair)] for pair in agreement.pairs]
     note = "Two people who share few trajectories can agree or differ by luck: look at the interval first."
-    if len(rows) > people.MOST_INTERVALS and agreement.rules is Rules.DEFAULT:
+    if len(agreement.pairs) > people.MOST_INTERVALS and agreement.rules is Rules.DEFAULT:
         note += f" The {people.MOST_INTERVALS} who share most have intervals."
     if agreement.pairs_left_out:
         note += f" {agreement.pairs_left_out} pairs that share less are left out."
-    return Table("pairs", "Two annotators at a time", under_rules(columns, agreement.rules), rows, note=note)
-
-
-def _of_two(pair: Pair) -> list[Value]:
-    return [pair.n, pair.raw_agreement, pair.kappa, pair.alpha]
+    return tabulate("pairs", "Two annotators at a time", under_rules(columns, agreement.rules), agreement.pairs, note)
 
 
 def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Table:
     """One row each; where nothing was ``reviewed`` there is nothing to compare them with, and no time."""
+    final = "Label and final verdict are the same, of the labels whose case is decided."
+    overturned = "An adjudicator decided otherwise, of the labels whose case was adjudicated."
     of_reviews = (
-        Column("Same as final", "rate", "Label and final verdict are the same, of the labels whose case is decided."),
-        Column("Overturned", "rate", "An adjudicator decided otherwise, of the labels whose case was adjudicated."),
-        Column("Median time", "seconds", "Of activity for a label, where it was measured."),
+        Column("Same as final", "rate", final, "agreement"),
+        Column("Overturned", "rate", overturned, "overturned"),
+        Column("Median time", "seconds", "Of activity for a label, where it was measured.", "seconds"),
     )
-    hints = (
-        Column(
-            "Competence (hint)",
-            "number",
-            "Dawid and Skene's estimate of how often the person is right, from the labels alone. A hint for QA, never "
-            "a label.",
-        ),
-        Column(
-            "Trust (hint)",
-            "number",
-            "MACE's estimate of how often the person did not guess, from the labels alone. A hint for QA, never a "
-            "label.",
-        ),
+    hint = "from the labels alone. A hint for QA, never a label."
+    right = f"Dawid and Skene's estimate of how often the person is right, {hint}"
+    no_guess = f"MACE's estimate of how often the person did not guess, {hint}"
+    columns = (
+        Column("Annotator", of="name"),
+        Column("Labels", "count", of="labels"),
+        *(of_reviews if reviewed else ()),
+        Column("Competence (hint)", "number", right, "competence"),
+        Column("Trust (hint)", "number", no_guess, "trust"),
     )
-    columns = (Column("Annotator"), Column("Labels", "count"), *(of_reviews if reviewed else ()), *hints)
-    rows: list[list[Value]] = [
-        [a.name, a.labels, *((a.agreement, a.overturned, a.seconds) if reviewed else ()), a.competence, a.trust]
-        for a in annotators
-    ]
     flatters = "A label is part of what its final verdict was made of, so “same as final” flatters everybody. "
     note = (
         "Competence and trust take the majority's habits for the truth: somebody who alone applies the protocol looks "
         "bad. They are estimated among people whom shared trajectories join, three at least."
     )
-    return Table("annotators", "Each annotator", columns, rows, note=flatters + note if reviewed else note)
+    return tabulate("annotators", "Each annotator", columns, annotators, flatters + note if reviewed else note)
 
 
 def confusion(annotators: Iterable[Annotator]) -> Table:
@@ -226,58 +196,44 @@ def confusion(annotators: Iterable[Annotator]) -> Table:
 
 # --- what QA made of it ----------------------------------------------------------------------------------------------
 
-
-CHANGED = {
-    "disputes": Column("Changed: disputes", "rate", "The same of those whose labels differ."),
-    "drawn": Column("Changed: drawn", "rate", "The same of the unanimous that the draw took."),
-    "flagged": Column("Changed: flagged", "rate", "The same of the unanimous that were flagged and not drawn."),
-}
+QA_COLUMNS = (
+    Column("Adjudicated", "count", "Trajectories that an adjudicator decided, for whatever reason.", "adjudicated"),
+    Column("Disputes", "count", "Trajectories with every label, and not all the same.", "disputes"),
+    Column("Changed", "rate", "Decided otherwise than most labels said, of those with such a majority.", "changed"),
+    Column("Changed: disputes", "rate", "The same of those whose labels differ.", "changed_of.disputes"),
+    Column("Changed: drawn", "rate", "The same of the unanimous that the draw took.", "changed_of.drawn"),
+    Column(
+        "Changed: flagged", "rate", "The same of the unanimous that were flagged and not drawn.", "changed_of.flagged"
+    ),
+    Column("Drawn", "count", "Unanimous trajectories that the seeded draw took for a spot check.", "drawn"),
+    Column(
+        "Missed",
+        "rate",
+        "Of the drawn ones that were judged blind, those where the adjudicator contradicted the labels.",
+        "missed",
+    ),
+    Column("Unchecked", "count", "Unanimous trajectories that became final without a check.", "unchecked"),
+    Column("Not extrapolated", "count", "Of the unchecked, those of draws in which none was judged blind.", "unknown"),
+    Column(
+        "Expected missed",
+        "number",
+        "How many of the other unchecked an adjudicator would be expected to decide otherwise: of each draw its rate "
+        "of missed ones times its unchecked.",
+        "expected_missed",
+    ),
+)
 
 
 def adjudications(found: Adjudications | None) -> Table:
-    columns = (
-        Column("Adjudicated", "count", "Trajectories that an adjudicator decided, for whatever reason."),
-        Column("Disputes", "count", "Trajectories with every label, and not all the same."),
-        Column("Changed", "rate", "Decided otherwise than most labels said, of those with such a majority."),
-        *(CHANGED[reason] for reason in REASONS),
-        Column("Drawn", "count", "Unanimous trajectories that the seeded draw took for a spot check."),
-        Column(
-            "Missed",
-            "rate",
-            "Of the drawn ones that were judged blind, those where the adjudicator contradicted the labels.",
-        ),
-        Column("Unchecked", "count", "Unanimous trajectories that became final without a look."),
-        Column("Not extrapolated", "count", "Of the unchecked, those of draws in which none was judged blind."),
-        Column(
-            "Expected missed",
-            "number",
-            "How many of the other unchecked an adjudicator would be expected to decide otherwise: of each draw its "
-            "rate of missed ones times its unchecked.",
-        ),
-    )
-    return Table("adjudications", "What QA changed", columns, [] if found is None else [_adjudicated(found)])
-
-
-def _adjudicated(found: Adjudications) -> list[Value]:
-    return [
-        found.adjudicated,
-        found.disputes,
-        found.changed,
-        *(getattr(found.changed_of, reason) for reason in REASONS),
-        found.drawn,
-        found.missed,
-        found.unchecked,
-        found.unknown,
-        found.expected_missed,
-    ]
+    return tabulate("adjudications", "What QA changed", QA_COLUMNS, [] if found is None else [found])
 
 
 def extrapolation(found: Adjudications) -> str:
-    """What the spot checks say about the unanimous trajectories that nobody checked, in a sentence or two."""
+    """Extrapolate the spot checks to the unanimous trajectories without a check, in a sentence or two."""
     if not found.unanimous:
         return "No trajectory is unanimous, so there is nothing to extrapolate."
     if not found.unchecked:
-        return "No unanimous trajectory became final without a look, so there is nothing to extrapolate."
+        return "No unanimous trajectory became final without a check, so there is nothing to extrapolate."
     expected = found.expected_missed
     if expected.value is None:
         of = f"Of {found.unchecked} unanimous {_plural(found.unchecked)} that nobody checked"
@@ -287,7 +243,7 @@ def extrapolation(found: Adjudications) -> str:
     if expected.low is not None and expected.high is not None:
         between = f" ({floor(expected.low + TINY)} to {ceil(expected.high - TINY)})"
     says = (
-        f"Had an adjudicator looked at the {known} unanimous {_plural(known)} that nobody checked, the expected number "
+        f"Had an adjudicator checked the {known} unanimous {_plural(known)} that nobody checked, the expected number "
         f"of other decisions is {_about(expected.value)}{between}."
     )
     if found.unknown:
@@ -305,7 +261,6 @@ def _about(value: float) -> str:
 
 # --- opinions after seeing judgments ---------------------------------------------------------------------------------
 
-
 JUDGES = {
     "all": "all",
     "agree": "agree with the label",
@@ -316,41 +271,37 @@ JUDGES = {
 
 
 def informed(found: Informed | None) -> Table:
-    moves = list(permutations(VERDICT_NAMES, 2))
     columns = (
-        Column("Judges"),
-        Column("Shown", "count", "Labels whose annotator was shown judgments after submitting the label."),
-        Column("Kept", "count", "The annotator kept the verdict of the label."),
-        Column("Changed", "rate", "Share of deciding annotators who gave another verdict."),
-        *(Column(f"{VERDICT_NAMES[a]} to {VERDICT_NAMES[b].lower()}", "count") for a, b in moves),
+        Column("Judges", of=lambda group: JUDGES[group.judges]),
+        Column("Shown", "count", "Labels whose annotator was shown judgments after submitting the label.", "shown"),
+        Column("Kept", "count", "The annotator kept the verdict of the label.", "kept"),
+        Column("Changed", "rate", "Share of deciding annotators who gave another verdict.", "changed"),
+        *(
+            Column(f"{VERDICT_NAMES[a]} to {VERDICT_NAMES[b].lower()}", "count", of=("table", a, b))
+            for a, b in permutations(VERDICT_NAMES, 2)
+        ),
     )
-    rows: list[list[Value]] = [
-        [JUDGES[group.judges], group.shown, group.kept, group.changed, *(group.table[a][b] for a, b in moves)]
-        for group in (found.groups if found else [])
-    ]
     note = (
         "Annotators see judgments only after their blind label is locked. Their opinions change no label, no final "
         "verdict and no other figure. Intervals keep the opinions on one task together."
     )
-    return Table("informed", "Opinions after seeing judgments", columns, rows, note=note)
+    return tabulate("informed", "Opinions after seeing judgments", columns, found.groups if found else [], note)
 
 
 def informed_reasons(found: Informed | None) -> Table:
-    columns = tuple(
-        map(Column, ("Task", "Agent", "Annotator", "Blind label", "Judges", "Opinion", "Reason", "Task version"))
+    columns = (
+        Column("Task", of="task_id"),
+        Column("Agent", of="agent"),
+        Column("Annotator", of="annotator"),
+        Column("Blind label", of=lambda each: VERDICT_NAMES[each.blind].lower()),
+        Column("Judges", of=_name_verdicts),
+        Column("Opinion", of=lambda e: "kept" if e.informed is e.blind else VERDICT_NAMES[e.informed].lower()),
+        Column("Reason", of="reason"),
+        Column("Task version", of="task_version"),
     )
-    rows: list[list[Value]] = [
-        [
-            each.task_id,
-            each.agent,
-            each.annotator,
-            VERDICT_NAMES[each.blind].lower(),
-            ", ".join(VERDICT_NAMES[verdict].lower() for verdict in each.judges) or "no verdict",
-            "kept" if each.informed is each.blind else VERDICT_NAMES[each.informed].lower(),
-            each.reason,
-            each.task_version,
-        ]
-        for each in (found.opinions if found else [])
-        if each.reason or each.informed is not each.blind
-    ]
-    return Table("informed-reasons", "Reasons for keeping or changing a verdict", columns, rows)
+    told = [each for each in (found.opinions if found else []) if each.reason or each.informed is not each.blind]
+    return tabulate("informed-reasons", "Reasons for keeping or changing a verdict", columns, told)
+
+
+def _name_verdicts(opinion: Opinion) -> str:
+    return ", ".join(VERDICT_NAMES[verdict].lower() for verdict in opinion.judges) or "no verdict"

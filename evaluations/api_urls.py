@@ -2,13 +2,13 @@
 
 from django.urls import path
 
-from evaluations.api import audits, evidence, exporting, reports
+from evaluations.api import audits, exporting, reports
 
 urlpatterns = [
     path("submissions/<int:pk>/export-check", exporting.ExportCheck.as_view(), name="api-export-check"),
     path("submissions/<int:pk>/exports/<slug:export_format>", exporting.ExportFile.as_view(), name="api-export"),
-    path("submissions/<int:pk>/evidence", evidence.EvidenceFile.as_view(), name="api-evidence"),
-    path("submissions/<int:pk>/claims", evidence.Claims.as_view(), name="api-claims"),
+    path("submissions/<int:pk>/evidence", exporting.EvidenceFile.as_view(), name="api-evidence"),
+    path("submissions/<int:pk>/claims", exporting.Claims.as_view(), name="api-claims"),
     path("submissions/<int:pk>/agreement", reports.SubmissionAgreement.as_view(), name="api-agreement"),
     path("submissions/<int:pk>/comparison", reports.SubmissionComparison.as_view(), name="api-comparison"),
     path("benchmarks/<slug:slug>/agreement", reports.BenchmarkAgreement.as_view(), name="api-benchmark-agreement"),

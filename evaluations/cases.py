@@ -1,4 +1,4 @@
-"""What people said about each trajectory, as plain values: the material of agreement and comparison.
+"""Labels and decisions of each trajectory as plain values: the material of agreement and comparison.
 
 A case is one trajectory of a reviewed submission, or a task and an agent with labels made elsewhere. It is read in a
 few queries whatever the number of cases, because reports are made from all of them at every look.
@@ -111,7 +111,7 @@ class Case:
 
     @property
     def key(self) -> tuple[str, str] | int:
-        """What judgments find it by: the trajectory's primary key, or task id and agent."""
+        """The key of its judgments: the trajectory's primary key, or task id and agent."""
         return (self.task_id, self.agent) if self.trajectory is None else self.trajectory
 
     @property
@@ -120,7 +120,6 @@ class Case:
 
     @property
     def unanimous(self) -> bool:
-        """Whether it has all its labels and they are one verdict."""
         return self.complete and len({label.verdict for label in self.labels}) == 1
 
 
@@ -171,7 +170,7 @@ _NOTHING = "[]"  # most lists of further failure types, which need not be parsed
 
 
 class _Standing(NamedTuple):
-    """What `final_verdict` reads of a trajectory."""
+    """The attributes of a trajectory that `final_verdict` reads."""
 
     state: State
     decided: int | None
@@ -188,8 +187,6 @@ class _Shared(dict[Any, Any]):
 
 @dataclass(slots=True)
 class _Rows:
-    """What there is besides the trajectories, by their primary keys."""
-
     labels: dict[int, tuple[BlindLabel, ...]]
     decisions: dict[int, list[Any]]  # in the order of their revisions
     reopened: dict[int, int]  # the number of the last decision that was asked for
@@ -213,24 +210,11 @@ def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> lis
     trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission_id", "position")
     found = trajectories.values_list(*columns, *of_task, *of_draw).iterator(chunk_size=AT_ONCE)
     share = _Shared()
-    return [_reviewed_case(rows, share, *row) for row in found]
+    return [_reviewed_case(rows, share, row) for row in found]
 
 
-def _reviewed_case(
-    rows: _Rows,
-    share: _Shared,
-    pk: int,
-    submission: int,
-    required: int,
-    agent: str,
-    attempt: int,
-    task_id: str,
-    task_version: int,
-    level: str,
-    website: str,
-    drawn: bool | None,
-    draw: int | None,
-) -> Case:
+def _reviewed_case(rows: _Rows, share: _Shared, row: tuple[Any, ...]) -> Case:
+    pk, submission, required, agent, attempt, task_id, task_version, level, website, drawn, draw = row
     labels, decisions = rows.labels.get(pk, ()), rows.decisions.get(pk, [])
     last = decisions[-1] if decisions else None
     standing = _standing(rows, pk, required, drawn)
@@ -330,7 +314,7 @@ def _decisions(adjudications: QuerySet[Adjudication]) -> dict[int, list[Any]]:
 
 
 def _failure_type(final: Verdict | None, labels: tuple[BlindLabel, ...]) -> str:
-    """What most labels of a final failure name as the main type; of equally many the first by name."""
+    """The main type in most labels of a final failure; of equally many the first by name."""
     if final is not Verdict.FAILURE:
         return ""
     named = [label.failure_types[0] for label in labels if label.failure_types]

@@ -10,7 +10,7 @@ from django.urls import reverse
 from annotation.forms import VERDICT_NAMES
 from annotation.records import Verdict
 from evaluations.cases import Rules
-from evaluations.comparison import Average, Comparison, Costs, Difference, Label2, Row, Standing, Versus
+from evaluations.comparison import Attempts, Average, Comparison, Difference, Label2, Row, Standing, Versus
 from evaluations.comparison.judges import Judging
 from evaluations.comparison.results import STATUS_NOT_STATED, Rates
 from evaluations.comparison.rows import ALL_AGENTS
@@ -18,29 +18,39 @@ from evaluations.comparison.standings import MOST_JUDGES
 from evaluations.measures import JUDGE_MEASURES, under_rules
 from evaluations.naming import failure_type_name, level_order, natural
 from evaluations.statistics import Measure
-from evaluations.tables import Column, Table, Value
+from evaluations.tables import NOTHING, Column, Table, Value, tabulate
 
 LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "not a success"}
-NOTHING = ""  # a cell that does not apply, other than one that is not known
 OVERALL, AVERAGE, CEILING = ALL_AGENTS, "average over agents", "people (ceiling)"
 OVER_TASKS = "Intervals of several agents together are drawn by task, since what is hard for one is hard for others."
 IS_NO_SUCCESS = "People's label 2 counts as not a success here."
 
 AGREEMENT = JUDGE_MEASURES["agreement"].column
-RULE = Column("Label 2", explanation="What becomes of cases that people call not executable (2).")
-COUNTS = {
-    "n": Column("Compared", "count", "Cases with a verdict of the judge and of people."),
-    "excluded": Column("Label 2 left out", "count", "Cases that people call not executable, under that rule."),
-    "unscored": Column("Unscored", "count", "The judge was asked and gave no usable verdict: never a failure."),
-    "errors": Column("Errors", "count", "The judge was asked and no answer came."),
-    "unjudged": Column("Unjudged", "count", "The judge was never asked."),
-}
-CELLS = {
-    "tp": Column("Both success", "count"),
-    "fp": Column("Judge alone", "count", "The judge says success, people do not."),
-    "fn": Column("People alone", "count", "People say success, the judge does not."),
-    "tn": Column("Neither", "count"),
-}
+RULE = Column(
+    "Label 2",
+    explanation="What becomes of cases that people call not executable (2).",
+    of=lambda each: LABEL_2[each.human_label_2],
+)
+COUNTS = (
+    Column("Compared", "count", "Cases with a verdict of the judge and of people.", "n"),
+    Column("Label 2 left out", "count", "Cases that people call not executable, under that rule.", "excluded"),
+    Column("Unscored", "count", "The judge was asked and gave no usable verdict: never a failure.", "unscored"),
+    Column("Errors", "count", "The judge was asked and no answer came.", "errors"),
+    Column("Unjudged", "count", "The judge was never asked.", "unjudged"),
+)
+TOKENS = Column("Tokens", "count", "Mean of the judgments that say how many they took.", "costs.tokens")
+COST = Column("Cost", "dollars", "Mean of the judgments that say what they cost, in US dollars.", "costs.cost")
+COSTS = (  # of a comparison, as are the two below
+    Column("Judgments", "count", "All repetitions of the runs that count.", "costs.judgments"),
+    Column("With tokens", "count", "Those that say how many tokens they took.", "costs.with_tokens"),
+    TOKENS,
+    Column("With cost", "count", "Those that say what they cost.", "costs.with_cost"),
+    COST,
+    Column("Total cost", "dollars", "Sum of those with a cost.", "costs.total_cost"),
+)
+NOT_STATED = Column("Status not stated", "count", STATUS_NOT_STATED, "status_not_stated")
+FLIPS = Column("Flips", "rate", "How often two repetitions on the same case give different verdicts.", "flips.rate")
+JUDGE = Column("Judge", of="judge")
 
 
 def tables(comparison: Comparison) -> list[Table]:
@@ -49,7 +59,7 @@ def tables(comparison: Comparison) -> list[Table]:
         overall(comparison),
         average(comparison),
         confusion(comparison),
-        *breakdowns(comparison),
+        *(breakdown(comparison, shown) for shown in BREAKDOWNS),
         key_points(comparison),
         calibration(comparison),
         costs(comparison),
@@ -59,23 +69,31 @@ def tables(comparison: Comparison) -> list[Table]:
     ]
 
 
+def _measures(rules: Rules, within: str = "measures") -> list[Column]:
+    return under_rules([replace(each.column, of=f"{within}.{name}") for name, each in JUDGE_MEASURES.items()], rules)
+
+
+def _columns(first: str, rules: Rules) -> list[Column]:
+    """Of `Row`."""
+    return [Column(first, of="name"), RULE, *_measures(rules), *COUNTS]
+
+
 # --- one judge -------------------------------------------------------------------------------------------------------
 
 
 def agents(comparison: Comparison) -> Table:
-    rows = [*map(_row, comparison.rows), *(_row(row, OVERALL) for row in comparison.overall)]
+    rows = [*comparison.rows, *comparison.overall]
     note = f"All agents together count every case once; their average, below, counts every agent once. {OVER_TASKS}"
-    return Table("agents", "By agent", _columns("Agent", comparison.rules), rows, note)
+    return tabulate("agents", "By agent", _columns("Agent", comparison.rules), rows, note)
 
 
 def overall(comparison: Comparison) -> Table:
-    rows = [_row(row, OVERALL) for row in comparison.overall]
     note = f"{OVER_TASKS} {looked(comparison)}".strip()
-    return Table("overall", "All agents together", _columns("Agents", comparison.rules), rows, note)
+    return tabulate("overall", "All agents together", _columns("Agents", comparison.rules), comparison.overall, note)
 
 
 def looked(comparison: Comparison) -> str:
-    """What to say where people had seen what the judge goes by before they decided; "" where nobody had."""
+    """A warning if adjudicators had seen the network evidence before they decided; else ""."""
     if not (number := comparison.decided_after_network_evidence):
         return ""
     were = "case was" if number == 1 else "cases were"
@@ -87,14 +105,19 @@ def looked(comparison: Comparison) -> str:
 
 def average(comparison: Comparison) -> Table:
     """The plain mean over agents, in the same columns as `agents`, and the mean size of the gaps."""
-    size = Column("Size of the gap", "size", "Mean over agents of the gap without its sign.")
-    columns = [Column("Over"), RULE, Column("Agents", "count"), *_measures(comparison.rules), size]
-    rows = [_average(each) for each in comparison.averages]
-    return Table("average", "Average over agents", columns, rows, _resting_on(comparison.averages))
+    columns = [
+        Column("Over", of=lambda mean: AVERAGE),
+        RULE,
+        Column("Agents", "count", of="agents"),
+        *_measures(comparison.rules, "values"),
+        Column("Size of the gap", "size", "Mean over agents of the gap without its sign.", "gap_size"),
+    ]
+    means = comparison.averages
+    return tabulate("average", "Average over agents", columns, means, _resting_on(means))
 
 
 def _resting_on(averages: Sequence[Average]) -> str:
-    """What an average is of, and where it is one of fewer agents than there are."""
+    """Explain an average, and which figures rest on fewer agents than there are."""
     said = "A value is the mean over the agents for which it is defined; n counts them."
     for mean in averages:
         few = ", ".join(f"{JUDGE_MEASURES[name].column.name} of {number}" for name, number in mean.fewer.items())
@@ -104,10 +127,16 @@ def _resting_on(averages: Sequence[Average]) -> str:
 
 
 def confusion(comparison: Comparison) -> Table:
-    columns = [Column("Agent"), RULE, *CELLS.values()]
-    everything = [*((row.name, row) for row in comparison.rows), *((OVERALL, row) for row in comparison.overall)]
-    rows: list[list[Value]] = [[name, LABEL_2[row.human_label_2], *_cells(row)] for name, row in everything]
-    return Table("confusion", "Confusion of judge and people", columns, rows)
+    columns = [
+        Column("Agent", of="name"),
+        RULE,
+        Column("Both success", "count", of="confusion.tp"),
+        Column("Judge alone", "count", "The judge says success, people do not.", "confusion.fp"),
+        Column("People alone", "count", "People say success, the judge does not.", "confusion.fn"),
+        Column("Neither", "count", of="confusion.tn"),
+    ]
+    rows = [*comparison.rows, *comparison.overall]
+    return tabulate("confusion", "Confusion of judge and people", columns, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +166,8 @@ BREAKDOWNS = (
 
 
 def breakdown(comparison: Comparison, shown: Breakdown) -> Table:
-    rows = [_row(row) for row in named(comparison.groups.get(shown.group, []), shown)]
-    return Table(shown.name, shown.title, _columns(shown.heading, comparison.rules), rows, shown.note)
+    rows = named(comparison.groups.get(shown.group, []), shown)
+    return tabulate(shown.name, shown.title, _columns(shown.heading, comparison.rules), rows, shown.note)
 
 
 def named(rows: Iterable[Row], shown: Breakdown) -> list[Row]:
@@ -146,94 +175,67 @@ def named(rows: Iterable[Row], shown: Breakdown) -> list[Row]:
     return [replace(row, name=failure_type_name(row.name)) if shown.group == "failure type" else row for row in rows]
 
 
-def breakdowns(comparison: Comparison) -> list[Table]:
-    return [breakdown(comparison, shown) for shown in BREAKDOWNS]
-
-
 def key_points(comparison: Comparison) -> Table:
-    found = comparison.key_points
+    cells = comparison.key_points.table  # rows: unmet and met by people; columns: by the judge
     columns = [
-        Column("Judge"),
-        Column("Agreement", "rate", "How often judge and people decide a key point the same."),
-        *under_rules([Column("Kappa", "coefficient")], comparison.rules),
-        Column("Both met", "count"),
-        Column("Judge alone met", "count"),
-        Column("People alone met", "count"),
-        Column("Both unmet", "count"),
+        JUDGE,
+        Column("Agreement", "rate", "How often judge and people decide a key point the same.", "key_points.agreement"),
+        *under_rules([Column("Kappa", "coefficient", of="key_points.kappa")], comparison.rules),
+        Column("Both met", "count", of=lambda _: cells[1][1]),
+        Column("Judge alone met", "count", of=lambda _: cells[0][1]),
+        Column("People alone met", "count", of=lambda _: cells[1][0]),
+        Column("Both unmet", "count", of=lambda _: cells[0][0]),
     ]
-    (both_unmet, judge_met), (people_met, both_met) = found.table
-    row: list[Value] = [comparison.judge, found.agreement, found.kappa, both_met, judge_met, people_met, both_unmet]
     note = (
         "Key points that people and the judge both call met or unmet, on cases with a final verdict. Those of one task "
         "hang together, so intervals are drawn by task."
     )
-    return Table("key-points", "Key points", columns, [row], note)
+    return tabulate("key-points", "Key points", columns, [comparison], note)
 
 
 def calibration(comparison: Comparison) -> Table:
     columns = [
-        Column("Score from", "number"),
-        Column("to", "number"),
-        Column("Mean score", "number"),
-        Column("Success by people", "rate", "How many of these cases people call a success."),
+        Column("Score from", "number", of="low"),
+        Column("to", "number", of="high"),
+        Column("Mean score", "number", of="score"),
+        Column("Success by people", "rate", "How many of these cases people call a success.", "success"),
     ]
-    rows: list[list[Value]] = [[each.low, each.high, each.score, each.success] for each in comparison.calibration]
     note = f"A calibrated score is as high as the share of successes. {IS_NO_SUCCESS}"
-    return Table("calibration", "Calibration of the score", columns, rows, note)
-
-
-TOKENS = Column("Tokens", "count", "Mean of the judgments that say how many they took.")
-COST = Column("Cost", "dollars", "Mean of the judgments that say what they cost, in US dollars.")
-COSTS = [
-    Column("Judgments", "count", "All repetitions of the runs that count."),
-    Column("With tokens", "count", "Those that say how many tokens they took."),
-    TOKENS,
-    Column("With cost", "count", "Those that say what they cost."),
-    COST,
-    Column("Total cost", "dollars", "Sum of those with a cost."),
-]
+    return tabulate("calibration", "Calibration of the score", columns, comparison.calibration, note)
 
 
 def costs(comparison: Comparison) -> Table:
-    rows: list[list[Value]] = [[comparison.judge, *_costs(comparison.costs)]]
-    return Table("costs", "Cost of a judgment", [Column("Judge"), *COSTS], rows)
+    return tabulate("costs", "Cost of a judgment", [JUDGE, *COSTS], [comparison])
 
 
 def flips(comparison: Comparison) -> Table:
-    columns = [Column("Judge"), FLIPS]
     note = "Of the cases that were judged more than once in the newest run."
-    return Table("flips", "Repetitions", columns, [[comparison.judge, comparison.flips.rate]], note)
+    return tabulate("flips", "Repetitions", [JUDGE, FLIPS], [comparison], note)
 
 
 def not_stated(comparison: Comparison) -> Table:
-    row: list[Value] = [comparison.judge, comparison.status_not_stated]
     note = "The published rules of this judge give a verdict to every reply, even to a reply without one."
-    return Table("status-not-stated", "Status not stated", [Column("Judge"), NOT_STATED], [row], note)
-
-
-NOT_STATED = Column("Status not stated", "count", STATUS_NOT_STATED)
-FLIPS = Column("Flips", "rate", "How often two repetitions on the same case give different verdicts.")
+    return tabulate("status-not-stated", "Status not stated", [JUDGE, NOT_STATED], [comparison], note)
 
 
 def differences(found: Iterable[Difference]) -> Table:
     """The cases where judge and people differ; the first cell leads to the trajectory at the step that is cited."""
     shown = list(found)
     columns = [
-        Column("Task"),
-        Column("Agent"),
-        Column("Level"),
-        Column("Website"),
-        Column("People"),
-        Column("Judge"),
-        Column("Score", "number"),
-        Column("Cited step", "number"),
-        Column("Failure type"),
-        Column("Judgment", "number", "Its number, as in its address."),
-        Column("Task version", "number", "None for imported labels."),
+        Column("Task", of="case.task_id"),
+        Column("Agent", of="case.agent_name"),
+        Column("Level", of="case.level"),
+        Column("Website", of="case.website"),
+        Column("People", of=lambda each: verdict_name(each.case.final)),
+        Column("Judge", of=lambda each: verdict_name(each.judged.verdict)),
+        Column("Score", "number", of="judged.score"),
+        Column("Cited step", "number", of="judged.step"),
+        Column("Failure type", of=lambda each: each.case.failure_type and failure_type_name(each.case.failure_type)),
+        Column("Judgment", "number", "Its number, as in its address.", "judged.judgment"),
+        Column("Task version", "number", "None for imported labels.", "case.task_version"),
     ]
     links = {number: address for number, each in enumerate(shown) if (address := trajectory_at(each)) is not None}
-    rows = [*map(_difference, shown)]
-    return Table("differences", "Where judge and people differ", columns, rows, IS_NO_SUCCESS, links=links)
+    return tabulate("differences", "Where judge and people differ", columns, shown, IS_NO_SUCCESS, links)
 
 
 def trajectory_at(difference: Difference) -> str | None:
@@ -242,6 +244,10 @@ def trajectory_at(difference: Difference) -> str | None:
         return None
     step = "" if difference.judged.step is None else f"?step={difference.judged.step}"
     return reverse("submission-trajectory", args=[difference.case.trajectory]) + step
+
+
+def verdict_name(verdict: Verdict | None) -> str:
+    return "" if verdict is None else VERDICT_NAMES[verdict].lower()
 
 
 # --- people, judges and agents beside each other ---------------------------------------------------------------------
@@ -254,76 +260,126 @@ def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
         "lie above or below, above where adjudication overturned what the labels agreed on. The labels of one task "
         "hang together, so the intervals of all people are drawn by task."
     )
-    return Table("ceiling", "The human ceiling", _columns("Annotator", rules), [*map(_row, rows)], note)
+    return tabulate("ceiling", "The human ceiling", _columns("Annotator", rules), rows, note)
 
 
 def versus(found: Sequence[Versus]) -> Table:
     columns = [
-        Column("First"),
-        Column("Second"),
+        Column("First", of="first"),
+        Column("Second", of="second"),
         RULE,
-        Column("Cases", "count", "That both have scored and people have decided."),
-        Column("Both right", "count"),
-        Column("First alone", "count", "The first agrees with people, the second does not."),
-        Column("Second alone", "count"),
-        Column("Neither", "count"),
-        Column("Difference", "points", "Agreement of the first minus that of the second."),
-        Column("p", "number", "How likely so uneven a split is by chance, if both are equally good."),
-        Column("Test"),
-        Column("Say the same", "rate"),
+        Column("Cases", "count", "That both have scored and people have decided.", "n"),
+        Column("Both right", "count", of="both"),
+        Column("First alone", "count", "The first agrees with people, the second does not.", "first_only"),
+        Column("Second alone", "count", of="second_only"),
+        Column("Neither", "count", of="neither"),
+        Column("Difference", "points", "Agreement of the first minus that of the second.", "difference"),
+        Column("p", "number", "How likely so uneven a split is by chance, if both are equally good.", "p"),
+        Column("Test", of=_test),
+        Column("Say the same", "rate", of="same"),
     ]
     note = (
         "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a task, whole tasks "
         "are swapped between the two judges instead. p values are not corrected for the number of pairs. "
         f"At most {MOST_JUDGES} judges, those with the highest agreement, are set against each other."
     )
-    return Table("versus", "Judge against judge", columns, [*map(_versus, found)], note)
+    return tabulate("versus", "Judge against judge", columns, found, note)
+
+
+def _test(each: Versus) -> str:
+    if each.p.value is None:
+        return ""
+    if each.by_task:
+        return "tasks swapped, exact" if each.exact else f"tasks swapped {each.permutations:,} times"
+    return "exact" if each.exact else "chi-square"
 
 
 def standings(found: Sequence[Standing]) -> Table:
-    levels = sorted({level for each in found for level in each.levels}, key=level_order)
     columns = [
-        Column("Agent"),
-        Column("Judged", explanation="By a judge, where people have decided nothing; its rate is not theirs."),
-        Column("By", explanation="Who gave the verdicts."),
-        Column("Cases", "count", "With a verdict."),
-        Column("Undecided", "count", "Cases without a verdict: they count nowhere."),
-        Column("Label 2", "count", "Not executable."),
-        Column("Over all", "rate", "Label 2 counts as no success."),
-        Column("Without label 2", "rate", "Label 2 is left out."),
-        *(Column(f"{level}, {rule}", "rate") for level in levels for rule in ("over all", "without label 2")),
+        Column("Agent", of="agent"),
+        Column(
+            "Judged",
+            explanation="By a judge, where people have decided nothing; its rate is not theirs.",
+            of=lambda each: "judged" if each.judged else NOTHING,
+        ),
+        Column("By", explanation="Who gave the verdicts.", of="by"),
+        Column("Cases", "count", "With a verdict.", "n"),
+        Column("Undecided", "count", "Cases without a verdict: they count nowhere.", "undecided"),
+        Column("Label 2", "count", "Not executable.", "not_executable"),
+        Column("Over all", "rate", "Label 2 counts as no success.", "over_all"),
+        Column("Without label 2", "rate", "Label 2 is left out.", "without_2"),
     ]
+    levels = sorted({level for each in found for level in each.levels}, key=level_order)
+    columns += [column for level in levels for column in _columns_of_level(level)]
     note = "First those that people have decided, then those that only a judge has judged: the two are not one ranking."
-    rows = [_standing(each, levels) for each in found]
-    return Table("standings", "Success rates of agents", columns, rows, note if any(e.judged for e in found) else "")
+    return tabulate(
+        "standings", "Success rates of agents", columns, found, note if any(e.judged for e in found) else ""
+    )
+
+
+def _columns_of_level(level: str) -> list[Column]:
+    none = Measure.missing("no cases")
+
+    def rates(each: Standing) -> Rates:
+        return each.levels.get(level, Rates(none, none))
+
+    return [
+        Column(f"{level}, over all", "rate", of=lambda each: rates(each).over_all),
+        Column(f"{level}, without label 2", "rate", of=lambda each: rates(each).without_2),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of `judges`: a row under one rule, with the average under that rule and the judge; none for people."""
+
+    name: str
+    row: Row
+    mean: Average | None = None
+    judging: Judging | None = None
+
+    @property
+    def covered(self) -> Value:
+        return NOTHING if self.judging is None else self.judging.covered(self.row.human_label_2)
+
+    @property
+    def tau(self) -> Value:
+        return NOTHING if self.judging is None else self.judging.tau[self.row.human_label_2]
 
 
 def judges(found: Sequence[Judging], people: Sequence[Row] = ()) -> Table:
     """Every judge under both rules for label 2, then the human ceiling (the last of `comparison.ceiling`'s rows)."""
     rules = found[0].comparison.rules if found else Rules.DEFAULT
+    agreement, *others = _measures(rules, "row.measures")
+    of_comparison = [replace(each, of=f"judging.comparison.{each.of}") for each in (FLIPS, *COSTS, NOT_STATED)]
     columns = [
-        Column("Judge"),
-        RULE,
-        AGREEMENT,
-        Column("Average", "rate", "Plain mean over agents of the agreement."),
-        *(column for column in _measures(rules) if column != AGREEMENT),
-        *COUNTS.values(),
-        Column("Coverage", "rate", "Decided cases that it has scored."),
-        FLIPS,
+        Column("Judge", of="name"),
+        replace(RULE, of=lambda line: LABEL_2[line.row.human_label_2]),
+        agreement,
+        Column("Average", "rate", "Plain mean over agents of the agreement.", "mean.values.agreement"),
+        *others,
+        *(replace(each, of=f"row.{each.of}") for each in COUNTS),
+        Column("Coverage", "rate", "Decided cases that it has scored.", "covered"),
+        of_comparison[0],
         *under_rules([TAU], rules),
-        *COSTS,
-        NOT_STATED,
+        *of_comparison[1:],
     ]
-    rows = [_judging(each, row, mean) for each in found for row, mean in _by_rule(each.comparison)]
-    rows += [_people(row) for row in people]
-    return Table("judges", "Judges", columns, rows, OVER_TASKS)
+    lines = [_Line(each.name, row, mean, each) for each in found for row, mean in _by_rule(each.comparison)]
+    lines += [_Line(CEILING, row) for row in people]
+    return tabulate("judges", "Judges", columns, lines, OVER_TASKS)
 
 
 TAU = Column(
     "Tau",
     "coefficient",
     "Kendall's tau-b of the agents' success rates by people and by the judge, both on the cases that it has scored.",
+    "tau",
 )
+
+
+def _by_rule(comparison: Comparison) -> list[tuple[Row, Average]]:
+    means = {mean.human_label_2: mean for mean in comparison.averages}
+    return [(row, means[row.human_label_2]) for row in comparison.overall]
 
 
 def judges_by_agent(found: Sequence[Judging]) -> Table:
@@ -341,127 +397,74 @@ def judges_by_agent(found: Sequence[Judging]) -> Table:
     return Table("judges-by-agent", "Agreement of judges by agent", columns, rows)
 
 
+def _by_agent(each: Judging, mean: Average, agents: Sequence[str]) -> list[Value]:
+    rows = {row.name: row for row in each.comparison.rows if row.human_label_2 is mean.human_label_2}
+    rates: list[Value] = [rows[agent].measures["agreement"] if agent in rows else NOTHING for agent in agents]
+    values = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
+    return [each.name, LABEL_2[mean.human_label_2], *rates, *values]
+
+
 def judges_by_agent_listed(found: Sequence[Judging]) -> Table:
     """`judges_by_agent` as a file has it: a row for each judge, rule and agent, whatever agents are called."""
+    gap = JUDGE_MEASURES["success_rate_gap"].column
     columns = [
         Column("Judge"),
         RULE,
         Column("Agent"),
         Column("Compared", "count"),
         AGREEMENT,
-        JUDGE_MEASURES["success_rate_gap"].column,
+        gap,
         Column("Size of the gap", "size", "Of the average: mean over agents without the sign."),
     ]
     rows: list[list[Value]] = []
     for each in found:
         for row in each.comparison.rows:
-            rule = LABEL_2[row.human_label_2]
-            rows.append(
-                [each.name, rule, row.name, row.n, row.measures["agreement"], row.measures["success_rate_gap"], NOTHING]
-            )
+            values: list[Value] = [row.measures["agreement"], row.measures["success_rate_gap"], NOTHING]
+            rows.append([each.name, LABEL_2[row.human_label_2], row.name, row.n, *values])
         for mean in each.comparison.averages:
-            values: list[Value] = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
+            values = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
             rows.append([each.name, LABEL_2[mean.human_label_2], AVERAGE, NOTHING, *values])
     return Table("judges-by-agent", "Agreement of judges by agent", columns, rows)
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
+# --- attempts --------------------------------------------------------------------------------------------------------
+
+ATTEMPT_COLUMNS = (
+    Column("Agent"),
+    Column("Judged", explanation="By a judge; its figures are not those of people."),
+    Column("By", explanation="Who gave the verdicts."),
+    Column("Attempt", explanation="The number of the submission, or all attempts together."),
+    Column("k", "count", "Attempts with a verdict."),
+    Column("Tasks", "count", "With a verdict in every attempt: all figures are of these."),
+    Column("Success", "rate", "Share of the tasks; of all attempts the mean. Label 2 counts as no success."),
+    Column("Deviation of success", "size", "Population standard deviation over attempts, percentage points."),
+    Column("Mean score", "number", "Of the tasks with a score in every attempt; of all attempts the mean."),
+    Column("Deviation of the score", "number", "Population standard deviation over attempts."),
+    Column("pass@k", "rate", "Share of the tasks in which any of the k attempts succeeded."),
+    Column("Not in every attempt", "count", "Tasks that some attempt does not have: left out."),
+    Column("Without a verdict", "count", "Tasks undecided, unscored or not judged in some attempt: left out."),
+)
 
 
-def _columns(first: str, rules: Rules) -> list[Column]:
-    return [Column(first), RULE, *_measures(rules), *COUNTS.values()]
+def over_attempts(found: Sequence[Attempts]) -> Table:
+    """For each agent, by people and by each judge, a row of every attempt and then one of all."""
+    note = (
+        "Attempts are compared on the tasks that have a verdict in all of them. Every attempt has a row, and all "
+        "attempts together have one with the mean over attempts, its deviation and pass@k. Nothing that is missing "
+        "counts as a failure. Submissions of the same content are one, so attempts with identical answers count once."
+    )
+    rows = [row for each in found for row in _attempt_rows(each)]
+    return Table("over-attempts", "Over attempts", ATTEMPT_COLUMNS, rows, note)
 
 
-def _measures(rules: Rules) -> list[Column]:
-    return under_rules([each.column for each in JUDGE_MEASURES.values()], rules)
-
-
-def _row(row: Row, name: str = "") -> list[Value]:
-    measures = [row.measures[name] for name in JUDGE_MEASURES]
-    counts = [getattr(row, count) for count in COUNTS]
-    return [name or row.name, LABEL_2[row.human_label_2], *measures, *counts]
-
-
-def _average(mean: Average) -> list[Value]:
-    values = [mean.values[name] for name in JUDGE_MEASURES]
-    return [AVERAGE, LABEL_2[mean.human_label_2], mean.agents, *values, mean.gap_size]
-
-
-def _cells(row: Row) -> list[Value]:
-    return [getattr(row.confusion, cell) for cell in CELLS]
-
-
-def _costs(found: Costs) -> list[Value]:
-    dollars: list[Value] = [found.with_cost, found.cost, found.total_cost]
-    return [found.judgments, found.with_tokens, found.tokens, *dollars]
-
-
-def _difference(each: Difference) -> list[Value]:
-    case, judged = each.case, each.judged
-    return [
-        case.task_id,
-        case.agent_name,
-        case.level,
-        case.website,
-        verdict_name(case.final),
-        verdict_name(judged.verdict),
-        judged.score,
-        judged.step,
-        failure_type_name(case.failure_type) if case.failure_type else NOTHING,
-        judged.judgment,
-        case.task_version,
+def _attempt_rows(each: Attempts) -> list[list[Value]]:
+    who: list[Value] = [each.agent, "judged" if each.judged else NOTHING, each.by]
+    counted: list[Value] = [len(each.numbers), each.tasks]
+    left: list[Value] = [each.not_in_all, each.without_verdict]
+    single: list[list[Value]] = [
+        [*who, str(number), *counted, success, NOTHING, score, NOTHING, NOTHING, *left]
+        for number, success, score in zip(each.numbers, each.success.each, each.mean_score.each, strict=True)
     ]
-
-
-def verdict_name(verdict: Verdict | None) -> str:
-    return "" if verdict is None else VERDICT_NAMES[verdict].lower()
-
-
-def _versus(each: Versus) -> list[Value]:
-    cells: list[Value] = [each.n, each.both, each.first_only, each.second_only, each.neither]
-    test = "" if each.p.value is None else _test(each)
-    return [each.first, each.second, LABEL_2[each.human_label_2], *cells, each.difference, each.p, test, each.same]
-
-
-def _test(each: Versus) -> str:
-    if each.by_task:
-        return "tasks swapped, exact" if each.exact else f"tasks swapped {each.permutations:,} times"
-    return "exact" if each.exact else "chi-square"
-
-
-def _standing(each: Standing, levels: Sequence[str]) -> list[Value]:
-    none = Measure.missing("no cases")
-    by_level = [
-        rate
-        for level in levels
-        for rates in [each.levels.get(level, Rates(none, none))]
-        for rate in (rates.over_all, rates.without_2)
-    ]
-    judged = "judged" if each.judged else NOTHING
-    counts: list[Value] = [each.n, each.undecided, each.not_executable]
-    return [each.agent, judged, each.by, *counts, each.over_all, each.without_2, *by_level]
-
-
-def _by_rule(comparison: Comparison) -> list[tuple[Row, Average]]:
-    means = {mean.human_label_2: mean for mean in comparison.averages}
-    return [(row, means[row.human_label_2]) for row in comparison.overall]
-
-
-def _judging(each: Judging, row: Row, mean: Average) -> list[Value]:
-    said, rule, agreement, *rest = _row(row, each.name)
-    beside: list[Value] = [each.covered(row.human_label_2), each.comparison.flips.rate, each.tau[row.human_label_2]]
-    costs = _costs(each.comparison.costs)
-    not_stated = each.comparison.status_not_stated
-    return [said, rule, agreement, mean.values["agreement"], *rest, *beside, *costs, not_stated]
-
-
-def _people(row: Row) -> list[Value]:
-    said, rule, agreement, *rest = _row(row, CEILING)
-    return [said, rule, agreement, NOTHING, *rest, NOTHING, NOTHING, NOTHING, *(NOTHING for _ in COSTS), NOTHING]
-
-
-def _by_agent(each: Judging, mean: Average, agents: Sequence[str]) -> list[Value]:
-    rows = {row.name: row for row in each.comparison.rows if row.human_label_2 is mean.human_label_2}
-    rates: list[Value] = [rows[agent].measures["agreement"] if agent in rows else NOTHING for agent in agents]
-    values = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
-    return [each.name, LABEL_2[mean.human_label_2], *rates, *values]
+    success, score = each.success, each.mean_score
+    figures: list[Value] = [success.mean, success.deviation, score.mean, score.deviation, each.pass_at_k]
+    return [*single, [*who, "all", *counted, *figures, *left]]

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from annotation.models.states import FINAL, State, with_state
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import Problem
 from evaluations import exports_labels, exports_v2
-from evaluations.zipping import Entry, zipped
 
 
 class ExportFormat(StrEnum):
@@ -99,7 +99,7 @@ class Export:
 
 
 def file_name(submission: Submission, kind: str, suffix: str, *, partial: bool) -> str:
-    """What a file of a submission is called: a name of letters, digits, dots and dashes."""
+    """Name a file of a submission with letters, digits, dots and dashes."""
     agent = re.sub(r"[^A-Za-z0-9_]+", "-", submission.agent.name).strip("-")[:80] or "agent"
     attempt = f".attempt-{submission.attempt}" if submission.attempt > 1 else ""
     return f"{submission.benchmark.slug}.{agent}{attempt}.{kind}{'.partial' if partial else ''}.{suffix}"
@@ -207,7 +207,7 @@ def write_file(chunks: Iterable[bytes], output: Path) -> None:
 
 @contextmanager
 def _stopping(output: Path) -> Iterator[None]:
-    """What the machine refuses becomes one line."""
+    """Turn errors of the machine into one line."""
     if output.exists() and not output.is_file() and not output.is_dir():
         raise OutputTaken(f"{output} is not an ordinary file.")
     if not output.parent.is_dir():
@@ -244,3 +244,61 @@ def _same(left: Path, right: Path) -> bool:
     if files != {path.relative_to(right) for path in right.rglob("*") if path.is_file()}:
         return False
     return all(filecmp.cmp(left / name, right / name, shallow=False) for name in files)
+
+
+# --- zip files --------------------------------------------------------------------------------------------------------
+
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file to be: ``size`` in bytes is needed of those over 2 GB only, which a zip states in another way."""
+
+    name: str
+    chunks: Iterable[bytes]
+    compressed: bool = False
+    size: int = 0
+
+
+def zipped(entries: Iterable[Entry]) -> Iterator[bytes]:
+    stream = _Stream()
+    with zipfile.ZipFile(stream, "w") as package:
+        for entry in entries:
+            with package.open(_build_info(entry), "w") as member:
+                for chunk in entry.chunks:
+                    member.write(chunk)
+                    yield stream.taken()
+            yield stream.taken()
+    yield stream.taken()
+
+
+def _build_info(entry: Entry) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(entry.name, EPOCH)
+    member.external_attr = 0o644 << 16
+    member.create_system = 3  # the same on every system
+    member.compress_type = zipfile.ZIP_DEFLATED if entry.compressed else zipfile.ZIP_STORED
+    member.file_size = entry.size
+    return member
+
+
+class _Stream:
+    """Where zipfile writes to: what it has written can be taken away at any time, so it cannot go back."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def write(self, data: bytes, /) -> int:
+        self._written += data
+        return len(data)
+
+    def close(self) -> None:
+        """Keep it: the written bytes can still be taken."""
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def taken(self) -> bytes:
+        data = bytes(self._written)
+        self._written.clear()
+        return data

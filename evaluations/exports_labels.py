@@ -1,4 +1,4 @@
-"""What people said, as files: the published list of human labels, and JSON Lines with every label and its reasons.
+"""Labels as files: the published list of human labels, and JSON Lines with every label and its reasons.
 
 Their JSON Schemas are schemas/human-label.schema.json and schemas/labels.schema.json (for each line).
 """
@@ -244,7 +244,7 @@ def _attempt(label: Any) -> dict[str, Any] | None:
 
 
 def _decision(decision: Any, findings: Sequence[Any]) -> dict[str, Any]:
-    """What both have in common; null is "does not apply", and "not measured" for active_seconds and steps_seen."""
+    """Fields of labels and adjudications; null: does not apply, or not measured (active_seconds, steps_seen)."""
     fields = {name: getattr(decision, name) for name in LABEL_FIELDS} | {
         "findings": [
             {"key_point": finding.key_point__text, "finding": finding.finding, "step": finding.step}

@@ -49,7 +49,7 @@ Conversion = tuple[dict[str, Any], list[Problem], list[Problem]]
 
 
 def survey(submission: Submission) -> tuple[list[Problem], list[Problem]]:
-    """What keeps trajectories from being written as v2, and what is doubtful about the others."""
+    """Find the reasons why trajectories cannot be written as v2, and doubts about the others."""
     problems, warnings = [], []
     for found, doubtful in _survey_each(submission):
         problems += found
@@ -184,7 +184,7 @@ def _completion(answer: str | None) -> str:
 
 
 def _gives_answer(action: str, answer: str | None) -> bool:
-    """Whether ``action`` does nothing but hand over the final answer, whatever the escapes in its text."""
+    """Return whether ``action`` only hands over the final answer, whatever the escapes in its text."""
     if not LAST_WORDS.match(action) or not (answer or "").strip():
         return False
     return _letters(answer or "") in _letters(action)
@@ -195,7 +195,7 @@ def _letters(text: str) -> str:
 
 
 def _gaps(task_id: str, steps: Sequence[Step]) -> list[Problem]:
-    """What v1 left out or open, once a step."""
+    """Warnings about omissions of v1, once a step."""
     warnings = [
         _problem("thought_missing", task_id, step, "has no thought")
         for step in steps
@@ -223,7 +223,7 @@ def _step(step: Step, action: str, screenshot: str) -> dict[str, Any]:
 
 
 def _check(task_id: str, document: dict[str, Any], names: Sequence[str]) -> list[Problem]:
-    """What the reader of the format has to say about what we would write."""
+    """Check the document with the reader of the format."""
     files = (RESULT, *(f"{SCREENSHOTS}/{name}" for name in names))
     findings = Findings(TrajectoryFolder(task_id, task_id, files))
     read_v2(document, findings)

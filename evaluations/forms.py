@@ -1,4 +1,4 @@
-"""What a report is narrowed to, and what a bundle holds: GET parameters, kept in every link of the page."""
+"""Filters of reports and options of bundles: GET parameters, kept in every link of the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annotation.models import Person
 from annotation.workflow import Incomplete
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations.access import judge_named, name_of
-from evaluations.auditing import reference_data, sampling
+from evaluations.auditing import actions, reference_data
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Label2
 from evaluations.naming import level_order, natural
@@ -33,7 +33,7 @@ Chosen = TypeVar("Chosen", Label2, Rules)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the address asks for; an empty text narrows nothing.
+    """The filters of an address; an empty text selects everything.
 
     ``label2`` only says which rule is charted, since tables have both. ``kind``, one of KINDS, is for lists of
     differences.
@@ -63,7 +63,7 @@ class Filters:
 
     @property
     def words(self) -> str:
-        """What the cases are narrowed to, for the scope of a report; empty for everything."""
+        """The filters in words, for the scope of a report; empty without filters."""
         given = (("agent", self.agent), ("level", self.level), ("website", self.website))
         return ", ".join(f"{name} {value}" for name, value in given if value)
 
@@ -146,7 +146,7 @@ class FiltersForm(forms.Form):
             self._add(name, name.capitalize(), chosen, value)
 
     def _carry(self, filters: Filters) -> None:
-        """What the page has no filter for stays in its address."""
+        """Keep parameters of the address that the page has no filter for."""
         for field in dataclass_fields(Filters):
             value = getattr(filters, field.name)
             if field.name not in self.fields and value != field.default:
@@ -206,8 +206,8 @@ class SampleForm(forms.Form):
     size = forms.IntegerField(label="Trajectories", min_value=1, max_value=1_000_000)
     seed = forms.CharField(
         required=False,
-        max_length=sampling.LONGEST_SEED,
-        error_messages={"max_length": sampling.SEED_TOO_LONG},
+        max_length=actions.LONGEST_SEED,
+        error_messages={"max_length": actions.SEED_TOO_LONG},
         help_text="Leave it empty: then nobody can have chosen it. One of your own is recorded as chosen by you.",
     )
 
@@ -228,7 +228,7 @@ class AuditorForm(forms.Form):
 
 
 class EvidenceForm(forms.Form):
-    """What an evidence bundle is to hold. An address without anything chosen means pictures and judges."""
+    """The contents of an evidence bundle. The default is screenshots and judges."""
 
     screenshots = forms.ChoiceField(
         label="Screenshots and other files",

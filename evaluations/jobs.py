@@ -7,7 +7,7 @@ from celery import shared_task
 from annotation import arrivals
 from annotation.models import Submission
 from evaluations import anchoring
-from evaluations.auditing import processing
+from evaluations.auditing import uploads
 from evaluations.evidence import standing
 from evaluations.models import BundleUpload
 
@@ -30,7 +30,7 @@ def open_bundle(upload_id: str) -> None:
     """Open an uploaded evidence bundle; exactly one worker takes it, and one that died is followed by another."""
     taken = arrivals.claim(BundleUpload, upload_id)
     if taken is not None:
-        processing.process_upload(taken)
+        uploads.process_upload(taken)
 
 
 @shared_task
@@ -43,4 +43,4 @@ def resume_bundles() -> None:
 @shared_task
 def forget_bundles() -> None:
     """Once a day, delete what is kept of bundles that were refused long ago, and files that nobody waits for."""
-    processing.forget_old()
+    uploads.forget_old()

@@ -1,6 +1,7 @@
 """The measures by name. Tables, files, the API, the printed report and docs/reference/statistics.md follow them.
 
-To add a measure, write its formula in `statistics`, and add it here.
+To add a measure, write its formula in `statistics` and add it here. The verifier computes it again by its own formula;
+with ``verified=False`` it stays out of bundles.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evaluations.cases import Rules
-from evaluations.statistics import Coefficient, Confusion, fleiss_kappa, gwet_ac1, krippendorff_alpha, raw_agreement
+from evaluations.statistics.classification import Confusion
+from evaluations.statistics.coefficients import (
+    Coefficient,
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    raw_agreement,
+)
 from evaluations.tables import Column
 
 
@@ -37,7 +45,6 @@ class Definition:
 
     @property
     def explanation(self) -> str:
-        """The docstring of the formula on one line."""
         return " ".join(inspect.getdoc(self.formula).split())  # type: ignore[union-attr]
 
     def round_as_published(self, value: float) -> float:
@@ -95,7 +102,7 @@ COEFFICIENTS = _by_name(
         gwet_ac1,
         "Corrects for chance in a way that one dominating verdict moves little. Far above alpha it means that the "
         "verdicts are uneven, not that people agree better. Chance has three verdicts to choose from (k = 3), also "
-        "where labels made elsewhere name two only.",
+        "where imported labels name two only.",
     ),
     _coefficient(
         "fleiss_kappa",

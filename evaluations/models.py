@@ -1,4 +1,4 @@
-"""What vouches for submissions: signing keys, published heads of chains, and audits of other people's bundles."""
+"""Signing keys, published heads of chains, and audits of other people's bundles."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ class Audit(models.Model):
 
     @property
     def seed_chosen(self) -> bool:
-        """Whether the auditor typed the seed: then they could have tried many."""
+        """Return whether the auditor chose the seed: then they could have tried many."""
         return bool(self.seed) and not self.nonce
 
     @property
     def sample(self) -> Submission | None:
-        """What is labelled again, once it is drawn; asked for once, as relations are."""
+        """The submission in which the sample is labelled again, once it is drawn."""
         return getattr(self.submission, "sample", None)
 
     @property
@@ -176,7 +176,7 @@ class BundleUpload(Arrival):
 
 
 class AuditDecision(models.Model):
-    """What the auditor says of a bundle in the end, with the reason; the newest one holds, none is overwritten."""
+    """An auditor's decision about a bundle, with the reason; the newest one holds, none is overwritten."""
 
     class Outcome(models.TextChoices):
         ACCEPT = "accept", "accepted"

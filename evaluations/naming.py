@@ -1,4 +1,4 @@
-"""What groups of cases are called on pages, in files and on terminals, and in which order they stand."""
+"""Names and order of groups of cases on pages, in files and on terminals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def level_order(level: str) -> Order:
 
 
 def failure_type_order(code: str) -> Order:
-    """As in the protocol, then any others."""
     return _after(list(FAILURE_TYPE_NAMES), code)
 
 

@@ -1,8 +1,8 @@
-"""What a printed report of a submission has beside agreement and comparison, as tables."""
+"""Tables of printed reports and of audits. Agreement and comparison have their own modules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median, quantiles
@@ -14,39 +14,33 @@ from annotation.forms import VERDICT_NAMES
 from annotation.models import Adjudication, Event, Label, Submission
 from annotation.models.trajectories import seed_hash
 from annotation.records import Problem, Verdict
+from evaluations.auditing.results import Result
 from evaluations.cases import Case
-from evaluations.comparison import Label2, Row, Standing
+from evaluations.comparison import Label2, Standing
 from evaluations.comparison.judges import Judges
-from evaluations.comparison.results import Rates
 from evaluations.comparison.rows import PEOPLE
-from evaluations.comparison_tables import COSTS, FLIPS, LABEL_2, RULE, costs
+from evaluations.comparison_tables import CEILING, COSTS, FLIPS, LABEL_2, RULE
 from evaluations.exports import missing_for_export
 from evaluations.measures import JUDGE_MEASURES
 from evaluations.naming import FAILURE_TYPE_NAMES
 from evaluations.statistics import wilson
-from evaluations.tables import Column, Table, Value
+from evaluations.tables import Column, Table, Value, tabulate
 
 # --- what came out ---------------------------------------------------------------------------------------------------
 
 
 def success(standings: Iterable[Standing]) -> Table:
     columns = (
-        Column("Of"),
-        Column("Trajectories", "count", "With a final verdict."),
-        Column("Success rate over all", "rate", "Not executable counts as not a success."),
-        Column("Executable", "count", "Without those that are not executable."),
-        Column("Success rate without label 2", "rate", "Trajectories that are not executable are left out."),
+        Column("Of", of="0"),
+        Column("Trajectories", "count", "With a final verdict.", "1.over_all.n"),
+        Column("Success rate over all", "rate", "Not executable counts as not a success.", "1.over_all"),
+        Column("Executable", "count", "Without those that are not executable.", "1.without_2.n"),
+        Column(
+            "Success rate without label 2", "rate", "Trajectories that are not executable are left out.", "1.without_2"
+        ),
     )
-    rows: list[list[Value]] = []
-    for standing in standings:
-        rows.append(_rates("all", standing))
-        rows += [_rates(level, rates) for level, rates in standing.levels.items()]
-    note = "Intervals are 95 %, by Wilson's formula."
-    return Table("success", "Success rate", columns, rows, note=note)
-
-
-def _rates(name: str, rates: Rates) -> list[Value]:
-    return [name, rates.over_all.n, rates.over_all, rates.without_2.n, rates.without_2]
+    rates = [rate for each in standings for rate in (("all", each), *each.levels.items())]
+    return tabulate("success", "Success rate", columns, rates, "Intervals are 95 %, by Wilson's formula.")
 
 
 def verdicts(cases: Sequence[Case]) -> Table:
@@ -136,71 +130,51 @@ def _times(name: str, given: Sequence[int | None]) -> list[Value]:
 
 
 def draws(submission: Submission) -> Table:
+    recorded = "Recorded in the chain of events before the draw."
     columns = (
-        Column("Draw", "count"),
-        Column("When (UTC)"),
-        Column("Rate", "rate"),
-        Column("Unanimous", "count", "The trajectories that were drawn from."),
-        Column("Drawn", "count"),
-        Column("Seed"),
-        Column("SHA-256 of the seed", explanation="Recorded in the chain of events before the draw."),
+        Column("Draw", "count", of="number"),
+        Column("When (UTC)", of=lambda draw: f"{draw.drawn_at:%Y-%m-%d %H:%M}"),
+        Column("Rate", "rate", of="rate"),
+        Column("Unanimous", "count", "The trajectories that were drawn from.", "population_count"),
+        Column("Drawn", "count", of="drawn_count"),
+        Column("Seed", of="seed"),
+        Column("SHA-256 of the seed", explanation=recorded, of=lambda draw: seed_hash(draw.seed)),
     )
-    rows: list[list[Value]] = [
-        [
-            draw.number,
-            f"{draw.drawn_at:%Y-%m-%d %H:%M}",
-            draw.rate,
-            draw.population_count,
-            draw.drawn_count,
-            draw.seed,
-            seed_hash(draw.seed),
-        ]
-        for draw in progress.load_draws(submission)
-    ]
-    return Table("draws", "Draws of spot checks", columns, rows)
+    return tabulate("draws", "Draws of spot checks", columns, progress.load_draws(submission))
 
 
 # --- judges ----------------------------------------------------------------------------------------------------------
 
-
-PRINTED = {each.name: each.column for each in JUDGE_MEASURES.values() if each.printed}
+PRINTED = [replace(each.column, of=f"1.measures.{name}") for name, each in JUDGE_MEASURES.items() if each.printed]
 
 
 def judges(found: Judges) -> Table:
+    not_scored = "No usable verdict, an error, or never asked: never counted as failure."
     columns = (
-        Column("Judge"),
-        RULE,
-        Column("Compared", "count", "Trajectories (of people: labels)."),
-        Column("Not scored", "count", "No usable verdict, an error, or never asked: never counted as failure."),
-        *PRINTED.values(),
+        Column("Judge", of="0"),
+        replace(RULE, of=lambda line: LABEL_2[line[1].human_label_2]),
+        Column("Compared", "count", "Trajectories (of people: labels).", "1.n"),
+        Column("Not scored", "count", not_scored, lambda line: line[1].unscored + line[1].errors + line[1].unjudged),
+        *PRINTED,
     )
-    rows = [_judge("people (ceiling)", row) for row in found.people if row.name == PEOPLE]
-    rows += [_judge(each.name, row) for each in found.judges for row in each.comparison.overall]
+    lines = [(CEILING, row) for row in found.people if row.name == PEOPLE]
+    lines += [(each.name, row) for each in found.judges for row in each.comparison.overall]
     note = (
         "People are the blind labels against the final verdicts. A label is part of what its verdict was made of, "
         "which flatters people; a judge can lie above them all the same, where adjudicators overturned what the "
         "labels agreed on."
     )
-    return Table("judges", "Judges against people", columns, rows, note=note)
-
-
-def _judge(name: str, row: Row) -> list[Value]:
-    measures = [row.measures[name] for name in PRINTED]
-    return [name, LABEL_2[row.human_label_2], row.n, row.unscored + row.errors + row.unjudged, *measures]
+    return tabulate("judges", "Judges against people", columns, lines, note)
 
 
 def judging(found: Judges) -> Table:
+    scored = "Trajectories with a final verdict that it has scored; label 2 counts."
     columns = (
-        Column("Judge"),
-        Column("Coverage", "rate", "Trajectories with a final verdict that it has scored; label 2 counts."),
-        FLIPS,
-        *COSTS,
+        Column("Judge", of="name"),
+        Column("Coverage", "rate", scored, lambda each: each.covered(Label2.NOT_SUCCESS)),
+        *(replace(each, of=f"comparison.{each.of}") for each in (FLIPS, *COSTS)),
     )
-    rows: list[list[Value]] = [
-        [each.name, each.covered(Label2.NOT_SUCCESS), each.comparison.flips.rate, *costs(each.comparison).rows[0][1:]]
-        for each in found.judges
-    ]
-    return Table("judging", "Coverage, steadiness and cost of judges", columns, rows)
+    return tabulate("judging", "Coverage, steadiness and cost of judges", columns, found.judges)
 
 
 # --- where it comes from ---------------------------------------------------------------------------------------------
@@ -223,3 +197,36 @@ class Provenance:
         decided = Adjudication.objects.filter(trajectory__submission=submission).aggregate(last=Max("decided_at"))
         head = submission.events.order_by("-sequence").first()
         return cls(labelled["first"], labelled["last"], decided["last"], head, missing_for_export(submission))
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+
+AUDIT_FIGURES = (
+    Column("Agreement", "rate", "Of the sample, where the auditor's final verdict is the submitted one.", "agreement"),
+    Column("Cohen's kappa", "coefficient", "The same, corrected for chance; 0 is chance, 1 is always.", "kappa"),
+    Column("Success rate as submitted", "rate", "Of the sample; label 2 is no success.", "submitted_rate"),
+    Column("Success rate by the audit", "rate", "Of the same trajectories.", "audit_rate"),
+    Column("Success rate of all, as submitted", "rate", "Of every submitted final verdict.", "all_submitted_rate"),
+    Column("Wrong verdicts among all", "number", "The share that differs, times all submitted verdicts.", "wrong"),
+)
+
+
+def audit_figures(found: Result) -> Table:
+    return tabulate("figures", "The sample", AUDIT_FIGURES, [found])
+
+
+def compare_verdicts(found: Result) -> Table:
+    names = [VERDICT_NAMES[verdict].lower() for verdict in Verdict]
+    columns = [Column("Submitted"), *(Column(f"Audit: {name}", "count") for name in names)]
+    rows: list[list[Value]] = [[name, *counts] for name, counts in zip(names, found.table, strict=True)]
+    return Table("compare_verdicts", "Submitted and audited compare_verdicts", columns, rows)
+
+
+def differing(found: Result, links: Mapping[int, str]) -> Table:
+    columns = [
+        Column("Task", of="task_id"),
+        Column("Submitted", of=lambda each: VERDICT_NAMES[each.submitted].lower()),
+        Column("Audit", of=lambda each: VERDICT_NAMES[each.audit].lower()),
+    ]
+    here = {number: links[each.audited] for number, each in enumerate(found.differing) if each.audited in links}
+    return tabulate("differing", "Judged otherwise", columns, found.differing, links=here)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from annotation.formats.spreadsheets import UNSEEN, csv_text
 from evaluations.statistics import Measure
@@ -16,6 +17,7 @@ Value = Measure | float | int | str | None
 
 MINUS = "\N{MINUS SIGN}"
 UNKNOWN = "not known"
+NOTHING = ""  # a cell that does not apply, other than one that is not known
 LONGEST = 40  # columns of a terminal that one cell may take
 
 _BREAK = re.compile(r"[\t\r\n\u2028\u2029]+")
@@ -29,15 +31,34 @@ class Column:
     text, count, rate (a fraction, written as percent), coefficient (two digits and a sign), coefficient4 (four of
     them, as published tables have it), points (a difference of rates, written as percentage points with a sign), size
     (the same without a sign, of what has none), seconds, dollars, number.
+
+    ``of`` finds the value in a record of `tabulate`: a function, or the attributes, keys and places on the way to it,
+    in a text joined by dots.
     """
 
     name: str
     kind: str = "text"
     explanation: str = ""
+    of: str | tuple[str | int, ...] | Callable[[Any], Value] = ""
 
     @property
     def numeric(self) -> bool:
         return self.kind != "text"
+
+    def value_in(self, record: Any) -> Value:
+        """The value of the record; empty, for a cell that does not apply, below an attribute that is None."""
+        if callable(self.of):
+            return self.of(record)
+        found = record
+        for step in self.of.split(".") if isinstance(self.of, str) else self.of:
+            if found is None:
+                return NOTHING
+            if isinstance(found, tuple):
+                found = found[int(step)]
+            else:
+                found = found[step] if isinstance(found, Mapping) else getattr(found, str(step))
+        value: Value = found
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +103,11 @@ class Table:
         ]
 
     @property
+    def figures(self) -> list[tuple[Column, Cell]]:
+        """The columns of a table of one row with their values, to be shown below each other; empty without a row."""
+        return list(zip(self.columns, self.body[0], strict=True)) if self.rows else []
+
+    @property
     def explained(self) -> list[Column]:
         return [column for column in self.columns if column.explanation]
 
@@ -118,6 +144,18 @@ class Table:
             yield column, [row[place] for row in body]
 
 
+def tabulate(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    records: Iterable[Any],
+    note: str = "",
+    links: dict[int, str] | None = None,
+) -> Table:
+    rows = [[column.value_in(record) for column in columns] for record in records]
+    return Table(name, title, columns, rows, note, links or {})
+
+
 # --- how a value is written ------------------------------------------------------------------------------------------
 
 
@@ -146,7 +184,6 @@ def written(value: float | None, kind: str) -> str:
 
 
 def interval(measure: Measure, kind: str) -> str:
-    """The ends of its interval, without the unit: "75.0 to 89.2"; "" where there is none."""
     if measure.low is None or measure.high is None or not (_known(measure.low) and _known(measure.high)):
         return ""
     return f"{bare(measure.low, kind)} to {bare(measure.high, kind)}"
@@ -157,7 +194,7 @@ def bare(value: float | None, kind: str) -> str:
 
 
 def counts(measure: Measure) -> str:
-    """What it rests on: "87/105" for a rate, else "n 105"."""
+    """The counts behind it: "87/105" for a rate, else "n 105"."""
     return f"n {measure.n:,}" if measure.hits is None else f"{measure.hits:,}/{measure.n:,}"
 
 

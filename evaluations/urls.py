@@ -2,13 +2,13 @@
 
 from django.urls import path
 
-from evaluations.views import agreement, auditing, comparison, evidence, exporting, leaderboards, published, report
+from evaluations.views import agreement, auditing, comparison, evidence, exporting, leaderboards, report
 
 urlpatterns = [
-    path(".well-known/webverdict-keys.json", published.signing_keys, name="signing-keys"),
+    path(".well-known/webverdict-keys.json", evidence.signing_keys, name="signing-keys"),
     path("submissions/<int:pk>/agreement", agreement.agreement, name="agreement"),
     path("submissions/<int:pk>/comparison", comparison.comparison, name="comparison"),
-    path("submissions/<int:pk>/anchors", published.anchors, name="anchors"),
+    path("submissions/<int:pk>/anchors", evidence.anchors, name="anchors"),
     path("submissions/<int:pk>/report", report.report, name="printable-report"),
     path("submissions/<int:pk>/export", exporting.export, name="export"),
     path("submissions/<int:pk>/export/check", exporting.export_check, name="export-check"),

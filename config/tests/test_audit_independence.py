@@ -4,7 +4,7 @@ import pytest
 
 from annotation import testing, workflow
 from config.tests import test_independence as walking
-from evaluations.auditing import sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
 from evaluations.evidence import writing
 
@@ -19,7 +19,7 @@ def audited(submission, people, folder):
     writing.write(writing.prepare(submission, accept_names=True), path)
     people |= {"amy": testing.person("amy", is_staff=True), "erin": testing.person("erin")}
     audit = open_bundle(path, people["amy"])
-    sample = sampling.draw(audit, people["amy"], 4)
+    sample = actions.draw(audit, people["amy"], 4)
     workflow.add_member(people["amy"], sample, people["erin"], "annotator")
     first = workflow.claim(people["erin"], sample).trajectory
     workflow.submit(people["erin"], first, walking.content("erin", first, 0))

@@ -1,4 +1,4 @@
-"""What QA changed, and what it would have changed had it looked at everything."""
+"""Figures of adjudications and spot checks, and opinions of annotators after seeing judgments."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from collections.abc import Iterable, Sequence
 
 from annotation.models.states import State
 from annotation.records import Verdict
-from evaluations.agreement.measuring import made_elsewhere, rate, share
-from evaluations.agreement.results import REASONS, Adjudications, ChangedOf
-from evaluations.cases import Case
-from evaluations.statistics import Measure, Sample, hits_left
+from evaluations.agreement.measuring import hits_of_tasks, made_elsewhere, rate, share, table
+from evaluations.agreement.results import (
+    JUDGES,
+    REASONS,
+    Adjudications,
+    ChangedOf,
+    Informed,
+    InformedCounts,
+    Opinion,
+    Relation,
+)
+from evaluations.cases import BlindLabel, Case, InformedOpinion
+from evaluations.statistics import Measure, Sample, hits_left, wilson
 
 NEVER_BLIND = "no drawn spot check was judged blind"
 
@@ -76,7 +85,7 @@ class _Draw:
 
 
 def _is_checked_blind(case: Case) -> bool:
-    """Whether chance chose it and an adjudicator judged it without seeing a label."""
+    """Return whether it was drawn at random and adjudicated without seeing a label."""
     return case.drawn is True and case.unanimous and case.adjudicated_blind is not None
 
 
@@ -102,3 +111,56 @@ def _expected(draws: Sequence[_Draw]) -> Measure:
     if not known or (not number and any(draw.unchecked for draw in draws)):
         return Measure.missing(NEVER_BLIND)
     return hits_left([Sample(draw.unchecked, draw.missed, draw.checked) for draw in known])
+
+
+# --- opinions after seeing judgments ----------------------------------------------------------------------------------
+
+UNDECIDED = "nobody has decided"
+
+Shown = tuple[Case, BlindLabel, InformedOpinion]
+
+
+def count_opinions(cases: Iterable[Case]) -> Informed | None:
+    """Count the opinions; None if no annotator was shown judgments."""
+    shown = [(case, said, said.informed) for case in cases for said in case.labels if said.informed is not None]
+    if not shown:
+        return None
+    groups = {judges: [each for each in shown if _compare(each[1], each[2]) == judges] for judges in JUDGES}
+    counts = [_count_group(judges, found) for judges, found in groups.items() if found]
+    return Informed([_count_group("all", shown), *counts], _list_opinions(shown))
+
+
+def _compare(said: BlindLabel, opinion: InformedOpinion) -> Relation:
+    """Return the element of `JUDGES` for the relation of the judges' verdicts to the label."""
+    if not opinion.judges:
+        return "no verdict"
+    same = [verdict is said.verdict for verdict in opinion.judges]
+    return "agree" if all(same) else "divided" if any(same) else "disagree"
+
+
+def _count_group(judges: Relation, shown: Sequence[Shown]) -> InformedCounts:
+    decided = [(case, said.verdict, opinion.verdict) for case, said, opinion in shown if opinion.verdict is not None]
+    moves = table(Counter((blind, informed) for _, blind, informed in decided))
+    if not decided:
+        return InformedCounts(judges, len(shown), 0, 0, Measure(None, 0, hits=0, undefined=UNDECIDED), moves)
+    # Opinions on one task depend on each other, also those of several people on one trajectory.
+    changes = [(case.task_id, blind is not informed) for case, blind, informed in decided]
+    hits, n = sum(change for _, change in changes), len(changes)
+    return InformedCounts(judges, len(shown), n, n - hits, wilson(hits, n, hits_of_tasks(changes)), moves)
+
+
+def _list_opinions(shown: Iterable[Shown]) -> list[Opinion]:
+    return [
+        Opinion(
+            case.task_id,
+            case.agent_name,
+            said.annotator,
+            said.verdict,
+            opinion.judges,
+            opinion.verdict,
+            opinion.reason,
+            case.task_version,
+        )
+        for case, said, opinion in shown
+        if opinion.verdict is not None
+    ]

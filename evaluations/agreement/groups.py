@@ -31,7 +31,7 @@ SELECTED = "chosen by what was said: a correction for chance would mislead"
 
 
 def _failure_types(case: Case) -> set[str]:
-    """What at least one blind label names; several for one case. The decision does not count: it is not blind."""
+    """Failure types of the blind labels, possibly several. The decision does not count: it is not blind."""
     return {code for label in case.labels for code in label.failure_types}
 
 
@@ -51,7 +51,7 @@ CHOSEN_BY_LABELS = ("failure type",)  # kinds whose groups are made of what labe
 
 
 class Shape(NamedTuple):
-    """What of a case its group depends on: a group of thousands has a few dozen shapes."""
+    """The part of a case that its group depends on: a group of thousands has a few dozen shapes."""
 
     verdicts: tuple[Verdict, ...]
     complete: bool
@@ -102,7 +102,7 @@ def _groups(kind: str, shaped: Iterable[Member]) -> list[Group]:
 
 
 class _Measured:
-    """What some cases are measured with: no interval without ``resamples``, and with several agents that of tasks."""
+    """Measures of some cases: no interval without ``resamples``; with several agents, tasks are resampled."""
 
     def __init__(self, members: Sequence[Member], resamples: int, *, corrected: bool = True) -> None:
         self.members, self.resamples, self.corrected = members, resamples, corrected

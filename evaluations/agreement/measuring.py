@@ -1,4 +1,4 @@
-"""What every part of an agreement is measured with."""
+"""Rates, tables and seeds shared by the parts of an agreement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RESAMPLES, FEWER_RESAMPLES = 2000, 1000  # of all cases; of groups and pairs, of
 
 
 def made_elsewhere(case: Case) -> bool:
-    """Whether its labels were imported: nobody has decided anything but by them."""
+    """Return whether its labels were imported; then there is no other decision."""
     return case.state is None
 
 
 def pooled(cases: Sequence[Case]) -> bool:
-    """Whether several agents did some of the same tasks here: then cases of one task are alike, and tasks are drawn."""
+    """Return whether several agents did the same tasks: then cases of a task are alike, and tasks are drawn."""
     tasks = {case.task_id for case in cases}
     return len(tasks) < len(cases) and len({(case.agent, case.attempt) for case in cases}) > 1
 

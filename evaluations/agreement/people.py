@@ -120,7 +120,7 @@ def _pair(first: str, second: str, common: Common, resamples: int) -> Pair:
 
 @dataclass(slots=True)
 class _Record:
-    """What one annotator has said: the final verdict is None where there is none that is not their own label."""
+    """The labels of one annotator; the final verdict is None if there is none besides their own label."""
 
     said: list[tuple[Verdict, Verdict | None]] = field(default_factory=list)
     adjudicated: int = 0

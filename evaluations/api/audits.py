@@ -19,14 +19,13 @@ from annotation.models import Person
 from annotation.problem_details import Refused
 from annotation.records import Problem
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
-from evaluations import uploads
+from evaluations import jobs
 from evaluations.access import audit_for, audits_for, bundle_upload_for
-from evaluations.api.evidence import ClaimSerializer
-from evaluations.api.shapes import MeasureSerializer
-from evaluations.auditing import actions, reference_data, sampling
-from evaluations.auditing.checks import list_checks
-from evaluations.auditing.related_bundles import find_related_bundles
-from evaluations.auditing.result import result
+from evaluations.api.exporting import ClaimSerializer
+from evaluations.api.shapes import SERIALIZERS, serializer_of
+from evaluations.auditing import actions, reference_data, uploads
+from evaluations.auditing.results import Differing, Result, find_related_bundles, list_checks, result
+from evaluations.encoding import fields_to_json
 from evaluations.models import Audit, AuditDecision, BundleUpload
 
 
@@ -73,27 +72,8 @@ class AuditSerializer(serializers.ModelSerializer):
         return audit.decision.outcome if audit.decision else None
 
 
-class DifferingSerializer(serializers.Serializer):
-    task_id = serializers.CharField()
-    submitted = serializers.IntegerField()
-    audit = serializers.IntegerField()
-
-
-class AuditResultSerializer(serializers.Serializer):
-    """Submitted and audited final verdicts of the sample; ``table`` counts submitted (rows) by audit (columns)."""
-
-    drawn = serializers.IntegerField()
-    n = serializers.IntegerField()
-    incomplete = serializers.IntegerField()
-    table = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
-    of = serializers.IntegerField(help_text="All submitted final verdicts.")
-    agreement = MeasureSerializer()
-    kappa = MeasureSerializer()
-    submitted_rate = MeasureSerializer()
-    audit_rate = MeasureSerializer()
-    all_submitted_rate = MeasureSerializer()
-    wrong = MeasureSerializer(help_text="How many of all submitted verdicts the audit would not give.")
-    differing = DifferingSerializer(many=True)
+SERIALIZERS[Differing] = serializer_of(Differing, without={"audited", "sampled"})
+AuditResultSerializer = serializer_of(Result, name="AuditResult")
 
 
 class AuditDecisionSerializer(serializers.ModelSerializer):
@@ -154,7 +134,7 @@ class AuditDetailSerializer(AuditSerializer):
     @extend_schema_field(AuditResultSerializer(allow_null=True))
     def get_result(self, audit: Audit) -> dict[str, Any] | None:
         found = result(audit)
-        return found.as_json() if found else None
+        return fields_to_json(found) if found else None
 
 
 class AuditBundleSerializer(serializers.Serializer):
@@ -215,9 +195,15 @@ class AuditSampleSerializer(serializers.Serializer):
     seed = serializers.CharField(
         required=False,
         allow_blank=True,
-        max_length=sampling.LONGEST_SEED,
-        error_messages={"max_length": sampling.SEED_TOO_LONG},
+        max_length=actions.LONGEST_SEED,
+        error_messages={"max_length": actions.SEED_TOO_LONG},
     )
+
+
+def _validate(serializer: type[serializers.BaseSerializer], request: Request) -> Any:
+    given = serializer(data=request.data)
+    given.is_valid(raise_exception=True)
+    return given.validated_data
 
 
 class Audits(Listing):
@@ -242,11 +228,11 @@ class Audits(Listing):
         If the caller already audits this bundle, it is checked again with what is sent now.
         """
         access.require_creator(request.user)
-        sent = AuditBundleSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        file = sent.validated_data.pop("bundle")
+        sent = _validate(AuditBundleSerializer, request)
+        file = sent.pop("bundle")
         try:
-            upload = uploads.receive(request.user, file, reference_data.parse_reference_data(**sent.validated_data))
+            given = reference_data.parse_reference_data(**sent)
+            upload = uploads.receive(request.user, file, given, jobs.open_bundle.delay)
         except ImportStopped as error:
             stopped = Problem("import_stopped", str(error), "bundle")
             raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error
@@ -293,9 +279,8 @@ class AuditSample(View):
     def post(self, request: Request, pk: int) -> Response:
         """Draw the sample of an audit, once (409 afterwards). It is a submission: add its people there."""
         found = audit_for(request.user, pk)
-        given = AuditSampleSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        sampling.draw(found, request.user, given.validated_data["size"], given.validated_data.get("seed"))
+        given = _validate(AuditSampleSerializer, request)
+        actions.draw(found, request.user, given["size"], given.get("seed"))
         return Response(AuditDetailSerializer(found).data, status.HTTP_201_CREATED)
 
 
@@ -305,7 +290,7 @@ class AuditorSerializer(serializers.Serializer):
 
 
 class Auditors(View):
-    """Who reads an audit too."""
+    """The auditors of an audit."""
 
     scopes = {"POST": Scope.ADMIN}
     serializer_class = AuditorSerializer
@@ -314,9 +299,8 @@ class Auditors(View):
     def post(self, request: Request, pk: int) -> Response:
         """Add an auditor who has an account. 409 if they label the sample."""
         found = audit_for(request.user, pk)
-        given = AuditorSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        name = given.validated_data["username"]
+        given = _validate(AuditorSerializer, request)
+        name = given["username"]
         person = Person.objects.filter(is_active=True, username=name).first()
         if person is None:
             raise serializers.ValidationError({"username": ["Nobody of this name has an account here."]})
@@ -325,7 +309,7 @@ class Auditors(View):
 
 
 class AuditDecisions(View):
-    """What the auditor says."""
+    """The decisions of the auditors."""
 
     scopes = {"POST": Scope.ADMIN}
     serializer_class = AuditDecisionSerializer
@@ -334,7 +318,6 @@ class AuditDecisions(View):
     def post(self, request: Request, pk: int) -> Response:
         """Accept, query or reject the submission, with a reason. The newest decision counts."""
         found = audit_for(request.user, pk)
-        given = AuditDecisionSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        made = actions.decide(request.user, found, given.validated_data["outcome"], given.validated_data["reason"])
+        given = _validate(AuditDecisionSerializer, request)
+        made = actions.decide(request.user, found, given["outcome"], given["reason"])
         return Response(AuditDecisionSerializer(made).data, status.HTTP_201_CREATED)

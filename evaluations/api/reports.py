@@ -66,9 +66,10 @@ class Report(View):
     """Figures about the cases that the caller may see figures of."""
 
     pagination_class = None  # type: ignore[assignment]
+    scopes = {"GET": Scope.READ}
 
     def asked_for(self) -> Filters:
-        """What the address narrows the cases to, and the judge it names."""
+        """The filters and the judge of the address."""
         chosen = self.chosen()
         chosen.pop("imported", None)
         rules = Rules(chosen.pop("rules", Rules.DEFAULT))
@@ -98,7 +99,6 @@ def judge_named(text: str, cases: Sequence[Case], benchmark: str) -> Judge:
 class SubmissionAgreement(Report):
     """How far the annotators of a submission agree on their blind labels, and what QA made of them."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = AgreementSerializer
     filters = SubmissionFilters
 
@@ -113,7 +113,6 @@ class SubmissionAgreement(Report):
 class SubmissionComparison(Report):
     """How far a judge agrees with the final verdicts of a submission."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = ComparisonSerializer
     filters = SubmissionJudgeFilters
 
@@ -152,7 +151,6 @@ class OfBenchmark(Report):
 class BenchmarkAgreement(OfBenchmark):
     """How far people agree, over the submissions of a benchmark and over labels made elsewhere."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = AgreementSerializer
     filters = BenchmarkFilters
 
@@ -166,7 +164,6 @@ class BenchmarkAgreement(OfBenchmark):
 class BenchmarkComparison(OfBenchmark):
     """How far a judge agrees with people, over the agents of a benchmark."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = ComparisonSerializer
     filters = BenchmarkJudgeFilters
 
@@ -181,7 +178,6 @@ class BenchmarkComparison(OfBenchmark):
 class Judges(OfBenchmark):
     """Every judge of a benchmark: how far it agrees with people, what it covers and costs, and how it ranks agents."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = JudgesSerializer
     filters = BenchmarkFilters
 
@@ -197,7 +193,6 @@ class Judges(OfBenchmark):
 class Agents(OfBenchmark):
     """How good the agents of a benchmark are."""
 
-    scopes = {"GET": Scope.READ}
     serializer_class = AgentsSerializer
     filters = RankingFilters
 

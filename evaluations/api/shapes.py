@@ -1,4 +1,4 @@
-"""What the figures look like in JSON: the fields of their dataclasses, and what `as_json` makes of them."""
+"""Serializers of figures, made from the fields of their dataclasses and from `as_json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annotation.records import Verdict
 from evaluations.agreement.results import Agreement, Group, Pair
 from evaluations.comparison.attempts import ATTEMPTS, Attempts
 from evaluations.comparison.judges import Judges, Judging
-from evaluations.comparison.results import STATUS_NOT_STATED, WHAT_BECOMES, Comparison, Costs, Label2, Standing, Versus
+from evaluations.comparison.results import CELLS, STATUS_NOT_STATED, Average, Comparison, Costs, Row, Standing, Versus
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.statistics import Measure, Spread
 
@@ -143,62 +143,41 @@ AgreementSerializer = serializer_of(
 # --- judges ----------------------------------------------------------------------------------------------------------
 
 
-class FiguresSerializer(serializers.Serializer):
-    """A judge against people. Rates are fractions, percentages by the published rules; null where undefined."""
-
-    human_label_2 = serializers.ChoiceField(choices=[rule.value for rule in Label2], help_text=WHAT_BECOMES)
-    accuracy = Number(help_text="Agreement by another name.")
-    undefined = _texts()
-
-    def get_fields(self) -> Fields:
-        measures = {name: Number(help_text=each.column.explanation) for name, each in JUDGE_MEASURES.items()}
-        return super().get_fields() | measures
+def _figures() -> Fields:
+    """Rates are fractions, percentages by the published rules; null where undefined."""
+    measures = {name: Number(help_text=each.column.explanation) for name, each in JUDGE_MEASURES.items()}
+    return measures | {"accuracy": Number(help_text="Agreement by another name."), "undefined": _texts()}
 
 
-class RowSerializer(FiguresSerializer):
-    """``n`` cases are compared; the others of this row are left out and counted."""
-
-    n = Count()
-    excluded = Count(help_text="Left out because people say 2.")
-    unscored = Count(help_text="The judge stated no usable verdict.")
-    errors = Count(help_text="The judge was asked in vain.")  # type: ignore[assignment]
-    unjudged = Count(help_text="The judge was never asked.")
-    tp = Count()
-    fp = Count()
-    tn = Count()
-    fn = Count()
-    intervals = serializers.DictField(child=_interval(), help_text="By the name of a figure, its 95 % interval.")
+def _row_of(heading: str, name: str, explanation: str = "") -> Any:
+    own = {heading: serializers.CharField()} | fields_of(Row, {"name", "confusion", "measures"}) | _figures()
+    own |= {name: Count() for name in CELLS}
+    own["intervals"] = serializers.DictField(child=_interval(), help_text="By the name of a figure, its 95 % interval.")
+    counts = "``n`` cases are compared; the others of this row are left out and counted."
+    return _serializer(f"{name}Row", explanation or counts, own)
 
 
-class AgentRowSerializer(RowSerializer):
-    agent = serializers.CharField()
+AgentRowSerializer, GroupRowSerializer = _row_of("agent", "Agent"), _row_of("name", "Group")
+AnnotatorRowSerializer = _row_of(
+    "annotator", "Annotator", """An annotator's blind labels, or those of all ("people"), in the place of a judge."""
+)
 
 
-class AnnotatorRowSerializer(RowSerializer):
-    """An annotator's blind labels, or those of all ("people"), in the place of a judge."""
-
-    annotator = serializers.CharField()
-
-
-class GroupRowSerializer(RowSerializer):
-    name = serializers.CharField()
-
-
-class OneAverageSerializer(FiguresSerializer):
-    """The plain mean over agents."""
-
-    agents = Count()
-    gap_size = Number(help_text="The mean of the gaps without their sign.")
+def _average_of(name: str, explanation: str, further: Fields) -> Any:
     resting_on = serializers.DictField(
         child=serializers.IntegerField(min_value=1),
         help_text="By the name of a figure, on how many agents it rests, where that is not all of them.",
     )
+    gap: Fields = {"gap_size": Number(help_text="The mean of the gaps without their sign."), "resting_on": resting_on}
+    return _serializer(name, explanation, fields_of(Average, {"values", "gap_size"}) | _figures() | gap | further)
 
 
-class AverageSerializer(OneAverageSerializer):
-    """Without human label 2, and beside it the one that counts it as no success."""
-
-    not_success = OneAverageSerializer()
+OneAverageSerializer = _average_of("OneAverage", "The plain mean over agents.", {})
+AverageSerializer = _average_of(
+    "Average",
+    "Without human label 2, and beside it the one that counts it as no success.",
+    {"not_success": OneAverageSerializer()},
+)
 
 
 class DifferenceSerializer(serializers.Serializer):

@@ -1,18 +1,26 @@
-"""Actions of auditors: add an auditor, decide the audit."""
+"""Actions of auditors: add an auditor, draw the sample to be labelled again blind, decide the audit."""
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
-from annotation import access, blinding
-from annotation.models import Membership, Submission
-from annotation.records import Problem
-from annotation.workflow import Conflict, Incomplete
-from annotation.workflow.guards import Role, join, lock_submission, require_reason
+from annotation import access, blinding, redactions
+from annotation.models import Attachment, Membership, Redaction, Step, Submission, Trajectory
+from annotation.models.events import append, digest
+from annotation.protocol import MINIMUM_LABELS
+from annotation.records import ImportReport, Problem
+from annotation.workflow import Conflict, Incomplete, join_as_maintainer
+from annotation.workflow.adjudicating import choose_so_many
+from annotation.workflow.guards import Role, join, lock_submission, record, require_reason
+from annotation.workflow.maintaining import MOST_LABELS
+from evaluations.auditing.import_context import BATCH
 from evaluations.models import Audit, AuditDecision
 
 
@@ -55,3 +63,151 @@ def decide(person: Any, audit: Audit, outcome: str, reason: str) -> AuditDecisio
 def _require(person: Any, submission: Submission) -> None:
     if access.role_in(person, submission) is not Role.AUDITOR:
         raise PermissionDenied("This is for the auditors of the submission.")
+
+
+# --- drawing the sample -----------------------------------------------------------------------------------------------
+
+LONGEST_SEED = 64
+COVERED = "It came covered, in the bundle of which this is a sample: "
+SEED_TOO_LONG = f"A seed has at most {LONGEST_SEED} characters."
+LEAST_SPOT_CHECKS: float = Submission._meta.get_field("spot_check_rate").default  # what an audit may not go below
+
+
+def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submission:
+    """Draw ``size`` of the trajectories, once, and make the submission in which they are labelled again.
+
+    The choice is that of spot checks: anybody can repeat it from the seed. Where none is given, it is made of the
+    manifest and of a nonce that is drawn here and now, so nobody can look for one that suits. The person maintains the
+    sample; its annotators and adjudicators may have had no part in the audited review.
+    """
+    with transaction.atomic():
+        audited = audit.submission = lock_submission(audit.submission_id)  # its sample may be older than the lock
+        _require_permission(person, audited)
+        tasks = sorted(audited.trajectories.values_list("task__external_id", flat=True))
+        chosen_seed, nonce = (seed or "").strip(), ""
+        _validate(audit, size, len(tasks), chosen_seed)
+        if not chosen_seed:
+            nonce = secrets.token_hex(32)
+        seed = chosen_seed or derive_seed(audit.manifest, nonce)
+        chosen = choose_so_many(tasks, size, seed)
+        sample = _sample(audited, chosen)
+        _copy(audited, sample, chosen)
+        _record_draw(audit, sample, {"manifest": audit.manifest, "seed": seed, "nonce": nonce, "size": size})
+        _cover(audited, sample, join_as_maintainer(sample, person))
+        audit.seed, audit.nonce, audit.size, audit.drawn_at = seed, nonce, size, timezone.now()
+        audit.save(update_fields=["seed", "nonce", "size", "drawn_at"])
+        return sample
+
+
+def derive_seed(manifest: str, nonce: str) -> str:
+    """The seed of a draw that nobody has chosen; both are hex, as the audit keeps them."""
+    return hashlib.sha256(f"{manifest}{nonce}".encode()).hexdigest()
+
+
+def _require_permission(person: Any, audited: Submission) -> None:
+    if access.role_in(person, audited) is not Role.AUDITOR:
+        raise PermissionDenied("Only an auditor of the submission may draw its sample.")
+    if not access.may_create_submissions(person):
+        raise PermissionDenied("Only a maintainer of the instance may draw a sample, since it becomes a submission.")
+
+
+def _validate(audit: Audit, size: int, tasks: int, seed: str) -> None:
+    if audit.sample is not None:
+        raise Conflict("The sample is drawn: there is one for each audit, so that nobody can draw until it suits.")
+    if not 1 <= size <= tasks:
+        raise Incomplete([Problem("size_unusable", f"Draw 1 to {tasks} trajectories.", "size")])
+    if len(seed) > LONGEST_SEED:
+        raise Incomplete([Problem("seed_unusable", SEED_TOO_LONG, "seed")])
+    if not seed.isprintable():
+        raise Incomplete([Problem("seed_unusable", "A seed is a line of printable characters.", "seed")])
+    _require_files(audit.submission)
+
+
+def _require_files(audited: Submission) -> None:
+    """Refuse (Conflict) where a picture or another file is not here: a label without it would be another judgement, and
+    no evidence of the sample could hold it. What came covered, and says so, is there."""
+    held = redactions.find_current(audited)
+    steps = Step.objects.filter(trajectory__submission=audited)
+    files = Attachment.objects.filter(trajectory__submission=audited)
+    columns: Any = steps.filter(withheld__isnull=False).values_list("trajectory", "withheld", "screenshot")
+    told = [(trajectory, stated["sha256"], shown) for trajectory, stated, shown in columns]
+    covered = {(trajectory, sha256) for trajectory, sha256, shown in told if shown is not None and sha256 in held}
+    pictures = sum((trajectory, sha256) not in covered for trajectory, sha256, _ in told)
+    gone = files.filter(withheld=True).values_list("trajectory", "sha256")
+    others = sum(file not in covered for file in gone)  # the original of a covered picture may have come as a file, too
+    lacking = [f"the pictures of {pictures} of {steps.count()} steps"] if pictures else []
+    lacking += [f"{others} of {files.count()} files of trajectories"] if others else []
+    if lacking:
+        raise Conflict(
+            f"Nobody can label this again: {' and '.join(lacking)} did not come with the bundle, or could not be "
+            "opened. Ask the submitter for the bundle with its screenshots, and open that."
+        )
+
+
+def _sample(audited: Submission, chosen: list[str]) -> Submission:
+    taken = dict(audited.trajectories.filter(task__external_id__in=chosen).values_list("task__external_id", "digest"))
+    earlier = Submission.objects.filter(benchmark=audited.benchmark_id, agent=audited.agent_id)
+    report = ImportReport(accepted=list(chosen))
+    return Submission.objects.create(
+        benchmark=audited.benchmark,
+        agent=audited.agent,
+        attempt=earlier.aggregate(last=Max("attempt"))["last"] + 1,
+        digest=digest(sorted(taken.items())),
+        protocol_version=audited.protocol_version,
+        required_labels=min(max(audited.required_labels, MINIMUM_LABELS), MOST_LABELS),
+        spot_check_rate=max(audited.spot_check_rate, LEAST_SPOT_CHECKS),
+        sample_of=audited,
+        import_report=report.as_json(),
+    )
+
+
+def _copy(audited: Submission, sample: Submission, chosen: list[str]) -> None:
+    """The trajectories as they were shown to the submitter's people, in their order; the pictures are the same rows."""
+    rows = audited.trajectories.filter(task__external_id__in=chosen).order_by("position")
+    for position, row in enumerate(rows):
+        shown = Trajectory.objects.get(pk=row.pk)
+        shown.pk, shown.submission, shown.position, shown.open_slots = None, sample, position, sample.required_labels
+        shown.save(force_insert=True)
+        Step.objects.bulk_create(_copy_rows(row.steps.all(), shown), batch_size=BATCH)
+        Attachment.objects.bulk_create(_copy_rows(row.attachments.order_by("pk"), shown), batch_size=BATCH)
+
+
+def _copy_rows(rows: Any, trajectory: Trajectory) -> list[Any]:
+    found = list(rows)
+    for row in found:
+        row.pk, row.trajectory = None, trajectory
+    return found
+
+
+def _cover(audited: Submission, sample: Submission, member: Membership) -> None:
+    """State again which pictures came with covered parts, with the boxes and reasons of the audited review.
+
+    The trajectories are known by the digests of the originals, here as there: without this, evidence of the sample
+    would promise originals that nobody here has.
+    """
+    steps = Step.objects.filter(trajectory__submission=sample, withheld__isnull=False)
+    columns: Any = steps.values_list("withheld", "screenshot__sha256", "screenshot__size")
+    shown = {stated["sha256"]: (sha256, size) for stated, sha256, size in columns}
+    for original, row in redactions.find_current(audited).items():
+        if original in shown:
+            redacted, size = shown[original]
+            facts = {"original": original, "revision": 1, "boxes": row.boxes, "reason": f"{COVERED}{row.reason}"}
+            facts |= {"redacted": redacted, "size": size}
+            made = Redaction(submission=sample, redacted_by=member.person, redacted_at=timezone.now(), **facts)
+            made.save(force_insert=True)
+            record(sample, member, "screenshot_redacted", **facts)
+
+
+def _record_draw(audit: Audit, sample: Submission, drawn: dict[str, Any]) -> None:
+    rows = sample.trajectories.order_by("position").values_list("task__external_id", "digest")
+    append(
+        sample,
+        "imported",
+        agent=sample.agent.name,
+        benchmark=sample.benchmark.stated_slug,
+        attempt=sample.attempt,
+        trajectories=dict(rows),
+        report=digest(sample.import_report),
+        next_seed=sample.next_seed,
+        sample_of=drawn,
+    )

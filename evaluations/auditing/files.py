@@ -24,7 +24,7 @@ PICTURE = re.compile(r"screenshots/([0-9a-f]{64})(\.redacted)?\.(?:png|jpg|webp)
 
 @dataclass(slots=True)
 class StoredFiles:
-    """What of a bundle's files is in the image store.
+    """The files of a bundle that are in the image store.
 
     ``images`` are facts of every picture by its own digest; ``displayed`` says by the digest of an original which of
     them is shown in its place: itself, or the one whose parts are covered. ``attachments`` are kinds with digests.

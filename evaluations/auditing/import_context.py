@@ -14,12 +14,12 @@ LARGEST = 10**9  # within the columns for whole numbers, also for one more; SQLi
 
 @dataclass(slots=True)
 class Rejections:
-    """What the database would refuse: a bundle that was made by hand may say anything. ``reasons`` by place."""
+    """Records that the database would refuse: a handmade bundle may say anything. ``reasons`` by place."""
 
     reasons: dict[str, str] = field(default_factory=dict)
 
     def accept(self, place: str, problem: str | None) -> bool:
-        """Whether there is no problem; one is noted, the first of each place."""
+        """Return whether there is no problem; the first problem of each place is noted."""
         if problem is not None:
             self.reasons.setdefault(place, problem)
         return problem is None

@@ -30,6 +30,7 @@ from evaluations.auditing.judgments import write_judgments
 from evaluations.auditing.labels import write_adjudications, write_informed, write_labels
 from evaluations.auditing.reference_data import list_given
 from evaluations.auditing.trajectories import write_catalogue, write_trajectories
+from evaluations.evidence.documents import SUBMISSION_COLUMNS
 from evaluations.evidence.verification import verify_bundle
 from evaluations.models import Audit, AuditCheck
 from evaluations.signing import with_own_keys
@@ -95,7 +96,7 @@ class _Opening:
 
     @property
     def key_trusted(self) -> bool:
-        """Whether a key that the auditor gave signed it, or one of this instance: any other is no more than a note."""
+        """Return whether a key given by the auditor, or a key of this instance, signed it."""
         return any(each.name == "signature" and each.result is Result.PASS for each in self.findings)
 
     def lines(self) -> Iterator[Document]:
@@ -215,7 +216,6 @@ def _submission(opening: _Opening) -> Submission:
     benchmark = Benchmark.objects.create(
         slug=opening.prefix, name=stated["benchmark_name"], bundled_as=stated["benchmark"]
     )
-    names = ("attempt", "digest", "protocol_version", "required_labels", "spot_check_rate", "pass_mark", "second_stage")
     submission = Submission.objects.create(
         benchmark=benchmark,
         agent=Agent.objects.get_or_create(name=stated["agent"])[0],
@@ -224,7 +224,7 @@ def _submission(opening: _Opening) -> Submission:
         import_report=opening.bundle.import_report,
         frozen_at=parse_time(stated["frozen_at"]),
         opened_at=parse_time(stated["opened_at"]),
-        **{name: stated[name] for name in names},
+        **{name: stated[name] for name in SUBMISSION_COLUMNS},
     )
     submission.created_at = parse_time(stated["created_at"])
     submission.save(update_fields=["created_at"])

@@ -31,7 +31,7 @@ Placed = tuple["_Run", Document]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What judgments refer to; without a ``row`` they were imported. ``at`` is the latest time that is known of it."""
+    """The run of judgments; without a ``row`` they were imported. ``at`` is its latest known time."""
 
     line: Document
     judge: Judge

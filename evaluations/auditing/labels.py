@@ -179,7 +179,7 @@ def _write_parts(context: ImportContext, lines: list[Document], labels: dict[Lab
 
 
 def _findings(context: ImportContext, facts: Document) -> Iterator[tuple[KeyPoint, str, int | None]]:
-    """What is opinion about each key point, by the wording that was in use then."""
+    """Findings about each key point, by the wording that was in use then."""
     seen: set[int] = set()
     trajectory = context.trajectories[facts["task_id"]]
     for text, finding, step in facts["findings"]:

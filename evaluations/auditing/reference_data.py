@@ -77,7 +77,7 @@ def decode_reference_data(text: str) -> Given:
 
 
 def list_given(given: Given) -> list[str]:
-    """What of it somebody gave, by the names of the columns of `Given`."""
+    """Names of the given parts, as the columns of `Given`."""
     return [name for name in NAMES if getattr(given, name) is not None]
 
 

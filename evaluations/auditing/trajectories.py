@@ -8,6 +8,13 @@ from datetime import datetime
 from annotation.models import Attachment, Benchmark, KeyPoint, Screenshot, Step, Task, Trajectory
 from evaluations.auditing.files import StoredFiles
 from evaluations.auditing.import_context import BATCH, LARGEST, ImportContext, Rejections, find_largest, parse_time
+from evaluations.evidence.trajectories import (
+    SCREENSHOT_COLUMNS,
+    STEP_COLUMNS,
+    STEP_TEXTS,
+    TASK_COLUMNS,
+    TRAJECTORY_COLUMNS,
+)
 from evaluations.verifier.documents import Document
 
 Tasks = dict[tuple[str, int], Task]
@@ -21,7 +28,7 @@ def write_catalogue(benchmark: Benchmark, lines: list[Document], made_at: dateti
         key = (line["task_id"], line["version"])
         if not rejections.accept(f"task {key[0]} version {key[1]}", "it is there twice" if key in tasks else None):
             continue
-        columns = {name: line[name] for name in ("version", "text", "website", "reference_length", "level")}
+        columns = {name: line[name] for name in TASK_COLUMNS}
         tasks[key] = Task(benchmark=benchmark, external_id=line["task_id"], **columns)
     Task.objects.bulk_create(tasks.values(), batch_size=BATCH)
     Task.objects.filter(benchmark=benchmark).update(created_at=made_at)
@@ -84,12 +91,11 @@ def _problem(line: Document, tasks: Tasks, context: ImportContext, positions: se
 
 
 def _trajectory(context: ImportContext, task: Task, line: Document) -> Trajectory:
-    names = ("position", "task_text", "final_answer", "reference_length", "source_format", "digest", "warnings")
     return Trajectory.objects.create(
         submission=context.submission,
         task=task,
         open_slots=context.submission.required_labels,
-        **{name: line[name] for name in names},
+        **{name: line[name] for name in TRAJECTORY_COLUMNS},
     )
 
 
@@ -97,10 +103,7 @@ def _screenshot_rows(stored: StoredFiles) -> dict[str, Screenshot]:
     """The rows of every picture that was inspected, by digest, made where they are new."""
     facts = dict(sorted(stored.images.items()))
     Screenshot.objects.bulk_create(
-        (
-            Screenshot(sha256=f.sha256, media_type=f.media_type, width=f.width, height=f.height, size=f.size)
-            for f in facts.values()
-        ),
+        (Screenshot(**{name: getattr(fact, name) for name in SCREENSHOT_COLUMNS}) for fact in facts.values()),
         batch_size=BATCH,
         ignore_conflicts=True,
     )
@@ -120,15 +123,10 @@ def _step(trajectory: Trajectory, step: Document, screenshots: dict[str, Screens
     x, y = step["click"] or (None, None)
     return Step(
         trajectory=trajectory,
-        index=step["index"],
-        action=step["action"],
-        thought=step["thought"],
-        url=step["url"] or "",
-        status=step["status"] or "",
-        file_name=step["file_name"] or "",
         screenshot=shown,
         withheld=None if whole else stated,
         click_x=x,
         click_y=y,
-        warnings=step["warnings"],
+        **{name: step[name] for name in STEP_COLUMNS},
+        **{name: step[name] or "" for name in STEP_TEXTS},
     )

@@ -7,8 +7,8 @@ no tests, or from an import.
 
 from evaluations.comparison.attempts import Attempts, attempts
 from evaluations.comparison.evidence import cited_steps
+from evaluations.comparison.judges import compare, differences
 from evaluations.comparison.judgments import find_judgments, link_trajectories, list_judges
-from evaluations.comparison.one_judge import compare, differences
 from evaluations.comparison.results import (
     GROUPS,
     Average,

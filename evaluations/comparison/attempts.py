@@ -1,4 +1,4 @@
-"""What the attempts of an agent come to together, by people and by each judge: mean, spread and pass@k.
+"""Figures over the attempts of an agent, by people and by each judge: mean, spread and pass@k.
 
 An attempt is a submission: labels made elsewhere name none and are left out. The figures are those of the runner of
 Mind2Web 2, but for tasks that some attempt lacks and verdicts that are missing: neither is taken for a failure.

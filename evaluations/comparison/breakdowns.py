@@ -12,10 +12,9 @@ from typing import Any
 
 from annotation.records import Verdict
 from evaluations.cases import Case, lengths
-from evaluations.comparison.clusters import by_task, rate, several_agents
 from evaluations.comparison.evidence import cited_steps
 from evaluations.comparison.results import GROUPS, Answer, Bin, Costs, Difference, Flips, Judged, Key, Pairs, Row
-from evaluations.comparison.rows import build_rows, count_by_name
+from evaluations.comparison.rows import build_rows, by_task, count_by_name, rate, several_agents
 from evaluations.naming import FAILURE_TYPE_NAMES, LEVELS, NOT_KNOWN, natural
 from evaluations.statistics import Measure, mean_of_items
 

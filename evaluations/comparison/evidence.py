@@ -1,24 +1,27 @@
-"""What judgments rest on: the step they cite, and what they say of key points beside what people say of them.
+"""Evidence of judgments: the cited step, findings about key points, decisions after the network evidence was opened.
 
 Evidence is large, so it is read only of the judgments that need it, and only the part that they need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from django.db.models import Count, Max, Min, Q, QuerySet
 
-from annotation.models import AdjudicationFinding, KeyPointFinding, Label
+from annotation.models import Adjudication, AdjudicationFinding, KeyPointFinding, Label, Membership
+from annotation.models.events import Event
 from annotation.models.states import current_labels
 from annotation.records import Finding
 from evaluations.cases import Case
 from evaluations.comparison.results import Judged, Key, KeyPoints
 from evaluations.statistics import Measure, clusters_of, kappa_with_interval, wilson
-from judges.models import Judgment
+from judges.disclosure import SEEN
+from judges.models import Judge, Judgment
 
 AT_ONCE = 10_000  # judgments in one query: databases limit the parameters
 DECIDED: dict[str | None, bool] = {Finding.MET.value: True, Finding.UNMET.value: False}
@@ -143,7 +146,7 @@ def _of_adjudications(submissions: Collection[int | None]) -> Iterator[tuple[int
 
 
 def _decided(points: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
-    """What a judgment calls met or unmet, by `plain` text; of a text that is there twice the first."""
+    """The findings met or unmet of a judgment, by `plain` text; of equal texts the first."""
     found: dict[str, bool] = {}
     for point in points:
         if (finding := point.get("finding")) in DECIDED:
@@ -163,3 +166,51 @@ def _tabulated(found: Sequence[tuple[str, int]]) -> KeyPoints:
     table = ((both_unmet, judge_met), (people_met, both_met))
     same = np.stack([tasks[:, [0, 3]].sum(axis=1), tasks[:, [1, 2]].sum(axis=1)], axis=1)
     return KeyPoints(wilson(both_unmet + both_met, len(found), same), kappa_with_interval(table, tasks), table)
+
+
+# --- decisions after the network evidence -----------------------------------------------------------------------------
+
+
+def count_decided_after_evidence(judge: Judge, cases: Iterable[Case], said: Mapping[Key, Judged]) -> int:
+    """How many cases that the judge has scored were decided by an adjudicator who had opened the network evidence.
+
+    0 for judges whose findings that evidence does not show. The last decision counts.
+    """
+    if judge.kind is None or not judge.kind.shown_as_evidence:
+        return 0
+    scored = {
+        case.trajectory: (case.submission, case.task_id)
+        for case in cases
+        if case.final is not None and case.key in said and said[case.key].verdict is not None
+    }
+    submissions = {pk for pk, _ in scored.values() if pk is not None}
+    looks = _first_looks(submissions)
+    if not looks:
+        return 0
+    members = Membership.objects.filter(submission__in=submissions).values_list("submission", "person", "pseudonym")
+    called = {(submission, person): pseudonym for submission, person, pseudonym in members}
+    decisions = Adjudication.objects.filter(trajectory__submission__in=submissions, decided_at__isnull=False)
+    columns = ("trajectory", "adjudicator", "decided_at")
+    last = {trajectory: (person, at) for trajectory, person, at in decisions.order_by("revision").values_list(*columns)}
+    found = 0
+    for trajectory, (submission, task_id) in scored.items():
+        if submission is not None and trajectory in last:
+            person, decided_at = last[trajectory]
+            looked_at = looks.get((submission, called.get((submission, person), ""), task_id))
+            found += looked_at is not None and decided_at is not None and looked_at < decided_at
+    return found
+
+
+def _first_looks(submissions: set[int]) -> dict[tuple[int, str, str], datetime]:
+    """When somebody first looked, by submission, pseudonym and task id.
+
+    An event that came in a bundle names no account, and the numbers of trajectories are those of its submitter; nor has
+    anybody checked what is in it. One that names no task is passed over.
+    """
+    events = Event.objects.filter(submission__in=submissions, kind=SEEN).order_by("-at")
+    found = {}
+    for submission, pseudonym, payload, at in events.values_list("submission", "actor_pseudonym", "payload", "at"):
+        task_id = payload.get("task_id") if isinstance(payload, dict) else None
+        if submission is not None and isinstance(task_id, str):
+            found[submission, pseudonym, task_id] = at  # the first look comes last, and stays
+    return found

@@ -1,4 +1,4 @@
-"""What a judge says of each case, out of the rows.
+"""Load the judgments of each case.
 
 The newest run that has a judgment for a trajectory speaks for the judge, with its lowest repetition that is done; the
 other repetitions only say how steady it is. Tests of a judge count nowhere. Every query here fetches flat rows, and
@@ -25,7 +25,7 @@ ERROR = Judged(None, None, error=True)
 
 
 def find_judgments(judge: Judge, cases: Iterable[Case], *, benchmark: str = "") -> dict[Key, Judged]:
-    """What the judge says of each of these cases, by `Case.key`; nothing for a case that it was never asked about.
+    """The judgments of these cases by `Case.key`; none for a case that the judge was never asked about.
 
     ``step`` is left out: see `evidence.cited_steps`. An imported judgment counts for the trajectory that it is linked
     to, and for labels made elsewhere of the same task and agent. One without a link counts for the trajectory of that

@@ -1,4 +1,4 @@
-"""What a comparison comes to, as plain values and as JSON. Nothing is computed here.
+"""Results of a comparison as plain values and as JSON. No figure is computed here.
 
 In JSON agreement is given as accuracy too. Undefined values are null, with the reason in ``undefined``. Rates are
 fractions; under `Rules.PUBLISHED` those of rows and averages are percentages, with no intervals. What published tables
@@ -21,13 +21,12 @@ from evaluations.statistics import Confusion, Measure
 Key = tuple[str, str] | int  # of a case, as `Case.key` has it
 ACCURACY = "accuracy"  # another name of agreement
 CELLS = ("tp", "fp", "tn", "fn")
-COUNTS = ("n", "excluded", "unscored", "errors", "unjudged")
 STATUS_NOT_STATED = "Decided cases with a verdict that the judge's reply does not state."
 GROUPS = ("level", "website", "failure type", "trajectory length", "screenshots")
 
 
 class Label2(StrEnum):
-    """What becomes of cases whose human verdict is 2, not executable; both are always shown."""
+    """How cases with the human verdict 2, not executable, are counted; both ways are always shown."""
 
     EXCLUDED = "excluded"
     NOT_SUCCESS = "not_success"
@@ -38,7 +37,7 @@ WHAT_BECOMES = "What becomes of human label 2."
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one judge says of one case: its newest run's first repetition, or the imported judgment.
+    """One judge's judgment of one case: its newest run's first repetition, or the imported judgment.
 
     ``verdict`` None is unscored, or with ``error`` never answered. ``repeated`` are the verdicts of all repetitions of
     that run, and ``spent`` the tokens and US dollars of each, None where it does not say. ``step`` is the first step
@@ -56,7 +55,7 @@ class Judged:
 
 
 class Answer(Enum):
-    """What was said of a case, as far as a row needs it; label 2 of a judge is no success."""
+    """A judgment as far as a row needs it; label 2 of a judge is no success."""
 
     SUCCESS = True
     NO_SUCCESS = False
@@ -89,12 +88,12 @@ class Row:
     """
 
     name: str
-    human_label_2: Label2
+    human_label_2: Annotated[Label2, WHAT_BECOMES]
     n: int
-    excluded: int
-    unscored: int
-    errors: int
-    unjudged: int
+    excluded: Annotated[int, "Left out because people say 2."]
+    unscored: Annotated[int, "The judge stated no usable verdict."]
+    errors: Annotated[int, "The judge was asked in vain."]
+    unjudged: Annotated[int, "The judge was never asked."]
     confusion: Confusion
     measures: Mapping[str, Measure]
 
@@ -106,8 +105,7 @@ class Row:
         }
         return {
             heading: self.name,
-            "human_label_2": self.human_label_2.value,
-            **{name: getattr(self, name) for name in COUNTS},
+            **fields_to_json(self, without=("name", "confusion", "measures")),
             **{name: getattr(self.confusion, name) for name in CELLS},
             **_measures_json(self.measures, rules),
             "intervals": _with_accuracy(intervals),
@@ -122,7 +120,7 @@ class Average:
     counts the agents for which it is defined.
     """
 
-    human_label_2: Label2
+    human_label_2: Annotated[Label2, WHAT_BECOMES]
     agents: int
     values: Mapping[str, Measure]
     gap_size: Measure
@@ -134,8 +132,7 @@ class Average:
 
     def as_json(self, rules: Rules) -> dict[str, Any]:
         return {
-            "human_label_2": self.human_label_2.value,
-            "agents": self.agents,
+            **fields_to_json(self, without=("values", "gap_size")),
             **_measures_json({**self.values, "gap_size": self.gap_size}, rules),
             "resting_on": _with_accuracy(self.fewer),
         }

@@ -3,18 +3,90 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
+
 from annotation.records import Verdict
 from evaluations.cases import Case, Rules
-from evaluations.comparison import published
-from evaluations.comparison.clusters import Clusters, by_task
 from evaluations.comparison.results import Answer, Average, Judged, Key, Label2, Pairs, Row
 from evaluations.measures import JUDGE_MEASURES
 from evaluations.naming import natural
-from evaluations.statistics import Confusion, Measure
+from evaluations.statistics import Confusion, Measure, clusters_of, wilson
+from evaluations.statistics.tally import Integers
+
+# --- cases that depend on each other ----------------------------------------------------------------------------------
+
+# Where several agents did a task, a hard task is hard for all, so an interval that takes the cases as independent
+# is too narrow. Such intervals come from drawing tasks: a cluster has all counts of one task.
+Clusters = tuple[tuple[int, int, int, int], ...]  # tp, fp, tn, fn of each task
+CELLS = {  # by whether people, and what the judge, calls a success: the place in a cluster
+    (True, Answer.SUCCESS): 0,
+    (False, Answer.SUCCESS): 1,
+    (False, Answer.NO_SUCCESS): 2,
+    (True, Answer.NO_SUCCESS): 3,
+}
+
+
+def several_agents(cases: Iterable[Case]) -> bool:
+    return len({case.agent_name for case in cases}) > 1
+
+
+def by_task(
+    pairs: Iterable[tuple[Case, Verdict, Answer]], named: Callable[[Case], str | None]
+) -> dict[tuple[str, Label2], Clusters]:
+    """The clusters of each name and rule; nothing for one in which every task stands once."""
+    names: dict[str, int] = {}
+    tasks: dict[str, int] = {}
+    columns: tuple[list[int], ...] = ([], [], [])  # plain numbers: tuples would keep the garbage collector busy
+    keep_group, keep_task, keep_cell = [column.append for column in columns]
+    success, label_2 = Verdict.SUCCESS, Verdict.NOT_EXECUTABLE  # to look them up once, not for every case
+    for case, human, said in pairs:
+        cell, name = CELLS.get((human is success, said)), named(case)
+        if cell is not None and name is not None:
+            keep_group(names.setdefault(name, len(names)))
+            keep_task(tasks.setdefault(case.task_id, len(tasks)))
+            keep_cell(cell + (len(CELLS) if human is label_2 else 0))
+    if not names:
+        return {}
+    group, task, cells = (np.array(column, np.int64) for column in columns)
+    key, place, executable = group * len(tasks) + task, cells % len(CELLS), cells < len(CELLS)
+    found: dict[tuple[str, Label2], Clusters] = {}
+    for rule, kept in ((Label2.EXCLUDED, executable), (Label2.NOT_SUCCESS, np.ones_like(executable))):
+        clusters, which = count_cells(key[kept], place[kept], len(CELLS))
+        starts = np.searchsorted(which // len(tasks), range(len(names) + 1))
+        for name, number in names.items():
+            own = clusters[starts[number] : starts[number + 1]]
+            if has_repeats(own):
+                in_order = own[
+                    np.lexsort(own.T[::-1])
+                ].tolist()  # equal counts shall be equal clusters, whatever their tasks
+                found[name, rule] = tuple(map(tuple, in_order))
+    return found
+
+
+def count_cells(keys: Integers, cells: Integers, width: int) -> tuple[Integers, Integers]:
+    """(c, width): how often each cell stands beside each of the c different keys; and these keys, growing."""
+    which, place = np.unique(keys, return_inverse=True)
+    clusters = np.bincount(place * width + cells, minlength=width * len(which)).reshape(-1, width)
+    return clusters.astype(np.int64), which
+
+
+def has_repeats(clusters: Integers) -> bool:
+    """Return whether any cluster has more than one case; else they are as good as independent."""
+    return bool(len(clusters)) and int(clusters.sum(axis=1).max()) > 1
+
+
+def rate(told: Sequence[tuple[Hashable, bool]]) -> Measure:
+    """How many of these are so, each with the task that it belongs to; drawn by task where one stands twice."""
+    hits = sum(so for _, so in told)
+    tasks = clusters_of(((task, 0 if so else 1) for task, so in told), 2) if told else None
+    return wilson(hits, len(told), tasks)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
 
 PEOPLE, ALL_AGENTS = "people", "all agents"
 NOT_REVIEWED = "nothing was reviewed"
@@ -93,13 +165,13 @@ def count_together(pairs: Pairs) -> Counts:
 def averages(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> list[Average]:
     """The plain mean of each measure over agents, under both rules; ``rows`` are not rounded yet."""
     found = [_average([each for each in rows if each.human_label_2 is rule], rule, rules) for rule in Label2]
-    return [published.round_average(each) for each in found] if rules is Rules.PUBLISHED else found
+    return [round_average(each) for each in found] if rules is Rules.PUBLISHED else found
 
 
 def _average(rows: Sequence[Row], rule: Label2, rules: Rules) -> Average:
     compared = [each for each in rows if each.n]
     if rules is Rules.PUBLISHED:
-        compared = [published.replace_undefined(each) for each in compared]
+        compared = [replace_undefined(each) for each in compared]
     values = {name: _mean([each.measures[name].value for each in compared]) for name in JUDGE_MEASURES}
     gaps = [each.measures["success_rate_gap"].value for each in compared]
     return Average(rule, len(compared), values, _mean([None if gap is None else abs(gap) for gap in gaps]))
@@ -137,7 +209,7 @@ def ceiling(cases: Sequence[Case], rules: Rules = Rules.DEFAULT) -> list[Row]:
         for label in case.labels
     )
     rows += build_rows(PEOPLE, sum(counts.values(), Counter()), by_task(everybody, lambda _: PEOPLE))
-    return [published.round_row(each) for each in rows] if rules is Rules.PUBLISHED else rows
+    return [round_row(each) for each in rows] if rules is Rules.PUBLISHED else rows
 
 
 def _answer(verdict: Verdict) -> Answer:
@@ -146,3 +218,47 @@ def _answer(verdict: Verdict) -> Answer:
 
 def _without_review(found: Row) -> Row:
     return replace(found, measures=dict.fromkeys(JUDGE_MEASURES, Measure.missing(NOT_REVIEWED)))
+
+
+# --- published rules --------------------------------------------------------------------------------------------------
+
+
+def replace_undefined(row: Row) -> Row:
+    """Return the row with 0 for every rate whose denominator is zero; only where there are cases at all."""
+    if not row.n:
+        return row
+    measures = {
+        name: replace(each, value=0.0, undefined="") if each.undefined and not _is_coefficient(name) else each
+        for name, each in row.measures.items()
+    }
+    return replace(row, measures=measures)
+
+
+def _is_coefficient(name: str) -> bool:
+    return JUDGE_MEASURES[name].is_coefficient
+
+
+def round_row(row: Row) -> Row:
+    """Round the row: no intervals, and no rate is undefined."""
+    measures = dict(replace_undefined(row).measures)
+    precision, recall = measures["precision"].value, measures["recall"].value
+    if precision is not None and recall is not None:
+        measures["f1"] = replace(measures["f1"], value=published_f1(precision, recall))
+    return replace(row, measures={name: _round_measure(name, each) for name, each in measures.items()})
+
+
+def published_f1(precision: float, recall: float) -> float:
+    """Return ``2 p r / (p + r)`` of precision and recall after rounding both to four digits; 0 if both are 0."""
+    p, r = round(precision, 4), round(recall, 4)
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
+def _round_measure(name: str, measure: Measure) -> Measure:
+    value = None if measure.value is None else JUDGE_MEASURES[name].round_as_published(measure.value)
+    return replace(measure, value=value, low=None, high=None)
+
+
+def round_average(average: Average) -> Average:
+    """Round once, at the end: the mean is not one of rounded figures."""
+    values = {name: _round_measure(name, each) for name, each in average.values.items()}
+    return replace(average, values=values, gap_size=_round_measure("success_rate_gap", average.gap_size))

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from annotation.records import Verdict
 from evaluations.cases import Case
-from evaluations.comparison.clusters import count_cells, several_agents
 from evaluations.comparison.judgments import find_judgments
 from evaluations.comparison.results import Answer, Judged, Key, Label2, Pairs, Rates, Standing, Versus
-from evaluations.comparison.rows import PEOPLE
+from evaluations.comparison.rows import PEOPLE, count_cells, several_agents
 from evaluations.naming import NOT_KNOWN, level_order, natural
 from evaluations.statistics import Measure, paired_difference, paired_test, ranking_by_task, wilson
 from evaluations.statistics.tally import Integers

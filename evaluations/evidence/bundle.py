@@ -1,19 +1,25 @@
-"""The files of a bundle in their order: texts at hand, pictures and attachments out of the store one at a time."""
+"""The files of a bundle in their order: texts, and images and attachments read from the store one at a time."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from annotation import redactions, screenshots
 from annotation.models import Submission
-from evaluations.evidence import figures, trajectories
+from evaluations import agreement as agreeing
+from evaluations import cases
+from evaluations.cases import Rules
+from evaluations.comparison import Row, compare, list_judges
+from evaluations.comparison.judgments import find_judgments
+from evaluations.evidence import trajectories
 from evaluations.evidence.documents import documents, human_label
 from evaluations.evidence.report.page import render_report
-from evaluations.evidence.single_file import single_file
+from evaluations.evidence.verification import single_file
 from evaluations.exports import ExportStopped, missing_for_export
+from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
 from evaluations.verifier.contents import (
@@ -46,8 +52,8 @@ class Member:
 def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
     """The documents with figures and claims: all that is in the texts of a bundle."""
     bundle = documents(submission, judges=judges, screenshots=pictures)
-    bundle.agreement = figures.agreement(submission)
-    bundle.comparison = (figures.comparison(submission) or {"judges": []}) if judges else None
+    bundle.agreement = agreement(submission)
+    bundle.comparison = (comparison(submission) or {"judges": []}) if judges else None
     bundle.claims = [finding.as_json() for finding in claims(bundle)]
     return bundle
 
@@ -136,3 +142,43 @@ def _read(path: str, sha256: str, size: int) -> Iterator[bytes]:
         raise ExportStopped(f"{path} cannot be read from the image store: {says.rstrip('.')}.") from error
     if (taken, hashed.hexdigest()) != (size, sha256):
         raise ExportStopped(f"{path} is damaged in the image store: its bytes have another SHA-256 than its name.")
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+NOT_STATED = "status_not_stated"
+LEFT_OUT = ("scope", "groups", "informed")  # keys of the product's figures
+HINTS = ("competence", "trust")  # estimates for QA; nobody can compute them again without NumPy
+
+
+def agreement(submission: Submission) -> Document:
+    """reports/agreement.json: `agreement --submission ID --json` without scope, groups, hints and informed opinions."""
+    found = agreeing.agreement(cases.of_submission(submission), scope="")
+    verified = {name: each for name, each in found.overall.coefficients.items() if COEFFICIENTS[name].verified}
+    stated = replace(found, overall=replace(found.overall, coefficients=verified)).as_json()
+    annotators = [
+        {key: value for key, value in annotator.items() if key not in HINTS} for annotator in stated["annotators"]
+    ]
+    return {key: value for key, value in stated.items() if key not in LEFT_OUT} | {"annotators": annotators}
+
+
+def comparison(submission: Submission) -> Document | None:
+    """reports/comparison.json; None where no judge has said, or failed to say, anything of these trajectories.
+
+    Judges by name, the newest version first, each as ``name@version``; rows as those of `compare --json`. A judge
+    has ``status_not_stated`` if some decided cases have a verdict that its reply does not state.
+    """
+    found, slug = cases.of_submission(submission), submission.benchmark.slug
+    judges = []
+    for judge in list_judges(found, benchmark=slug):
+        if not (said := find_judgments(judge, found, benchmark=slug)):
+            continue
+        compared = compare(judge, found, "", benchmark=slug, details=False, said=said)
+        stated = [_verified(row).as_json("agent", Rules.DEFAULT) for row in compared.rows]
+        one = {"judge": f"{judge.name}@{judge.version}", "fingerprint": judge.fingerprint, "rows": stated}
+        judges.append(one | ({NOT_STATED: number} if (number := compared.status_not_stated) else {}))
+    return {"judges": judges} if judges else None
+
+
+def _verified(row: Row) -> Row:
+    return replace(row, measures={name: each for name, each in row.measures.items() if JUDGE_MEASURES[name].verified})

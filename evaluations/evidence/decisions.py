@@ -1,4 +1,4 @@
-"""What people did, from the rows: labels with their reasons, and everything else that a verdict depends on.
+"""Documents of labels with their reasons, and of everything else that a verdict depends on.
 
 Facts are those of `annotation.workflow.facts`, over which the events have their digests. ``people`` is the pseudonym
 of each member by primary key: no document has anything else of a person. Every function asks a fixed number of
@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from annotation.models import (
     Adjudication,
@@ -41,6 +41,13 @@ COLUMNS: dict[type, tuple[str, ...]] = {  # of rows that a bundle has as they ar
     Release: ("task_id", "annotator", "reason", "released_at", "lifted_at"),
     Reopening: ("task_id", "reopened_by", "reason", "revision", "reopened_at"),
     Redaction: ("original", "revision", "boxes", "reason", "redacted", "size", "redacted_by", "redacted_at"),
+}
+ORDER: dict[type, tuple[str, ...]] = {
+    Flag: ("trajectory__position", "flagged_at", "pk"),
+    Report: ("trajectory__position", "reported_at", "pk"),
+    Release: ("trajectory__position", "released_at", "pk"),
+    Reopening: ("trajectory__position", "revision", "reopened_at", "pk"),
+    Redaction: ("original", "revision"),
 }
 NULL_IF_EMPTY = ("answer", "redacted")
 BY = {State.UNANIMOUS: "unanimous", State.ADJUDICATED: "adjudication"}
@@ -107,25 +114,13 @@ def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
     ]
 
 
-def flags(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [_columns(row, people) for row in _ordered(Flag, submission, "flagged_at", "pk")]
-
-
-def reports(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [_columns(row, people) for row in _ordered(Report, submission, "reported_at", "pk")]
-
-
-def releases(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [_columns(row, people) for row in _ordered(Release, submission, "released_at", "pk")]
-
-
-def reopenings(submission: Submission, people: Pseudonyms) -> list[Document]:
-    return [_columns(row, people) for row in _ordered(Reopening, submission, "revision", "reopened_at", "pk")]
-
-
-def redactions(submission: Submission, people: Pseudonyms) -> list[Document]:
-    rows = Redaction.objects.filter(submission=submission).order_by("original", "revision")
-    return [_columns(row, people) for row in rows]
+def rows_as_they_are(model: type[Model], submission: Submission, people: Pseudonyms) -> list[Document]:
+    """Every row of a model of `COLUMNS`, in the order of `ORDER`."""
+    if model is Redaction:
+        rows = Redaction.objects.filter(submission=submission)
+    else:
+        rows = _of(model, submission).select_related("trajectory__task")
+    return [_columns(row, people) for row in rows.order_by(*ORDER[model])]
 
 
 def _columns(row: Any, people: Pseudonyms) -> Document:
@@ -167,7 +162,7 @@ def final_verdicts(submission: Submission) -> list[Document]:
 
 
 def _load_verdicts(submission: Submission, people: Pseudonyms) -> dict[int, dict[str, int]]:
-    """What each annotator says of each trajectory, by its primary key."""
+    """The verdict of each annotator on each trajectory, by its primary key."""
     columns = ("assignment__trajectory", "assignment__annotator", "verdict")
     rows = current_labels().filter(assignment__trajectory__submission=submission)
     found: dict[int, dict[str, int]] = defaultdict(dict)
@@ -177,7 +172,7 @@ def _load_verdicts(submission: Submission, people: Pseudonyms) -> dict[int, dict
 
 
 def _changed(said: dict[str, int], verdict: int | None) -> Document:
-    """What was said before an adjudication, and whether it decided otherwise."""
+    """The labels before an adjudication, and whether it decided otherwise."""
     most = [each for each, times in Counter(said.values()).items() if 2 * times > len(said)]
     majority = most[0] if most else None
     return {"labels": said, "majority": majority, "changed": None if majority is None else verdict != majority}
@@ -186,7 +181,3 @@ def _changed(said: dict[str, int], verdict: int | None) -> Document:
 def _of(model: Any, submission: Submission) -> QuerySet[Any]:
     rows: QuerySet[Any] = model.objects.filter(trajectory__submission=submission)
     return rows
-
-
-def _ordered(model: Any, submission: Submission, *columns: str) -> QuerySet[Any]:
-    return _of(model, submission).select_related("trajectory__task").order_by("trajectory__position", *columns)

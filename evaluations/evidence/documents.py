@@ -6,7 +6,7 @@ import json
 
 from django.conf import settings
 
-from annotation.models import Submission
+from annotation.models import Flag, Redaction, Release, Reopening, Report, Submission
 from annotation.models.events import instant
 from annotation.protocol import CAUSES, CRITERIA, DECIDING, FAILURE_TYPES, MINIMUM_LABELS, PATHS, VERDICT_RULES, Term
 from annotation.records import Problem
@@ -16,6 +16,16 @@ from evaluations.exports import missing_for_export
 from evaluations.models import Anchor
 from evaluations.verifier.documents import Bundle, Document, summary
 from evaluations.verifier.shapes import FORMAT
+
+SUBMISSION_COLUMNS = (  # that a bundle has as they are; `auditing.importing` reads them
+    "attempt",
+    "digest",
+    "protocol_version",
+    "required_labels",
+    "spot_check_rate",
+    "pass_mark",
+    "second_stage",
+)
 
 
 def documents(submission: Submission, judges: bool = True, screenshots: str = "files") -> Bundle:
@@ -39,13 +49,13 @@ def documents(submission: Submission, judges: bool = True, screenshots: str = "f
         trajectories=lines,
         labels=decisions.labels(submission, people),
         adjudications=decisions.adjudications(submission, people),
-        flags=decisions.flags(submission, people),
-        reports=decisions.reports(submission, people),
-        releases=decisions.releases(submission, people),
-        reopenings=decisions.reopenings(submission, people),
+        flags=decisions.rows_as_they_are(Flag, submission, people),
+        reports=decisions.rows_as_they_are(Report, submission, people),
+        releases=decisions.rows_as_they_are(Release, submission, people),
+        reopenings=decisions.rows_as_they_are(Reopening, submission, people),
         draws=decisions.draws(submission),
         informed=decisions.informed(submission, people),
-        redactions=decisions.redactions(submission, people),
+        redactions=decisions.rows_as_they_are(Redaction, submission, people),
         final_verdicts=decisions.final_verdicts(submission),
         events=events,
         anchors=_anchors(submission),
@@ -87,15 +97,9 @@ def _submission(submission: Submission, events: list[Document], number: int, mis
         "benchmark": submission.benchmark.stated_slug,
         "benchmark_name": submission.benchmark.name,
         "agent": submission.agent.name,
-        "attempt": submission.attempt,
-        "digest": submission.digest,
-        "protocol_version": submission.protocol_version,
-        "required_labels": submission.required_labels,
-        "spot_check_rate": submission.spot_check_rate,
+        **{name: getattr(submission, name) for name in SUBMISSION_COLUMNS},
         "next_seed": submission.next_seed,
         "practice_set": None if practice_set is None else f"{practice_set.benchmark.slug}: {practice_set}",
-        "pass_mark": submission.pass_mark,
-        "second_stage": submission.second_stage,
         "created_at": instant(submission.created_at),
         "frozen_at": instant(submission.frozen_at),
         "opened_at": instant(submission.opened_at),

@@ -1,4 +1,4 @@
-"""What judges said of a submission, from the rows.
+"""Documents of judge runs and judgments of a submission.
 
 Nothing here tells where a judge's model was asked or who ran it: no endpoint, no address, no account.
 """
@@ -170,40 +170,32 @@ def _run(number: int, judge: Judge, run: JudgeRun | None) -> Document:
 
 
 def _judgment(number: int, row: Judgment, counts: bool) -> Document:
-    return {
-        "run": number,
-        "judge": _name_judge(row.judge),
-        "fingerprint": row.fingerprint,
-        "task_id": row.task.external_id,
-        "repetition": row.repetition,
+    said = {
         "verdict": row.verdict,
-        "error": False,
         "reason": without_addresses(row.unscored) or None,
         "score": row.score,
         "judged_at": instant(row.made_at),
-        "counts": counts,
     } | ({"status_not_stated": True} if row.status_not_stated else {})
+    return _line(number, row.judge, row.fingerprint, row.task.external_id, row.repetition, counts) | said
 
 
 def _error(number: int, item: RunItem, task_id: str, counts: bool) -> Document:
-    """A judge that failed: what it failed of names machines and stays here."""
+    """A failure of a judge. Its reason names machines and stays here."""
+    judge = item.run.judge
+    return _line(number, judge, judge.fingerprint, task_id, item.repetition, counts) | {"error": True}
+
+
+def _line(number: int, judge: Judge, fingerprint: str, task_id: str, repetition: int, counts: bool) -> Document:
     return {
         "run": number,
-        "judge": _name_judge(item.run.judge),
-        "fingerprint": item.run.judge.fingerprint,
+        "judge": f"{judge.name}@{judge.version}",
+        "fingerprint": fingerprint,
         "task_id": task_id,
-        "repetition": item.repetition,
-        "verdict": None,
-        "error": True,
-        "reason": None,
-        "score": None,
-        "judged_at": None,
+        "repetition": repetition,
+        "error": False,
         "counts": counts,
+        **dict.fromkeys(("verdict", "reason", "score", "judged_at")),
     }
-
-
-def _name_judge(judge: Judge) -> str:
-    return f"{judge.name}@{judge.version}"
 
 
 def _parameters(given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Whether people wrote who they are into what a bundle would carry: a name of a member, an e-mail address, an IP.
+"""Find names of members, e-mail and IP addresses in the texts of a bundle.
 
 A bundle is built of pseudonyms, but reasons are free text, and somebody gave names to agents, benchmarks and judges,
 and judges say why they have no verdict. All of that is searched for the user name, first name, last name and e-mail

@@ -1,4 +1,4 @@
-"""What the agent did and was asked to do, from the rows: trajectories, their files, and the catalogue of tasks.
+"""Documents of trajectories, their files, and the catalogue of tasks.
 
 Lines of trajectories are made one after the other out of two queries, whatever their number: a submission of thousands
 of steps is never in memory as a whole.
@@ -18,6 +18,20 @@ from annotation.models import Attachment, Screenshot, Step, Submission, Trajecto
 from annotation.workflow.facts import catalogue_facts
 from evaluations.verifier.documents import Document
 
+# Columns that a bundle has as they are; `auditing` reads them.
+TASK_COLUMNS = ("version", "text", "website", "reference_length", "level")
+TRAJECTORY_COLUMNS = (
+    "position",
+    "task_text",
+    "final_answer",
+    "reference_length",
+    "source_format",
+    "digest",
+    "warnings",
+)
+STEP_COLUMNS = ("index", "action", "thought", "warnings")
+STEP_TEXTS = ("url", "status", "file_name")  # null if empty
+SCREENSHOT_COLUMNS = ("sha256", "size", "width", "height", "media_type")
 AT_ONCE = 200  # rows that a query hands over at a time
 
 
@@ -88,31 +102,18 @@ def _line(trajectory: Trajectory) -> Document:
     return {
         "task_id": trajectory.task.external_id,
         "task_version": trajectory.task.version,
-        "position": trajectory.position,
-        "task_text": trajectory.task_text,
-        "final_answer": trajectory.final_answer,
-        "reference_length": trajectory.reference_length,
-        "source_format": trajectory.source_format,
-        "digest": trajectory.digest,
-        "warnings": trajectory.warnings,
+        **{name: getattr(trajectory, name) for name in TRAJECTORY_COLUMNS},
     }
 
 
 def _step(step: Step) -> Document:
     return {
-        "index": step.index,
-        "action": step.action,
-        "thought": step.thought,
-        "url": step.url or None,
-        "status": step.status or None,
-        "file_name": step.file_name or None,
+        **{name: getattr(step, name) for name in STEP_COLUMNS},
+        **{name: getattr(step, name) or None for name in STEP_TEXTS},
         "screenshot": step.withheld or _picture(step.screenshot),
         "click": None if step.click_x is None else [step.click_x, step.click_y],
-        "warnings": step.warnings,
     }
 
 
 def _picture(screenshot: Screenshot | None) -> Document | None:
-    if screenshot is None:
-        return None
-    return {name: getattr(screenshot, name) for name in ("sha256", "size", "width", "height", "media_type")}
+    return {name: getattr(screenshot, name) for name in SCREENSHOT_COLUMNS} if screenshot is not None else None

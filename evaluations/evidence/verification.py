@@ -1,13 +1,99 @@
-"""Check a bundle as verify.py does, and render its HTML report again, which verify.py does not."""
+"""Build verify.py from the modules of `evaluations.verifier`, and check bundles with them.
+
+Here the HTML report is rendered again and compared, which verify.py does not do.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
+from evaluations import verifier
 from evaluations.evidence.report.page import render_report
-from evaluations.evidence.single_file import single_file
 from evaluations.verifier.checking import Given, Outcome, check_bundle
 from evaluations.verifier.contents import Progressed
+from evaluations.verifier.shapes import FORMAT
+
+OLDEST_PYTHON = (3, 10)
+FIRST = ("checking", "main")  # `checking` says what is checked where; the others follow by name
+QUOTES = "'''"
+HEADER = f'''#!/usr/bin/env python3
+"""Check an evidence bundle ({FORMAT}) with nothing but Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, offline.
+
+    python3 -I verify.py BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH] [--tasks FILE] [--json]
+
+BUNDLE is the zip, or the folder it was unpacked to. Exit code 0: nothing failed; 1: something did, or the bundle was
+refused; 2: wrong usage. It reads what it is given and writes nothing. A bundle brings its own copy of this program,
+which the maker of the bundle could have changed: take it from somebody you trust.
+
+Below are the modules of WebVerdict's evaluations/verifier, word for word. The first one, checking, says what is checked
+and in which module. MIT License. Copyright (c) the WebVerdict authors.
+"""
+
+import sys
+
+# The maker of a bundle may have put a json.py beside this file: no import is from its folder or the current one.
+if __name__ == "__main__" and not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    del sys.path[0]
+sys.path[:] = [each for each in sys.path if each not in ("", ".", __file__.replace("\\\\", "/").rpartition("/")[0])]
+
+if sys.version_info < {OLDEST_PYTHON}:
+    sys.exit("verify.py needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer.")
+
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.util import spec_from_loader
+
+
+class Modules(MetaPathFinder, InspectLoader):
+    """Import the modules below from their texts, and never from a file of the same name."""
+
+    packages = ("evaluations", "evaluations.verifier")
+    texts = dict.fromkeys(packages, "")
+
+    def add(self, name, text):
+        self.texts["evaluations.verifier." + name] = text[1:]  # without the line end behind the quotes
+
+    def find_spec(self, name, path=None, target=None):
+        return spec_from_loader(name, self) if name in self.texts else None
+
+    def is_package(self, name):
+        return name in self.packages
+
+    def get_source(self, name):
+        return self.texts[name]
+
+
+modules = Modules()
+sys.meta_path.insert(0, modules)
+'''
+FOOTER = """
+if __name__ == "__main__":
+    from evaluations.verifier.main import main
+
+    sys.exit(main(sys.argv[1:], __file__))
+"""
+
+
+def verifier_modules() -> dict[str, str]:
+    """Return the texts of the modules by name, in the order of verify.py."""
+    names = {path.stem: path for path in sorted(Path(verifier.__file__).parent.glob("*.py")) if path.stem != "__init__"}
+    return {name: names[name].read_text() for name in dict.fromkeys([*FIRST, *names])}
+
+
+@cache
+def single_file() -> str:
+    """Return the text of verify.py; the same modules give the same text."""
+    return build_single_file(verifier_modules())
+
+
+def build_single_file(texts: dict[str, str]) -> str:
+    """Raises ValueError for a text that cannot stand between the quotes."""
+    for name, text in texts.items():
+        if QUOTES in text or not text.endswith("\n"):
+            raise ValueError(f"{name} has {QUOTES} in it, or no line end as its last character.")
+    sections = [f'modules.add("{name}", r{QUOTES}\n{text}{QUOTES})\n' for name, text in texts.items()]
+    return "".join([HEADER, *sections, FOOTER])
 
 
 def verify_bundle(path: str, given: Given, progress: Progressed = lambda done, total: None) -> Outcome:

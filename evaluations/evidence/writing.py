@@ -24,12 +24,11 @@ from annotation.records import Problem
 from evaluations import exports, signing
 from evaluations.evidence.bundle import Member, canonical_line, complete, from_store, members
 from evaluations.evidence.names import named
-from evaluations.exports import ExportRefused, missing_for_export
+from evaluations.exports import Entry, ExportRefused, missing_for_export, zipped
 from evaluations.verifier.canonical import as_text
 from evaluations.verifier.contents import CRATE, MANIFEST, SIGNATURE, Listed, build_crate
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.shapes import FORMAT
-from evaluations.zipping import Entry, zipped
 
 SCREENSHOTS = ("files", "digests")
 ZEROS = bytes(1 << 20)
@@ -198,7 +197,7 @@ def _manifest(listed: Iterable[Listed], stored_files: Document | None) -> bytes:
 
 
 class _Bytes:
-    """What is written: the bytes of every file with their digests, and the signature of the active key."""
+    """The real content: the bytes of every file with their digests, and the signature of the active key."""
 
     def listed(self, member: Member, listed: list[Listed]) -> Iterator[bytes]:
         size, hashed = 0, hashlib.sha256()

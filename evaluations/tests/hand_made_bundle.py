@@ -25,7 +25,7 @@ from annotation.records import Verdict
 from annotation.workflow.adjudicating import choose
 from evaluations.agreement import agreement
 from evaluations.cases import BlindLabel, Case
-from evaluations.evidence.figures import HINTS, LEFT_OUT
+from evaluations.evidence.bundle import HINTS, LEFT_OUT
 from evaluations.evidence.report.page import render_report
 from evaluations.verifier.canonical import as_text, canonical_json, digest
 from evaluations.verifier.checking import claims

@@ -20,7 +20,7 @@ from annotation.tests.shared_rows import shared_rows
 from evaluations import agreement_tables, cases
 from evaluations.agreement import Informed, agreement
 from evaluations.cases import BlindLabel, Case, InformedOpinion
-from evaluations.evidence import figures
+from evaluations.evidence import bundle as figures
 from evaluations.evidence.documents import documents
 from evaluations.verifier.figures import agreement_finding
 from evaluations.verifier.findings import Result

@@ -177,7 +177,7 @@ def test_confusion_has_a_row_for_each_verdict_that_an_annotator_could_say() -> N
 
 def test_labels_made_elsewhere_have_no_adjudications() -> None:
     assert agreement_tables.adjudications(None).rows == []
-    assert agreement_tables.figures(agreement_tables.adjudications(None)) == []
+    assert agreement_tables.adjudications(None).figures == []
 
 
 # --- what the spot checks say about the rest -------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def said(unchecked: int, expected: Measure, unanimous: int = 500, unknown: int =
 def test_the_extrapolation_widens_its_interval_to_whole_trajectories() -> None:
     says = said(180, Measure(4.2, 20, low=1.3, high=8.1))
     assert says == (
-        "Had an adjudicator looked at the 180 unanimous trajectories that nobody checked, the expected number of other "
+        "Had an adjudicator checked the 180 unanimous trajectories that nobody checked, the expected number of other "
         "decisions is about 4 (1 to 9)."
     )
 
@@ -225,7 +225,7 @@ def test_without_a_spot_check_nothing_is_extrapolated() -> None:
 
 def test_with_everything_checked_there_is_nothing_to_extrapolate() -> None:
     says = said(0, Measure.missing("no unchecked cases"))
-    assert says == "No unanimous trajectory became final without a look, so there is nothing to extrapolate."
+    assert says == "No unanimous trajectory became final without a check, so there is nothing to extrapolate."
 
 
 def test_where_nothing_is_unanimous_nobody_is_said_to_have_looked_at_it() -> None:
@@ -235,7 +235,7 @@ def test_where_nothing_is_unanimous_nobody_is_said_to_have_looked_at_it() -> Non
 
 def test_what_is_left_out_of_the_extrapolation_is_said() -> None:
     says = said(11, Measure(4.0, 2, low=0.7, high=7.3), unknown=3)
-    assert "at the 8 unanimous trajectories" in says
+    assert "checked the 8 unanimous trajectories" in says
     assert says.endswith("3 more are left out: no spot check of their draw was judged blind.")
 
 

@@ -18,7 +18,7 @@ from annotation.models import Benchmark, Membership, Person, Submission
 from annotation.records import Verdict
 from annotation.workflow import Conflict
 from annotation.workflow.guards import require_unfrozen, require_writable
-from evaluations.auditing import actions, sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import add_people, auditor, client_of, relabel
@@ -270,7 +270,7 @@ def made_auditor(person: Person) -> None:
 def test_who_labels_or_decides_in_the_sample_sees_nothing_whatever_their_rights(
     audit: Audit, name: str, right: Any
 ) -> None:
-    people = add_people(sampling.draw(audit, auditor(), 2))
+    people = add_people(actions.draw(audit, auditor(), 2))
     right(people[name])
     client = client_of(Person.objects.get(username=name))
     row = audit.submission.trajectories.earliest("pk")
@@ -284,7 +284,7 @@ def test_who_labels_or_decides_in_the_sample_sees_nothing_whatever_their_rights(
 
 
 def test_who_labelled_the_sample_may_read_when_it_is_frozen(audit: Audit) -> None:
-    people = relabel(sampling.draw(audit, auditor(), 2))
+    people = relabel(actions.draw(audit, auditor(), 2))
     made_auditor(people["erin"])
 
     assert client_of(people["erin"]).get(reverse("audit", args=[audit.pk])).status_code == 200

@@ -17,7 +17,7 @@ from django.urls import reverse
 from annotation import screenshots, testing
 from annotation.models import Membership, Person
 from annotation.tests.test_concurrency import at_once
-from evaluations.auditing import actions, sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import AuditRefused, open_bundle
 from evaluations.models import Audit, AuditCheck, BundleUpload
 from evaluations.tests.audited import add_people, auditor, client_of, work
@@ -168,7 +168,7 @@ def former(audit: Audit) -> Person:
 
 
 def labels_the_sample(audit: Audit) -> Person:
-    erin = add_people(sampling.draw(audit, auditor(), 1))["erin"]
+    erin = add_people(actions.draw(audit, auditor(), 1))["erin"]
     Person.objects.filter(pk=erin.pk).update(is_superuser=True, is_staff=True)
     return Person.objects.get(pk=erin.pk)
 

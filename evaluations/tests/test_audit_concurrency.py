@@ -15,7 +15,7 @@ from annotation.models import Event, Membership, Person, Submission
 from annotation.tests.test_concurrency import at_once, connections_that_wait, just_before
 from annotation.workflow import Conflict
 from config.tests.waiting import wait_until
-from evaluations.auditing import actions, sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import auditor
@@ -41,7 +41,7 @@ def may_read(audit: Audit, person: Person) -> bool:
 def test_an_erasure_of_who_drew_the_sample_and_a_new_auditor_do_not_wait_for_each_other(audit: Audit) -> None:
     bea, dora = auditor("bea"), testing.person("dora")
     actions.add_auditor(auditor(), audit, bea)
-    sample = sampling.draw(audit, bea, 1)
+    sample = actions.draw(audit, bea, 1)
     told = Event.objects.filter(submission=audit.submission_id).count()
     held = threading.Barrier(2, timeout=30)
 
@@ -88,13 +88,13 @@ def test_no_sample_of_the_same_trajectories_is_drawn_while_a_bundle_is_opened(
     drawn: list[Any] = []
 
     def also(new: Audit) -> None:
-        drawn.append(impatiently(lambda: sampling.draw(audit, auditor(), 1)))
+        drawn.append(impatiently(lambda: actions.draw(audit, auditor(), 1)))
 
     open_bundle(bundles["digests"], auditor("bea"), on_opened=also)
 
     assert isinstance(drawn[0], OperationalError), drawn
     with pytest.raises(Conflict, match="could have, read"):
-        let_in(sampling.draw(audit, auditor(), 1))
+        let_in(actions.draw(audit, auditor(), 1))
 
 
 @pytest.mark.postgresql
@@ -107,7 +107,7 @@ def test_nobody_joins_a_sample_that_was_drawn_when_the_others_were_locked(
         joined.append(impatiently(lambda: let_in(Submission.objects.get(sample_of=audit.submission_id))))
 
     # By then the samples are locked, and what they are drawn of is not.
-    with just_before(locks_one_submission, lambda: impatiently(lambda: sampling.draw(audit, auditor(), 1))):
+    with just_before(locks_one_submission, lambda: impatiently(lambda: actions.draw(audit, auditor(), 1))):
         open_bundle(bundles["digests"], auditor("bea"), on_opened=also)
 
     assert isinstance(joined[0], OperationalError), joined

@@ -24,8 +24,8 @@ from evaluations.agreement import agreement
 from evaluations.auditing.importing import AuditRefused, open_bundle
 from evaluations.auditing.reference_data import parse_reference_data
 from evaluations.evidence import trajectories
+from evaluations.evidence.bundle import comparison
 from evaluations.evidence.documents import documents
-from evaluations.evidence.figures import comparison
 from evaluations.evidence.standing import claims
 from evaluations.exports import missing_for_export
 from evaluations.models import Audit, SigningKey

@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotation import access, ingest, testing, workflow
 from annotation.models import Membership, Person, Submission
 from annotation.workflow import Conflict
-from evaluations.auditing import actions, sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import AuditRefused, open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import add_people, audit_of, auditor, bundle
@@ -71,7 +71,7 @@ def statuses(person: Person, asked: list[str]) -> dict[str, int]:
 def test_who_labels_the_sample_sees_nothing_of_the_original(
     audit: Audit, frozen: Submission, name: str, right: Any
 ) -> None:
-    people = add_people(sampling.draw(audit, auditor(), 2))
+    people = add_people(actions.draw(audit, auditor(), 2))
     right(people[name], frozen)
     asked = addresses(frozen)
 
@@ -82,7 +82,7 @@ def test_who_labels_the_sample_sees_nothing_of_the_original(
 def test_who_labels_the_sample_sees_nothing_of_the_same_trajectories_under_another_name(
     audit: Audit, second: Submission, right: Any
 ) -> None:
-    people = add_people(sampling.draw(audit, auditor(), 2))
+    people = add_people(actions.draw(audit, auditor(), 2))
     right(people["erin"], second)
     asked = addresses(second)
 
@@ -92,7 +92,7 @@ def test_who_labels_the_sample_sees_nothing_of_the_same_trajectories_under_anoth
 def test_who_labels_the_sample_has_no_figures_of_the_original_among_those_of_its_benchmark(
     audit: Audit, frozen: Submission
 ) -> None:
-    people = add_people(sampling.draw(audit, auditor(), 2))
+    people = add_people(actions.draw(audit, auditor(), 2))
     made_maintainer(people["erin"], frozen)
     person = Person.objects.get(pk=people["erin"].pk)
 
@@ -104,7 +104,7 @@ def test_who_labels_the_sample_has_no_figures_of_the_original_among_those_of_its
 
 
 def test_who_left_the_sample_sees_nothing_either_until_it_is_frozen(audit: Audit, frozen: Submission) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     people = add_people(sample)
     made_maintainer(people["erin"], frozen)
     workflow.deactivate_member(auditor(), sample, people["erin"])
@@ -117,7 +117,7 @@ def test_who_left_the_sample_sees_nothing_either_until_it_is_frozen(audit: Audit
 
 
 def test_who_labels_the_sample_goes_on_with_it_and_with_everything_else(audit: Audit, tmp_path: Path) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     people = add_people(sample)
     other = testing.submission(tmp_path / "other", trajectories=1, steps=4, agent="Other Agent")
     made_maintainer(people["erin"], other)
@@ -129,7 +129,7 @@ def test_who_labels_the_sample_goes_on_with_it_and_with_everything_else(audit: A
 def test_who_labels_the_sample_is_given_no_part_in_the_original(
     audit: Audit, frozen: Submission, people: dict[str, Person]
 ) -> None:
-    erin = add_people(sampling.draw(audit, auditor(), 2))["erin"]
+    erin = add_people(actions.draw(audit, auditor(), 2))["erin"]
 
     for role in (Membership.Role.MAINTAINER, Membership.Role.ADJUDICATOR):
         with pytest.raises(Conflict, match="labels a sample of the same trajectories"):
@@ -144,7 +144,7 @@ def test_who_had_a_part_in_the_same_trajectories_does_not_label_the_sample(
     """nina maintains only what is the same under another name; the others had a part in both."""
     nina = testing.person("nina")
     made_maintainer(nina, second)
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
 
     with pytest.raises(Conflict, match="read the labels"):
         workflow.add_member(auditor(), sample, Person.objects.get(username=name), Membership.Role.ANNOTATOR)
@@ -153,7 +153,7 @@ def test_who_had_a_part_in_the_same_trajectories_does_not_label_the_sample(
 def test_who_labels_the_sample_opens_no_bundle_of_the_same_trajectories(
     audit: Audit, second: Submission, tmp_path: Path
 ) -> None:
-    erin = add_people(sampling.draw(audit, auditor(), 2))["erin"]
+    erin = add_people(actions.draw(audit, auditor(), 2))["erin"]
     Person.objects.filter(pk=erin.pk).update(is_staff=True)
     erin.refresh_from_db()
     path = bundle(second, tmp_path)

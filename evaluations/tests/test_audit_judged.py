@@ -17,12 +17,12 @@ from django.urls import reverse
 from annotation.models import Person, Submission
 from annotation.workflow import Conflict
 from evaluations import cases
-from evaluations.auditing import sampling
+from evaluations.auditing import actions
 from evaluations.auditing.import_context import ImportContext, Rejections
 from evaluations.auditing.importing import AuditRefused, open_bundle
 from evaluations.auditing.judgments import write_judgments
 from evaluations.comparison import list_judges
-from evaluations.evidence.figures import comparison
+from evaluations.evidence.bundle import comparison
 from evaluations.management.commands.compare import find_judge
 from evaluations.models import Audit
 from evaluations.tests.audited import add_people, audit_of, auditor, bundle, client_of, judge_lines
@@ -139,7 +139,7 @@ def test_figures_of_this_instance_do_not_count_what_came(
 
 
 def test_no_judgment_that_came_is_shown_to_who_labels_the_sample_or_counts_in_it(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     assert list_judges(cases.of_submission(sample), benchmark=sample.benchmark.slug) == []
     people = add_people(sample)
     pk, row = audit.submission_id, audit.submission.trajectories.earliest("pk")

@@ -20,10 +20,9 @@ from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete, integrity
 from evaluations import cases
 from evaluations.agreement import agreement
-from evaluations.auditing import actions, sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import AuditRefused, open_bundle
-from evaluations.auditing.related_bundles import find_related_bundles
-from evaluations.auditing.result import compare_verdicts, estimate_wrong, result
+from evaluations.auditing.results import compare_verdicts, estimate_wrong, find_related_bundles, result
 from evaluations.models import Audit, AuditDecision
 from evaluations.statistics import wilson
 from evaluations.tests.audited import add_people, audit_of, auditor, bundle, relabel
@@ -66,7 +65,7 @@ def covered(tmp_path: Path) -> Audit:
 
 
 def test_the_draw_can_be_repeated_from_its_seed_as_that_of_spot_checks(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 3, "a seed")
+    sample = actions.draw(audit, auditor(), 3, "a seed")
 
     generator = random.Random("a seed")
     ranked = sorted((generator.random(), f"task_000{number}") for number in range(5))
@@ -77,7 +76,7 @@ def test_the_draw_can_be_repeated_from_its_seed_as_that_of_spot_checks(audit: Au
 
 
 def test_a_seed_that_nobody_gives_is_made_and_recorded(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
 
     audit.refresh_from_db()
     assert len(audit.nonce) == 64
@@ -89,7 +88,7 @@ def test_a_seed_that_nobody_gives_is_made_and_recorded(audit: Audit) -> None:
 
 
 def test_a_seed_that_was_typed_is_told_as_chosen(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 2, " mine ")
+    sample = actions.draw(audit, auditor(), 2, " mine ")
 
     audit.refresh_from_db()
     assert (audit.seed, audit.nonce, audit.seed_chosen) == ("mine", "", True)
@@ -99,13 +98,13 @@ def test_a_seed_that_was_typed_is_told_as_chosen(audit: Audit) -> None:
 def test_the_sample_is_spot_checked_however_little_the_submission_was(audit: Audit) -> None:
     assert audit.submission.spot_check_rate == 0.0
 
-    assert sampling.draw(audit, auditor(), 2).spot_check_rate == 0.10
+    assert actions.draw(audit, auditor(), 2).spot_check_rate == 0.10
 
 
 def test_the_sample_is_spot_checked_as_much_as_the_submission_was(audit: Audit) -> None:
     Submission.objects.filter(pk=audit.submission_id).update(spot_check_rate=0.5)
 
-    assert sampling.draw(audit, auditor(), 2).spot_check_rate == 0.5
+    assert actions.draw(audit, auditor(), 2).spot_check_rate == 0.5
 
 
 def test_without_pictures_nothing_is_labelled_again(audit: Audit, tmp_path: Path) -> None:
@@ -113,7 +112,7 @@ def test_without_pictures_nothing_is_labelled_again(audit: Audit, tmp_path: Path
     other = open_bundle(bundle(original, tmp_path, screenshots="digests"), auditor())
 
     with pytest.raises(Conflict, match=r"15 of 15 steps.*with its screenshots"):
-        sampling.draw(other, auditor(), 2)
+        actions.draw(other, auditor(), 2)
     assert other.sample is None
 
 
@@ -121,7 +120,7 @@ def test_other_bundles_of_the_submission_are_told_on_both_sides(audit: Audit, tm
     original = Submission.objects.get(audited=False)
     assert find_related_bundles(audit).others == []
     other = open_bundle(bundle(original, tmp_path, screenshots="digests"), auditor("bea"))
-    sampling.draw(audit, auditor(), 2)
+    actions.draw(audit, auditor(), 2)
 
     assert (find_related_bundles(audit).others, find_related_bundles(audit).drawn) == ([other], 1)
     assert (find_related_bundles(other).others, find_related_bundles(other).drawn) == ([audit], 1)
@@ -143,14 +142,14 @@ def test_a_bundle_of_another_submission_is_not_told(audit: Audit, tmp_path: Path
 
 
 def test_a_sample_is_drawn_once(audit: Audit) -> None:
-    sampling.draw(audit, auditor(), 2)
+    actions.draw(audit, auditor(), 2)
 
     with pytest.raises(Conflict, match="one for each audit"):
-        sampling.draw(audit, auditor(), 2)
+        actions.draw(audit, auditor(), 2)
 
 
 def test_the_database_refuses_a_second_sample(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
 
     with pytest.raises(IntegrityError), transaction.atomic():
         Submission.objects.create(
@@ -164,12 +163,12 @@ def test_the_database_refuses_a_second_sample(audit: Audit) -> None:
 @pytest.mark.parametrize("size", [0, 6, -1])
 def test_a_sample_is_some_of_the_trajectories(audit: Audit, size: int) -> None:
     with pytest.raises(Incomplete, match="1 to 5"):
-        sampling.draw(audit, auditor(), size)
+        actions.draw(audit, auditor(), size)
     assert audit.sample is None
 
 
 def test_a_sample_may_be_of_all_of_them(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 5)
+    sample = actions.draw(audit, auditor(), 5)
 
     assert tasks(sample) == tasks(audit.submission)
     assert sample.digest == audit.submission.digest
@@ -177,16 +176,16 @@ def test_a_sample_may_be_of_all_of_them(audit: Audit) -> None:
 
 def test_only_an_auditor_draws(audit: Audit) -> None:
     with pytest.raises(PermissionDenied, match="Only an auditor of the submission may draw its sample"):
-        sampling.draw(audit, auditor("bea"), 2)
+        actions.draw(audit, auditor("bea"), 2)
     with pytest.raises(PermissionDenied, match="Only an auditor of the submission may draw its sample"):
-        sampling.draw(audit, testing.person("alice"), 2)
+        actions.draw(audit, testing.person("alice"), 2)
     Person.objects.filter(pk=auditor().pk).update(is_staff=False)
     with pytest.raises(PermissionDenied, match="Only a maintainer of the instance may draw a sample"):
-        sampling.draw(audit, Person.objects.get(pk=auditor().pk), 2)
+        actions.draw(audit, Person.objects.get(pk=auditor().pk), 2)
 
 
 def test_a_sample_is_a_submission_of_the_auditor_with_the_same_steps(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 5)
+    sample = actions.draw(audit, auditor(), 5)
 
     assert Membership.objects.get(submission=sample).person == auditor()
     assert Membership.objects.get(submission=sample).role == "maintainer"
@@ -200,7 +199,7 @@ def test_a_sample_is_a_submission_of_the_auditor_with_the_same_steps(audit: Audi
 
 
 def test_the_sample_goes_through_the_whole_protocol(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 3)
+    sample = actions.draw(audit, auditor(), 3)
 
     relabel(sample)
 
@@ -214,7 +213,7 @@ def test_the_sample_goes_through_the_whole_protocol(audit: Audit) -> None:
 
 
 def test_evidence_of_a_sample_tells_which_pictures_came_covered(covered: Audit, tmp_path: Path) -> None:
-    sample = sampling.draw(covered, auditor(), 2, "a seed")
+    sample = actions.draw(covered, auditor(), 2, "a seed")
     relabel(sample)
     before = redactions.find_current(covered.submission)
     assert len(before) == 1
@@ -235,7 +234,7 @@ def test_evidence_of_a_sample_tells_which_pictures_came_covered(covered: Audit, 
 
 
 def test_a_picture_that_came_covered_is_not_covered_otherwise(covered: Audit) -> None:
-    sample = sampling.draw(covered, auditor(), 2, "a seed")
+    sample = actions.draw(covered, auditor(), 2, "a seed")
     step = sample.trajectories.get(position=0).steps.get(index=0)
     with pytest.raises(Incomplete, match="No step"):
         workflow.redact(auditor(), sample, step.screenshot, [[0, 0, 1, 1]], "More.")
@@ -246,7 +245,7 @@ def test_a_picture_that_came_covered_is_not_covered_otherwise(covered: Audit) ->
 def test_who_read_or_made_the_labels_does_not_label_the_sample(audit: Audit, name: str, role: Any) -> None:
     """bea audits it too; alice and mira took part in the submission itself, on this very instance."""
     actions.add_auditor(auditor(), audit, auditor("bea"))
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
 
     with pytest.raises(Conflict, match="read the labels"):
         workflow.add_member(auditor(), sample, Person.objects.get(username=name), role)
@@ -254,7 +253,7 @@ def test_who_read_or_made_the_labels_does_not_label_the_sample(audit: Audit, nam
 
 def test_an_auditor_may_maintain_the_sample_too(audit: Audit) -> None:
     actions.add_auditor(auditor(), audit, auditor("bea"))
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
 
     workflow.add_member(auditor(), sample, auditor("bea"), Membership.Role.MAINTAINER)
 
@@ -262,7 +261,7 @@ def test_an_auditor_may_maintain_the_sample_too(audit: Audit) -> None:
 
 
 def test_who_runs_the_instance_does_not_label_the_sample(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     root = Person.objects.create_superuser("root", "root@people.example", testing.PASSWORD)
 
     with pytest.raises(Conflict):
@@ -270,7 +269,7 @@ def test_who_runs_the_instance_does_not_label_the_sample(audit: Audit) -> None:
 
 
 def test_who_labels_the_sample_reads_no_audit_of_the_review_until_it_is_frozen(audit: Audit, tmp_path: Path) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     people = add_people(sample)
 
     with pytest.raises(Conflict, match="when it is frozen"):
@@ -286,7 +285,7 @@ def test_who_labels_the_sample_reads_no_audit_of_the_review_until_it_is_frozen(a
 
 def test_who_labels_the_sample_opens_no_other_bundle_of_the_review(audit: Audit, tmp_path: Path) -> None:
     original = Submission.objects.get(audited=False)
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     people = add_people(sample)
     Person.objects.filter(pk=people["erin"].pk).update(is_staff=True)
     people["erin"].refresh_from_db()
@@ -300,7 +299,7 @@ def test_who_labels_the_sample_opens_no_other_bundle_of_the_review(audit: Audit,
 
 
 def test_a_frozen_sample_is_not_reopened(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     relabel(sample)
 
     with pytest.raises(Conflict, match="no new label would be blind"):
@@ -312,12 +311,12 @@ def test_a_frozen_sample_is_not_reopened(audit: Audit) -> None:
 
 def test_nothing_is_told_before_the_sample_is_frozen(audit: Audit) -> None:
     assert result(audit) is None
-    sampling.draw(audit, auditor(), 5)
+    actions.draw(audit, auditor(), 5)
     assert result(audit) is None
 
 
 def test_the_result_compares_final_verdicts(audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 5)
+    sample = actions.draw(audit, auditor(), 5)
     relabel(sample, {"task_0001": 0, "task_0004": 0})
     audit.refresh_from_db()
 

@@ -10,7 +10,7 @@ import pytest
 from annotation import testing, workflow
 from annotation.models import Attachment, Submission
 from annotation.workflow import Conflict
-from evaluations.auditing import sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit
 from evaluations.tests.audited import audit_of, auditor, bundle, relabel
@@ -36,7 +36,7 @@ def test_answers_without_their_pages_are_not_labelled_again(answers: Submission,
     files = Attachment.objects.filter(trajectory__submission=audit.submission).count()
 
     with pytest.raises(Conflict, match=f"{files} of {files} files of trajectories did not come.*with its screenshots"):
-        sampling.draw(audit, auditor(), 1)
+        actions.draw(audit, auditor(), 1)
 
     audit.refresh_from_db()
     assert audit.sample is None
@@ -44,7 +44,7 @@ def test_answers_without_their_pages_are_not_labelled_again(answers: Submission,
 
 def test_answers_with_their_pages_are_and_the_sample_has_its_evidence(answers: Submission, tmp_path: Path) -> None:
     audit = audit_of(answers, tmp_path)
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     relabel(sample)
     sample.refresh_from_db()
 
@@ -58,7 +58,7 @@ def test_a_file_that_could_not_be_opened_is_lacking_as_well(tmp_path: Path) -> N
     audit = opened(HandMade(), tmp_path)  # its network trace is none
 
     with pytest.raises(Conflict, match="1 of 1 files of trajectories did not come with the bundle, or could not be"):
-        sampling.draw(audit, auditor(), 1)
+        actions.draw(audit, auditor(), 1)
 
 
 def test_a_covered_picture_of_which_no_redaction_tells_is_lacking(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_covered_picture_of_which_no_redaction_tells_is_lacking(tmp_path: Path
     audit = opened(made, tmp_path)
 
     with pytest.raises(Conflict, match="the pictures of 1 of 6 steps and 1 of 1 files"):
-        sampling.draw(audit, auditor(), 1)
+        actions.draw(audit, auditor(), 1)
 
 
 def test_the_original_of_a_covered_picture_may_be_missing_as_a_file(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_original_of_a_covered_picture_may_be_missing_as_a_file(tmp_path: Pa
     audit = audit_of(submission, tmp_path, partial=True)
     assert Attachment.objects.filter(trajectory__submission=audit.submission, withheld=True).exists()
 
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
 
     assert sample.trajectories.count() == 2
 

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation import testing
-from evaluations.auditing import sampling
+from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit, AuditCheck
 from evaluations.tests.audited import add_people, auditor, client_of, relabel, work
@@ -131,7 +131,7 @@ def test_another_bundle_of_the_submission_is_told_everywhere(
 ) -> None:
     assert all("other bundle" not in page for page in pages(amy, audit))
     other = open_bundle(bundles["digests"], auditor("bea"))
-    sampling.draw(audit, auditor(), 2)
+    actions.draw(audit, auditor(), 2)
 
     for page in pages(amy, audit):
         assert other.manifest in page
@@ -152,7 +152,7 @@ def test_a_bundle_without_pictures_says_on_the_page_what_to_ask_for(amy: Client,
 
 
 def test_the_report_says_who_labelled_only_when_they_have(amy: Client, audit: Audit) -> None:
-    sample = sampling.draw(audit, auditor(), 2)
+    sample = actions.draw(audit, auditor(), 2)
     add_people(sample)
     assert "Each is to be labelled by 3 people" in pages(amy, audit)[1]
 
@@ -233,6 +233,6 @@ def test_the_api_adds_an_auditor(amy: Client, audit: Audit) -> None:
 
 
 def test_the_api_adds_nobody_who_labels_the_sample(amy: Client, audit: Audit) -> None:
-    add_people(sampling.draw(audit, auditor(), 2))
+    add_people(actions.draw(audit, auditor(), 2))
 
     assert posted(amy, "api-auditors", audit, {"username": "erin"}).status_code == 409

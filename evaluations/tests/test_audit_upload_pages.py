@@ -16,8 +16,8 @@ from django.utils import timezone
 from annotation import testing
 from annotation.models import Person
 from annotation.workflow.guards import LONGEST_NOTE
+from evaluations.auditing.actions import LONGEST_SEED
 from evaluations.auditing.reference_data import LONGEST_KEYS
-from evaluations.auditing.sampling import LONGEST_SEED
 from evaluations.models import Audit, AuditDecision, BundleUpload
 from evaluations.tests.audited import auditor, client_of, work
 from evaluations.tests.hand_made_bundle import HandMade

@@ -22,8 +22,8 @@ from annotation.ingest import ImportStopped
 from annotation.models import Person, Submission
 from annotation.tests.full_disk import find_originals, limit_room
 from annotation.workflow import Conflict
-from evaluations import jobs, uploads
-from evaluations.auditing import processing
+from evaluations import jobs
+from evaluations.auditing import uploads
 from evaluations.auditing.importing import open_bundle
 from evaluations.auditing.reference_data import decode_reference_data, encode_reference_data
 from evaluations.models import Audit, AuditCheck, BundleUpload
@@ -226,7 +226,7 @@ def test_a_worker_that_wakes_up_late_changes_nothing(upload: BundleUpload) -> No
     assert late is not None
     assert arrivals.claim(BundleUpload, str(upload.pk)) is not None
 
-    processing.process_upload(late)
+    uploads.process_upload(late)
 
     upload.refresh_from_db()
     assert (upload.finished_at, Audit.objects.count(), len(stored())) == (None, 0, 1)
@@ -344,7 +344,7 @@ def test_a_check_whose_upload_is_no_longer_a_workers_is_not_kept(
     meanwhile(late)
     arrivals.claim(BundleUpload, str(late.pk))
 
-    processing.process_upload(late)
+    uploads.process_upload(late)
 
     assert AuditCheck.objects.count() == 1
 
@@ -372,7 +372,7 @@ def test_a_bundle_that_somebody_else_opens_meanwhile_is_open_already(
 
 
 def received(data: bytes = b"nothing") -> BundleUpload:
-    return uploads.receive(auditor(), SimpleUploadedFile("../theirs.zip", data), Given())
+    return uploads.receive(auditor(), SimpleUploadedFile("../theirs.zip", data), Given(), jobs.open_bundle.delay)
 
 
 def test_a_bundle_is_stored_under_a_name_of_our_own_and_sent_to_a_worker(
@@ -421,7 +421,7 @@ def test_a_cancelled_upload_goes_with_its_file_and_its_worker_stops(upload: Bund
     assert taken is not None
     uploads.cancel(taken)
 
-    processing.process_upload(taken)
+    uploads.process_upload(taken)
 
     assert (BundleUpload.objects.count(), Audit.objects.count(), stored()) == (0, 0, [])
 
@@ -430,7 +430,7 @@ def test_what_ended_while_it_was_cancelled_is_not_said_to_be_deleted() -> None:
     upload = waiting_upload(b"nothing")
     jobs.open_bundle(str(upload.pk))
 
-    with pytest.raises(Conflict, match="ended at this moment"):
+    with pytest.raises(Conflict, match="finished at this moment"):
         uploads.cancel(upload)
 
     upload.refresh_from_db()
@@ -446,7 +446,7 @@ def test_old_uploads_and_files_of_none_are_forgotten() -> None:
     waits, fresh = waiting_upload(b"waits"), default_storage.save("bundles/fresh.zip", ContentFile(b""))
     aged(Path(waits.stored_as).name)
     aged(Path(default_storage.save("bundles/left.zip", ContentFile(b""))).name)
-    past = timezone.now() - processing.RETENTION
+    past = timezone.now() - uploads.RETENTION
     for name, ended in (("old", past - timedelta(seconds=9)), ("young", past + timedelta(hours=1))):
         BundleUpload.objects.create(uploaded_by=auditor(), file_name=name, refused="No.", finished_at=ended)
 

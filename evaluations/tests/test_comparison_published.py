@@ -18,7 +18,7 @@ from annotation.models import Benchmark
 from annotation.records import Verdict
 from annotation.tests.shared_rows import shared_rows
 from evaluations.cases import Rules, of_benchmark, of_imported
-from evaluations.comparison import Comparison, Label2, compare, published
+from evaluations.comparison import Comparison, Label2, compare, rows
 from evaluations.comparison.results import Answer
 from evaluations.comparison.rows import build_rows
 from evaluations.measures import JUDGE_MEASURES
@@ -99,8 +99,8 @@ SMALL = {
 def small() -> Benchmark:
     benchmark = testing.benchmark(6)
     labels, judgments = ["annotator,task_id,agent,label"], []
-    for agent, rows in SMALL.items():
-        for number, (said, verdict) in enumerate(rows):
+    for agent, given in SMALL.items():
+        for number, (said, verdict) in enumerate(given):
             labels += [f"person {n},task_{number:04d},{agent},{label}" for n, label in enumerate(said)]
             judgments.append(json.dumps({"task_id": f"task_{number:04d}", "agent": agent, "verdict": verdict}))
     report = import_labels("\n".join(labels).encode(), "labels.csv", benchmark=benchmark)
@@ -210,7 +210,7 @@ def printed(tp: int, fp: int, tn: int, fn: int) -> dict[str, float | None]:
         (Verdict.FAILURE, no): tn,
         (Verdict.SUCCESS, no): fn,
     }
-    row = published.round_row(build_rows("judge", Counter(said))[0]).as_json("judge", Rules.PUBLISHED)
+    row = rows.round_row(build_rows("judge", Counter(said))[0]).as_json("judge", Rules.PUBLISHED)
     return {name: row[NAMES.get(name, name)] for name in ("accuracy", "precision", "recall", "f1", "npv", "tnr")}
 
 

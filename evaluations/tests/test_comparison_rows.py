@@ -13,9 +13,8 @@ from evaluations.cases import BlindLabel as Label
 from evaluations.cases import Rules
 from evaluations.comparison import Judged, Label2, Row, ceiling, compare
 from evaluations.comparison.breakdowns import costs, flips
-from evaluations.comparison.clusters import by_task
 from evaluations.comparison.results import Flips
-from evaluations.comparison.rows import averages, build_rows, count_by_name, count_together, pair_cases
+from evaluations.comparison.rows import averages, build_rows, by_task, count_by_name, count_together, pair_cases
 from evaluations.measures import JUDGE_MEASURES
 from evaluations.statistics import Measure, wilson
 from evaluations.tests import hand_made

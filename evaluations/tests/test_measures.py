@@ -14,7 +14,7 @@ from evaluations.cases import Rules
 from evaluations.comparison.results import Answer, Label2, Row
 from evaluations.comparison.rows import build_rows
 from evaluations.encoding import to_json
-from evaluations.evidence import figures
+from evaluations.evidence import bundle as figures
 from evaluations.measures import JUDGE_MEASURES
 from evaluations.statistics import Measure
 from evaluations.verifier.figures import figures_of_cells

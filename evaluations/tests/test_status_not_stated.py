@@ -14,7 +14,7 @@ from annotation.models import Person, Submission
 from annotation.tests.shared_rows import shared_rows
 from evaluations import cases
 from evaluations.comparison import compare
-from evaluations.evidence import figures
+from evaluations.evidence import bundle as figures
 from evaluations.evidence.documents import documents
 from evaluations.tests.audited import audit_of, auditor, bundle, client_of
 from evaluations.verifier.checking import Given, check_bundle

@@ -14,7 +14,7 @@ from annotation.models import Submission
 from annotation.tests.shared_rows import shared_rows
 from evaluations.agreement import agreement
 from evaluations.cases import of_submission
-from evaluations.evidence import figures
+from evaluations.evidence import bundle as figures
 from evaluations.evidence.documents import documents
 from evaluations.tests.builders import judged, reviewed
 from evaluations.tests.whole_review import whole_review

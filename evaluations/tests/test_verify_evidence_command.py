@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 
 from annotation import testing
 from evaluations import signing
-from evaluations.evidence.single_file import single_file
+from evaluations.evidence.verification import single_file
 from evaluations.models import Audit, SigningKey
 from evaluations.tests.hand_made_bundle import KEY, HandMade, sha256, signed, zipped
 from evaluations.verifier import main

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from evaluations import verifier
-from evaluations.evidence.single_file import OLDEST_PYTHON, build_single_file, single_file, verifier_modules
+from evaluations.evidence.verification import OLDEST_PYTHON, build_single_file, single_file, verifier_modules
 from evaluations.tests.hand_made_bundle import KEY, HandMade, signed, zipped
 
 pytestmark = pytest.mark.slow
@@ -226,7 +226,7 @@ def test_its_own_modules_come_before_files_of_the_same_name(verify: Path) -> Non
 
 def test_it_is_the_same_every_time() -> None:
     """In a process of its own, whose sets have another order."""
-    script = "from evaluations.evidence.single_file import single_file; import sys; sys.stdout.write(single_file())"
+    script = "from evaluations.evidence.verification import single_file; import sys; sys.stdout.write(single_file())"
     root = Path(__file__).parents[2]
     for seed in ("1", "2"):
         done = subprocess.run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,19 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from annotation import progress
+from annotation.forms import VERDICT_NAMES
 from annotation.models import Submission
 from annotation.views.answers import Request, page
-from evaluations import access, agreement_tables
-from evaluations.agreement import GROUPS, Agreement
+from evaluations import access, agreement_tables, charts
+from evaluations.agreement import CHOSEN_BY_LABELS, GROUPS, Agreement, Annotator, Group
 from evaluations.agreement import agreement as agreement_of
+from evaluations.agreement_tables import group_name, outcome_rows
 from evaluations.cases import Case
-from evaluations.charts import Rates
+from evaluations.charts import Grid, Rates, Stacked
 from evaluations.forms import Filters, FiltersForm
+from evaluations.measures import COEFFICIENTS
 from evaluations.tables import Table
-from evaluations.views import agreement_charts
-from evaluations.views.files import csv_file
+from evaluations.views.exporting import csv_file
 
 MOST_REASONS = 200  # rows on a page; the CSV file has all
 
@@ -49,7 +51,7 @@ def benchmark_agreement(request: Request, slug: str) -> HttpResponse:
 
 
 def require_unfrozen(submission: Submission) -> dict[str, Any]:
-    """What a page of results shows before the freeze: what it waits for, and nothing that a label says."""
+    """The context of a page of results before the freeze: progress, and nothing that a label says."""
     return {"submission": submission, "standing": progress.count_states(submission)}
 
 
@@ -77,11 +79,11 @@ def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
     return figures_of(found, by_name) | {
         "agreement": found,
         "tables": by_name,
-        "outcomes": agreement_charts.outcomes(found),
+        "outcomes": chart_outcomes(found),
         "groups": [_group(kind, found, by_name) for kind in GROUPS if len(found.groups.get(kind, [])) > 1],
-        "heat_map": agreement_charts.pairs(found),
-        "same_as_final": agreement_charts.same_as_final(found.annotators),
-        "confusions": agreement_charts.confusions(found.annotators),
+        "heat_map": chart_pairs(found),
+        "same_as_final": chart_same_as_final(found.annotators),
+        "confusions": chart_confusions(found.annotators),
     }
 
 
@@ -94,9 +96,9 @@ def _first_rows(table: Table) -> Table:
 
 def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
     """The rows that stand alone, parted into what is shown together."""
-    overall = agreement_tables.figures(tables["overall"])
-    listed = agreement_tables.figures(tables["first_against_second"])
-    qa = agreement_tables.figures(tables["adjudications"])
+    overall = tables["overall"].figures
+    listed = tables["first_against_second"].figures
+    qa = tables["adjudications"].figures
     per_label = {column.name for column in agreement_tables.LABEL_ALPHAS}
     coefficients = {column.name for column in agreement_tables.COEFFICIENTS}
     return {
@@ -112,4 +114,66 @@ def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
 
 
 def _group(kind: str, found: Agreement, tables: Mapping[str, Table]) -> tuple[Rates, Table]:
-    return agreement_charts.by_group(kind, found.groups[kind]), tables[f"by_{kind.replace(' ', '_')}"]
+    return chart_group(kind, found.groups[kind]), tables[f"by_{kind.replace(' ', '_')}"]
+
+
+# --- charts -----------------------------------------------------------------------------------------------------------
+
+MOST_GROUPS = 20  # rows of a chart that can still be read; the table behind it has all
+MOST_PEOPLE = 30
+DRAWN = ("alpha", "ac1")  # of `COEFFICIENTS`
+
+
+def chart_outcomes(found: Agreement) -> Stacked:
+    """Unanimous, a majority and no majority, over all, by level, and by agent where there are several."""
+    rows = [(group.name, _outcome(group)) for group in outcome_rows(found)]
+    parts = ("unanimous", "a majority", "no majority")
+    return charts.stacked("outcomes", "How the labels of a trajectory fall", parts, rows[: MOST_GROUPS + 1])
+
+
+def _outcome(group: Group) -> list[int]:
+    return [part.hits or 0 for part in (group.outcomes.unanimous, group.outcomes.majority, group.outcomes.split)]
+
+
+def chart_group(kind: str, groups: Sequence[Group]) -> Rates:
+    """Alpha and AC1 of each group, or raw agreement where nothing else is defined; of too many groups the largest."""
+    most = sorted(groups, key=lambda group: -group.n_pairable)[:MOST_GROUPS]
+    shown = [group for group in groups if group in most]
+    title = f"Agreement by {kind}"
+    if len(groups) > MOST_GROUPS:
+        title += f", the {MOST_GROUPS} with the most trajectories"
+    name = f"by-{kind.replace(' ', '-')}"
+    if kind in CHOSEN_BY_LABELS:
+        raw = [(group_name(kind, group.name), group.raw_agreement) for group in shown]
+        return charts.rates(name, f"Raw {title[0].lower()}{title[1:]}", raw)
+    one, other = DRAWN
+    rows = [(group_name(kind, group.name), group.coefficients[one], group.coefficients[other]) for group in shown]
+    series = [COEFFICIENTS[each].column.name for each in DRAWN]
+    return charts.rates(name, title, rows, series=series, kind="coefficient")
+
+
+def chart_pairs(found: Agreement) -> Grid | None:
+    """Alpha of every two annotators; None where there is nobody to compare, or too many for a picture."""
+    names = [annotator.name for annotator in found.annotators]
+    if not found.pairs or len(names) > MOST_PEOPLE:
+        return None
+    known = {(pair.first, pair.second): pair.alpha for pair in found.pairs}
+    return charts.heat_map("pairs", "Krippendorff alpha of every two annotators", names, known)
+
+
+def chart_confusions(annotators: Iterable[Annotator]) -> list[Grid]:
+    names = [name.lower() for name in VERDICT_NAMES.values()]
+    return [
+        charts.confusion(
+            f"confusion-{number}", annotator.name, annotator.confusion, names, down="Said", across="Final verdict"
+        )
+        for number, annotator in enumerate(annotators, 1)
+        if any(map(sum, annotator.confusion))
+    ][:MOST_PEOPLE]
+
+
+def chart_same_as_final(annotators: Iterable[Annotator]) -> Rates | None:
+    rows = [(each.name, each.agreement, each.overturned) for each in annotators if each.agreement.n]
+    if not rows or len(rows) > MOST_PEOPLE:
+        return None
+    return charts.rates("same-as-final", "Each annotator", rows, series=("same as final", "overturned"))

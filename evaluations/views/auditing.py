@@ -15,12 +15,17 @@ from django.utils import timezone
 from annotation import access, progress
 from annotation.ingest import ImportStopped
 from annotation.views.answers import Request, act, page, paginate
-from evaluations import audit_tables, uploads
+from evaluations import jobs, report_tables
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
-from evaluations.auditing import actions, sampling
-from evaluations.auditing.checks import RUNS_IT, list_checks, load_pseudonyms
-from evaluations.auditing.related_bundles import find_related_bundles
-from evaluations.auditing.result import count_labellers, result
+from evaluations.auditing import actions, uploads
+from evaluations.auditing.results import (
+    RUNS_IT,
+    count_labellers,
+    find_related_bundles,
+    list_checks,
+    load_pseudonyms,
+    result,
+)
 from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
 from evaluations.models import Audit, SigningKey
 from evaluations.views.findings import checks_counted, counted, finding_rows
@@ -43,7 +48,9 @@ def open_audit(request: Request) -> HttpResponse:
     if not form.is_valid():
         return _audits(request, form, HTTPStatus.BAD_REQUEST)
     try:
-        made = uploads.receive(request.user, form.cleaned_data["bundle"], form.cleaned_data["given"])
+        made = uploads.receive(
+            request.user, form.cleaned_data["bundle"], form.cleaned_data["given"], jobs.open_bundle.delay
+        )
     except ImportStopped as error:
         form.add_error("bundle", str(error))
         answer = _audits(request, form, error.outage.status)
@@ -93,7 +100,7 @@ def draw_sample(request: Request, pk: int) -> HttpResponse:
     form = SampleForm(request.POST)
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, sample_form=form)
-    made = sampling.draw(found, request.user, form.cleaned_data["size"], form.cleaned_data["seed"])
+    made = actions.draw(found, request.user, form.cleaned_data["size"], form.cleaned_data["seed"])
     messages.success(request, "The sample is drawn. Add the people who label it again.")
     return redirect("people", made.pk)
 
@@ -164,9 +171,9 @@ def _build_context(found: Audit) -> dict[str, Any]:
         "beside": find_related_bundles(found),
         "labelled_by": count_labellers(found) if came else None,
         "result": came,
-        "figures": audit_tables.figures(came) if came else [],
-        "verdicts": audit_tables.verdicts(came) if came else None,
-        "differing": audit_tables.differing(came, links) if came else None,
+        "figures": report_tables.audit_figures(came).figures if came else [],
+        "verdicts": report_tables.compare_verdicts(came) if came else None,
+        "differing": report_tables.differing(came, links) if came else None,
     }
 
 

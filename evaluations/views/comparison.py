@@ -14,12 +14,13 @@ from annotation.records import Verdict
 from annotation.views.answers import Request, page, paginate
 from evaluations import access, comparison_tables
 from evaluations.cases import Case
-from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, list_judges, one_judge
+from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, list_judges
+from evaluations.comparison import judges as of_judges
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
 from evaluations.tables import Table
 from evaluations.views import comparison_parts
 from evaluations.views.agreement import require_unfrozen
-from evaluations.views.files import csv_file
+from evaluations.views.exporting import csv_file
 from judges.models import Judge
 
 LIST = ("agent", "level", "website", "kind")  # what a list of differences can be narrowed to
@@ -53,7 +54,7 @@ def differences(request: Request, slug: str) -> HttpResponse:
     benchmark, every = access.benchmark_cases(request.user, slug, filters.rules)
     judges = list_judges(every, benchmark=slug)
     judge, silent = _judge(request, filters, judges)
-    found = one_judge.differences(judge, filters.applied(every), benchmark=slug) if judge else []
+    found = of_judges.differences(judge, filters.applied(every), benchmark=slug) if judge else []
     chosen = [each for each in found if filters.kind in ("", kind_of(each))]
     if wanted := request.GET.get("csv"):
         return csv_file([comparison_tables.differences(chosen)], wanted, slug, str(judge))

@@ -1,4 +1,4 @@
-"""What the pages of judges show: charts with the table behind each. Every number comes from a `Comparison`."""
+"""Charts of the pages of judges, with the table behind each. Every number comes from a `Comparison`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence page of a submission, for its maintainers: what a bundle would show, and the bundle itself."""
+"""The evidence page of a submission for its maintainers, the bundle itself, published heads and signing keys."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_GET, require_safe
 
 from annotation import access, store_checks
 from annotation.access import Role
 from annotation.models import Submission
 from annotation.views.answers import Request
-from evaluations import jobs
+from evaluations import jobs, signing
 from evaluations.access import claims_may_be_shown
 from evaluations.download import download_evidence, prepare_evidence
 from evaluations.evidence import standing
@@ -68,3 +69,26 @@ def _standing(submission: Submission, form: EvidenceForm) -> dict[str, Any]:
         "not_proved": NOT_PROVED,
         "stored": stored_size(submission) if frozen else 0,
     }
+
+
+SHORTLY = 300  # seconds that a copy of the keys is kept on the way
+
+
+@require_safe
+@cache_control(public=True, max_age=SHORTLY)
+def signing_keys(request: HttpRequest) -> JsonResponse:
+    """The public keys, for everybody: no sign-in, and the same answer whoever asks. None before there is one."""
+    return JsonResponse(signing.published())
+
+
+@login_required
+@require_safe
+def anchors(request: Request, pk: int) -> HttpResponse:
+    """The part of a submission's page that says where its head was published; followed as a link, the page itself."""
+    submission = access.submission_for(request.user, pk, *access.READERS)
+    if request.headers.get("HX-Request") != "true":
+        return redirect("submission", pk)
+    rows = submission.anchors.order_by("method", "sequence").defer("token")
+    newest = {(row.method, bool(row.error)): row for row in rows}
+    shown = sorted(newest.values(), key=lambda row: (row.method, bool(row.error)))
+    return render(request, "evaluations/_anchors.html", {"submission": submission, "rows": shown})

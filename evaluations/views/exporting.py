@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_safe
 
 from annotation import access, store_checks
 from annotation.access import Role
+from annotation.formats.spreadsheets import file_name
 from annotation.models import Submission
 from annotation.records import Problem
 from annotation.views.answers import Request
 from evaluations import exports_v2
 from evaluations.download import download, prepare_download
 from evaluations.exports import ExportFormat, ExportRefused, missing_for_export
+from evaluations.tables import Table
 
 EXPLANATIONS = {
     ExportFormat.HUMAN_LABEL: "The final verdict of every task, in the published form (JSON).",
@@ -68,3 +72,16 @@ def _what_is_missing(submission: Submission) -> dict[str, Any]:
         "damaged": store_checks.find_known_damage(submission),
         "formats": [(f.value, EXPLANATIONS[f]) for f in ExportFormat],
     }
+
+
+def csv_file(tables: Iterable[Table], name: str, *about: str) -> HttpResponse:
+    """The table of that name as an attachment; Http404 for a name that the page does not have.
+
+    ``about`` says in the file's name what the table is about; agents may be called anything.
+    """
+    table = next((table for table in tables if table.name == name), None)
+    if table is None:
+        raise Http404("This page has no such table.")
+    response = HttpResponse(table.as_csv(), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = str(content_disposition_header(True, file_name(*about, table.name)))
+    return response

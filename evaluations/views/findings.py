@@ -1,4 +1,4 @@
-"""What checks found, as the rows of the table that the pages of evidence and of audits share."""
+"""Rows of the table of findings on the pages of evidence and audits."""
 
 from __future__ import annotations
 

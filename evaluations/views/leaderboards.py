@@ -8,12 +8,12 @@ from django.http import HttpResponse
 from django.shortcuts import render
 
 from annotation.views.answers import Request, page
-from evaluations import access, attempt_tables, comparison_tables
+from evaluations import access, comparison_tables
 from evaluations.comparison import attempts, list_judges, standings
 from evaluations.comparison.judges import compare_judges
 from evaluations.forms import Filters, FiltersForm
 from evaluations.views import comparison_parts
-from evaluations.views.files import csv_file
+from evaluations.views.exporting import csv_file
 
 OF_AGENTS = ("level", "website", "rules")
 OF_JUDGES = ("agent", "level", "website", "label2", "rules")
@@ -32,7 +32,7 @@ def agents(request: Request, slug: str) -> HttpResponse:
     chosen = replace(filters, agent="").applied(every)  # they are all ranked
     found, several = standings(chosen, judge, benchmark=slug), attempts(chosen, judges, benchmark=slug)
     table = comparison_tables.standings(found)
-    further = [attempt_tables.over_attempts(several)] if several else []
+    further = [comparison_tables.over_attempts(several)] if several else []
     if wanted := request.GET.get("csv"):
         return csv_file([table, *further] if every else [], wanted, slug, "agents")
     context = {

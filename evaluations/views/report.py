@@ -19,9 +19,8 @@ from evaluations.comparison.judges import compare_judges
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics import Measure
 from evaluations.tables import Table
-from evaluations.views import agreement_charts
-from evaluations.views.agreement import figures_of, require_unfrozen
-from evaluations.views.files import csv_file
+from evaluations.views.agreement import chart_outcomes, figures_of, require_unfrozen
+from evaluations.views.exporting import csv_file
 
 MOST_WEBSITES = 20  # in print; the file has all
 
@@ -71,7 +70,7 @@ def _build_context(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
         "tables": by_name,
         "success": _success(by_name["success"]),
         "failure_types": _failure_types(by_name["failure_types"]),
-        "outcomes": agreement_charts.outcomes(found),
+        "outcomes": chart_outcomes(found),
     }
 
 

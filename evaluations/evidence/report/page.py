@@ -1,253 +1,313 @@
-"""The report page of a bundle: one HTML file that needs nothing else, made of its documents alone."""
+"""Render the report page of a bundle: one HTML file that needs no other, made of the bundle's documents alone."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from evaluations.evidence.report.figures import agreement_section, judges_section, people_section, review_section
-from evaluations.evidence.report.parts import (
-    VERDICT_NAMES,
-    Html,
-    at,
-    bar_drawn,
-    count_shown,
-    entries,
-    facts_shown,
-    interval_shown,
-    list_shown,
-    moment_shown,
-    percent_shown,
-    shown,
-    table_shown,
-    verdict_kind,
-    verdict_shown,
-)
-from evaluations.evidence.report.style import PAGE_STYLE
-from evaluations.evidence.report.trajectories import trajectories_section
+from django.conf import settings
+from django.template import Context, Engine
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from evaluations.evidence.report.formatting import as_number, at, entries, interval, measure, moment, number, shown
+from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, Definition
 from evaluations.verifier.contents import CHECK_COMMAND
-from evaluations.verifier.documents import Bundle
-from evaluations.verifier.findings import parse_kinds, plural
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import parse_kinds
 from evaluations.verifier.numbers import wilson_interval
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 from evaluations.verifier.shapes import FORMAT
 
-MOST_LISTED = 200  # exceptions of a kind, and places of a claim; all of them are in the bundle
-WITHOUT_RESOURCES = "default-src 'none'; style-src 'unsafe-inline'"
+MOST_LISTED = 200  # rows of a kind, and places of a claim; the bundle has all
+MOST_PAIRS = 45  # every two of ten people
+LONGEST_REASON = 160  # characters
+DRAWN_WIDTH, ROW_HEIGHT = 360, 40
+VERDICT_NAMES = {1: "success", 0: "failure", 2: "not executable", None: "without a final verdict"}
+OUTCOMES = {
+    "unanimous": "all say the same",
+    "majority": "more than half say the same",
+    "split": "no verdict has more than half",
+}
+CHANGED = {
+    "disputes": "… of disputes",
+    "drawn": "… of drawn spot checks",
+    "flagged": "… of flagged",
+}
+COUNTS_OF_JUDGES = {
+    "n": "compared",
+    "excluded": "left out",
+    "unscored": "unscored",
+    "errors": "errors",
+    "unjudged": "never asked",
+    "tp": "both say success",
+    "fp": "only the judge does",
+    "fn": "only people do",
+    "tn": "neither does",
+}
+
+# Independent of settings and language, so that the same bundle gives the same bytes.
+ENGINE = Engine(
+    dirs=[str(settings.BASE_DIR / "templates" / "evaluations" / "bundle_report")],
+    builtins=["evaluations.evidence.report.formatting"],
+)
 
 
 def render_report(bundle: Bundle) -> str:
-    """The page; the same bundle gives the same bytes. What the bundle does not have is left out, and said."""
-    agent, benchmark = shown(bundle.submission["agent"]), shown(bundle.submission["benchmark_name"])
-    sections = [
-        _what_it_is(bundle),
-        _outcome_section(bundle),
-        _claims_section(bundle),
-        agreement_section(bundle.agreement),
-        review_section(bundle),
-        people_section(bundle),
-        judges_section(bundle),
-        _exceptions_section(bundle),
-        _checking_section(bundle),
-        _limits_section(),
-        trajectories_section(bundle),
-    ]
-    body = "\n".join(section for section in sections if section)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{WITHOUT_RESOURCES}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>How {agent} was judged on {benchmark}</title>
-<style>{PAGE_STYLE}</style>
-</head>
-<body>
-{body}
-<footer>Made from the documents of the bundle ({FORMAT}). The same documents always make this very page.</footer>
-</body>
-</html>
-"""
-
-
-# --- what it is ------------------------------------------------------------------------------------------------------
-
-
-def _what_it_is(bundle: Bundle) -> str:
-    told = bundle.submission
-    attempt = "" if told["attempt"] == 1 else f", attempt {shown(told['attempt'])}"
-    facts = [
-        ("Trajectories", count_shown(told["trajectories"])),
-        ("Labels", f"{shown(told['required_labels'])} of each, by different people who did not see each other's"),
-        ("Protocol", f"version {shown(told['protocol_version'])}"),
-        ("Imported", moment_shown(told["created_at"])),
-        ("Frozen", moment_shown(told["frozen_at"]) if told["frozen_at"] else "not yet"),
-        ("Content", Html(f"<code>{shown(told['digest'])}</code>")),
-        ("Head of the chain", Html(f"<code>{shown(at(told, 'chain', 'head'))}</code>")),
-    ]
-    return f"""<header>
-<h1>How {shown(told["agent"])} was judged on {shown(told["benchmark_name"])}</h1>
-<p class="under">Benchmark <code>{shown(told["benchmark"])}</code>{attempt}</p>
-{facts_shown(facts)}
-</header>
-{_partial_warning(told)}
-<p>This page sums up an evidence bundle: what people said about every trajectory of the agent, what the review made of
-it, and which rules were kept. People are pseudonyms. Everything here can be computed again from the files beside this
-page.</p>"""
-
-
-def _partial_warning(told: dict[str, Any]) -> str:
-    if not told["partial"]:
-        return ""
-    problems = entries(told["missing"])
-    lines = [f"{problem.get('where') or ''} {problem.get('message') or ''}".strip() for problem in problems[:20]]
-    more = [f"and {len(problems) - 20:,} more"] if len(problems) > 20 else []
-    return f"""<div class="warning"><strong>This bundle is partial: the review was not finished.</strong>
-{list_shown(lines + more)}</div>"""
-
-
-# --- the outcome -----------------------------------------------------------------------------------------------------
-
-
-def _outcome_section(bundle: Bundle) -> str:
+    """The page; the same bundle gives the same bytes. It says which documents the bundle does not have."""
     counts = Counter(line["verdict"] for line in bundle.final_verdicts)
-    total = sum(counts.values())
-    kinds = [verdict for verdict in VERDICT_NAMES if counts[verdict] or verdict is not None]
-    rows = [(verdict_shown(kind), f"{counts[kind]:,}", _share(counts[kind], total)) for kind in kinds]
-    says = "Final verdicts: " + ", ".join(f"{counts[kind]} {VERDICT_NAMES[kind]}" for kind in kinds)
-    return f"""<h2>Outcome</h2>
-{_success_rates(counts)}
-{bar_drawn([(verdict_kind(kind), counts[kind]) for kind in kinds], says)}
-{table_shown(["final verdict", "trajectories", "share"], rows, numbers=(1, 2))}
-<p>Every trajectory is listed at the end of this page.</p>"""
+    decided = Counter(line["adjudicator"] for line in bundle.adjudications)
+    context = {
+        "bundle": bundle,
+        "told": bundle.submission,
+        "outcome": _build_outcome(counts),
+        "success": _build_success(counts),
+        "results": _count_results(bundle.claims or []) or "nothing",
+        "claims": [_build_claim(claim) for claim in bundle.claims or ()],
+        "agreement": bundle.agreement if isinstance(bundle.agreement, dict) else None,
+        "coefficients": _build_coefficients(bundle.agreement),
+        "outcomes": [(name, at(bundle.agreement, "outcomes", key)) for key, name in OUTCOMES.items()],
+        "pairs": _build_pairs(bundle.agreement),
+        "review": _build_review(at(bundle.agreement, "adjudications")),
+        "people": [(person, decided[person["pseudonym"]]) for person in bundle.people],
+        "judges": [_build_judge(judge) for judge in entries(at(bundle.comparison, "judges"))],
+        "judge_measures": JUDGE_MEASURES.values(),
+        "exceptions": _build_exceptions(bundle),
+        "screenshots": len({sha256 for line in bundle.trajectories for sha256 in line["screenshots"] if sha256}),
+        "trajectories": _build_trajectories(bundle),
+        "format": FORMAT,
+        "check_command": CHECK_COMMAND,
+        "not_proved": NOT_PROVED,
+        "proved": PROVED,
+    }
+    return ENGINE.get_template("page.html").render(Context(context, use_l10n=False))
 
 
-def _share(number: int, total: int) -> Html:
-    return percent_shown(number / total if total else None)
+# --- outcome and claims ----------------------------------------------------------------------------------------------
 
 
-def _success_rates(counts: Counter[Any]) -> str:
-    """Over all that is decided, and beside it without those that could not be executed."""
-    hits, decided = counts[1], counts[0] + counts[1] + counts[2]
-    if not decided:
-        return "<p>Nothing is decided yet, so there is no success rate.</p>"
-    low, high = wilson_interval(hits, decided)
-    first = f"""<p class="rate"><b>{percent_shown(hits / decided)}</b>
-<span>success rate: {hits:,} of {decided:,} {interval_shown(low, high, percent=True)}</span></p>"""
-    if not counts[2] or decided == counts[2]:
-        return first
-    executable = decided - counts[2]
-    without = interval_shown(*wilson_interval(hits, executable), percent=True)
-    return f"""{first}
-<p>What was not executable counts as no success there. Without it: {percent_shown(hits / executable)}
-({hits:,} of {executable:,}, {without}).</p>"""
+def _class_of(verdict: Any) -> str:
+    return "is-none" if verdict is None else f"is-{int(verdict)}"
 
 
-# --- claims ----------------------------------------------------------------------------------------------------------
+def _build_outcome(counts: Counter[Any]) -> list[dict[str, Any]]:
+    """A row for each verdict, with its part of a bar 1,000 wide."""
+    total, rows, left = sum(counts.values()), [], 0.0
+    for verdict, name in VERDICT_NAMES.items():
+        if counts[verdict] or verdict is not None:
+            share = counts[verdict] / total if total else None
+            width = 1000 * (share or 0)
+            drawn = (f"{left:.2f}", f"{max(width - 2, 1):.2f}") if counts[verdict] else None
+            rows.append(
+                {"name": name, "class": _class_of(verdict), "n": counts[verdict], "share": share, "drawn": drawn}
+            )
+            left += width
+    return rows
 
 
-def _claims_section(bundle: Bundle) -> str:
-    if bundle.claims is None:
-        return "<h2>Claims</h2>\n<p>This bundle states no claims.</p>"
-    results = Counter(str(claim["result"]) for claim in bundle.claims)
-    sums = [f"{results[result]} {result.upper()}" for result in ("pass", "fail", "note") if results[result]]
-    rows = "\n".join(_claim_row(claim) for claim in bundle.claims)
-    return f"""<h2>Claims</h2>
-<p>What holds of this submission, computed from its records: {", ".join(sums) or "nothing"}. A note is something to
-know, and nothing wrong.</p>
-<table class="claims"><tbody>
-{rows}
-</tbody></table>"""
+def _build_success(counts: Counter[Any]) -> list[dict[str, Any]]:
+    """The success rate of all that is decided, then without label 2 if that differs; empty if nothing is decided."""
+    decided = counts[0] + counts[1] + counts[2]
+    bases = [decided, decided - counts[2]] if counts[2] and decided != counts[2] else [decided]
+    return [
+        {"hits": counts[1], "n": n, "rate": counts[1] / n, "interval": interval(*wilson_interval(counts[1], n), "rate")}
+        for n in bases
+        if n
+    ]
 
 
-def _claim_row(claim: dict[str, Any]) -> str:
-    result = claim["result"] if claim["result"] in ("pass", "fail", "note") else "fail"
-    places = [str(place) for place in claim["places"]]
+def _count_results(claims: list[Document]) -> str:
+    results = Counter(str(claim["result"]) for claim in claims)
+    return ", ".join(f"{results[result]} {result.upper()}" for result in ("pass", "fail", "note") if results[result])
+
+
+def _build_claim(claim: Document) -> Document:
     sentence, kinds = parse_kinds(str(claim["says"]))
-    named = f'<div class="places">{_first_of(", ", places)}</div>' if places and not kinds else ""
-    below = "".join(
-        f'<div class="places"><b>{shown(kind)}</b><br>{_first_of("<br>", told)}</div>' for kind, told in kinds
-    )
-    return f"""<tr><td><span class="result {result}">{result.upper()}</span></td>
-<td><strong>{shown(claim["title"])}</strong>{shown(sentence)}{below}{named}</td></tr>"""
+    places = [] if kinds else [str(place) for place in claim["places"]]
+    return {
+        "result": claim["result"] if claim["result"] in ("pass", "fail", "note") else "fail",
+        "title": claim["title"],
+        "sentence": sentence,
+        "kinds": [(kind, _first_of(told)) for kind, told in kinds],
+        "places": _first_of(places),
+    }
 
 
-def _first_of(between: str, told: list[str]) -> Html:
-    """As many as are listed, and how many more claims.json has."""
+def _first_of(told: list[str]) -> list[str]:
     rest = [f"and {len(told) - MOST_LISTED:,} more, in claims.json"] if len(told) > MOST_LISTED else []
-    return Html(between.join(shown(each) for each in told[:MOST_LISTED] + rest))
+    return told[:MOST_LISTED] + rest
 
 
-# --- exceptions, and what to make of it ------------------------------------------------------------------------------
+# --- agreement -------------------------------------------------------------------------------------------------------
 
 
-def _exceptions_section(bundle: Bundle) -> str:
-    parts = "\n".join(_exceptions(bundle))
-    none = "<p>Nothing was. What else is out of the ordinary stands above, with the claim on exceptions.</p>"
-    return f"<h2>Decided again, given back, reported, covered</h2>\n{parts or none}"
+def _build_coefficients(agreement: Any) -> dict[str, Any]:
+    """Rows of name and figure, and the drawing of those that are not of single labels."""
+    low, high = _ends(at(agreement, "raw_agreement_interval"))
+    raw = {"value": at(agreement, "raw_agreement"), "low": low, "high": high, "n": at(agreement, "n_pairable")}
+    raw["undefined"] = at(agreement, "undefined", "raw_agreement")
+    figures = [("Raw agreement", raw)]
+    figures += [(each.column.name, at(agreement, name)) for name, each in COEFFICIENTS.items()]
+    labels = [(f"Alpha, {VERDICT_NAMES[label]} against the rest", str(label)) for label in (1, 0, 2)]
+    rows = figures + [(name, at(agreement, "per_label", label)) for name, label in labels]
+    return {"rows": rows, "drawn": _draw_intervals(figures)}
 
 
-def _exceptions(bundle: Bundle) -> Iterator[str]:
-    kinds = (
-        ("Final verdicts decided again", ("task", "by", "reason", "when"), _reopened_rows(bundle)),
-        ("Trajectories given back unlabelled", ("task", "by", "reason", "when"), _released_rows(bundle)),
-        ("Reports to the maintainers", ("task", "by", "kind", "note", "answer"), _reported_rows(bundle)),
-        ("Pictures with covered parts", ("picture", "boxes", "reason", "when"), _redacted_rows(bundle)),
-    )
-    for title, headings, rows in kinds:
-        if rows:
-            more = f"<p>{len(rows) - MOST_LISTED:,} more are in the bundle.</p>" if len(rows) > MOST_LISTED else ""
-            yield f"<h3>{title} ({len(rows):,})</h3>\n{table_shown(headings, rows[:MOST_LISTED])}{more}"
+def _ends(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) and len(value) == 2 else (None, None)
 
 
-def _reopened_rows(bundle: Bundle) -> list[tuple[Any, ...]]:
+def _draw_intervals(figures: Iterable[tuple[str, Any]]) -> dict[str, Any] | None:
+    """A dot for each figure, with a line from end to end of its interval, above one axis to 1."""
+    known = [(name, figure) for name, figure in figures if as_number(at(figure, "value")) is not None]
+    lows = [as_number(at(figure, key)) for _, figure in known for key in ("value", "low")]
+    least = min([0.0, *(max(-1.0, low) for low in lows if low is not None)])
+    start = -1.0 if least < -0.5 else -0.5 if least < 0 else 0.0
+
+    def place(value: Any) -> str:
+        inside = min(1.0, max(start, as_number(value) or 0.0))
+        return f"{12 + (DRAWN_WIDTH - 24) * (inside - start) / (1 - start):.1f}"
+
+    ticks = [start + (1 - start) * part / 4 for part in range(5)]
+    rows = []
+    for row, (name, figure) in enumerate(known):
+        ends = [at(figure, "low"), at(figure, "high")]
+        reach = None if None in map(as_number, ends) else [*map(place, ends)]
+        top = row * ROW_HEIGHT
+        rows.append({"name": name, "x": place(figure["value"]), "y": top + 27, "text_y": top + 16, "reach": reach})
+    bottom = len(known) * ROW_HEIGHT
+    if not known:
+        return None
+    return {
+        "width": DRAWN_WIDTH,
+        "height": bottom + 22,
+        "bottom": bottom + 4,
+        "ticks_y": bottom + 18,
+        "ticks": [(place(tick), f"{tick:.3g}".replace("-", "−")) for tick in ticks],
+        "rows": rows,
+    }
+
+
+def _build_pairs(agreement: Any) -> dict[str, Any]:
+    pairs = entries(at(agreement, "pairs"))
+    left = max(0, len(pairs) - MOST_PAIRS) + int(as_number(at(agreement, "pairs_left_out")) or 0)
+    return {"rows": pairs[:MOST_PAIRS], "left": left if left > 0 else 0}
+
+
+def _build_review(found: Any) -> list[tuple[str, Any]]:
     return [
-        (line["task_id"], line["reopened_by"], line["reason"], moment_shown(line["reopened_at"]))
-        for line in bundle.reopenings
+        ("decided otherwise than most labels", at(found, "changed")),
+        *((name, at(found, "changed_of", reason)) for reason, name in CHANGED.items()),
+        ("unanimous labels contradicted by a blind spot check", at(found, "missed")),
     ]
 
 
-def _released_rows(bundle: Bundle) -> list[tuple[Any, ...]]:
+# --- judges ----------------------------------------------------------------------------------------------------------
+
+
+def _build_judge(judge: Document) -> Document:
+    rows = entries(at(judge, "rows"))
+    rules = {"excluded": "left out", "not_success": "no success"}
+    headings = [at(row, "human_label_2") for row in rows]
+    lines = [(name, [number(at(row, key)) for row in rows]) for key, name in COUNTS_OF_JUDGES.items()]
+    if stated := at(judge, "status_not_stated"):
+        lines.append(("status not stated in the reply", [number(stated)] * len(rows)))
+    lines += [(each.column.name, [_figure_of(row, each) for row in rows]) for each in JUDGE_MEASURES.values()]
+    return {
+        "name": at(judge, "judge"),
+        "fingerprint": at(judge, "fingerprint"),
+        "headings": [rules.get(str(rule), str(rule)) for rule in headings],
+        "lines": lines,
+    }
+
+
+def _figure_of(row: Document, definition: Definition) -> str:
+    low, high = _ends(at(row, "intervals", definition.name))
+    undefined = at(row, "undefined", definition.name)
+    figure = {"value": at(row, definition.name), "low": low, "high": high, "undefined": undefined}
+    return measure(figure, definition.column.kind)
+
+
+# --- exceptions ------------------------------------------------------------------------------------------------------
+
+EXCEPTIONS: dict[str, tuple[str, tuple[str, ...], Callable[[Document], tuple[Any, ...]]]] = {
+    "reopenings": (
+        "Final verdicts decided again",
+        ("task", "by", "reason", "when"),
+        lambda line: (line["task_id"], line["reopened_by"], line["reason"], moment(line["reopened_at"])),
+    ),
+    "releases": (
+        "Trajectories given back unlabelled",
+        ("task", "by", "reason", "when"),
+        lambda line: (line["task_id"], line["annotator"], line["reason"], moment(line["released_at"])),
+    ),
+    "reports": (
+        "Reports to the maintainers",
+        ("task", "by", "kind", "note", "answer"),
+        lambda line: (line["task_id"], line["reporter"], line["kind"], line["note"], line["answer"]),
+    ),
+    "redactions": (
+        "Screenshots with covered parts",
+        ("screenshot", "boxes", "reason", "when"),
+        lambda line: (
+            f"{str(line['original'])[:12]}…",
+            len(line["boxes"]),
+            line["reason"],
+            moment(line["redacted_at"]),
+        ),
+    ),
+}
+
+
+def _build_exceptions(bundle: Bundle) -> list[dict[str, Any]]:
     return [
-        (line["task_id"], line["annotator"], line["reason"], moment_shown(line["released_at"]))
-        for line in bundle.releases
+        {
+            "title": title,
+            "n": len(lines),
+            "headings": headings,
+            "rows": [cells(line) for line in lines[:MOST_LISTED]],
+            "more": max(0, len(lines) - MOST_LISTED),
+        }
+        for name, (title, headings, cells) in EXCEPTIONS.items()
+        if (lines := getattr(bundle, name))
     ]
 
 
-def _reported_rows(bundle: Bundle) -> list[tuple[Any, ...]]:
-    return [(line["task_id"], line["reporter"], line["kind"], line["note"], line["answer"]) for line in bundle.reports]
+# --- every trajectory ------------------------------------------------------------------------------------------------
 
 
-def _redacted_rows(bundle: Bundle) -> list[tuple[Any, ...]]:
-    return [
-        (f"{str(line['original'])[:12]}…", len(line["boxes"]), line["reason"], moment_shown(line["redacted_at"]))
-        for line in bundle.redactions
-    ]
+def _build_trajectories(bundle: Bundle) -> list[Document]:
+    labels: dict[str, dict[float, Document]] = defaultdict(dict)  # by task and slot, the newest revision
+    for line in sorted(bundle.labels, key=lambda line: (_fact(line, "slot"), _fact(line, "revision"))):
+        labels[str(at(line, "facts", "task_id"))][_fact(line, "slot")] = line
+    decisions: dict[str, list[Document]] = defaultdict(list)  # by task, the newest last
+    for line in sorted(bundle.adjudications, key=lambda line: _fact(line, "revision")):
+        decisions[str(at(line, "facts", "task_id"))].append(line)
+    rows = []
+    for line in bundle.final_verdicts:
+        task_id, verdict = str(at(line, "task_id")), line["verdict"]
+        own, decided = [*labels[task_id].values()], decisions[task_id] if at(line, "by") == "adjudication" else []
+        rows.append(
+            {
+                "task_id": at(line, "task_id"),
+                "class": _class_of(verdict),
+                "verdict": VERDICT_NAMES[verdict],
+                "labels": format_html_join(", ", "{}", ((_show_label(each, verdict),) for each in own)),
+                "revisions": round(sum(_fact(each, "revision") - 1 for each in own)),
+                "by": at(decided[-1], "adjudicator") if decided else at(line, "by") or at(line, "state"),
+                "reason": shown(at(decided[-1], "facts", "reasoning"), LONGEST_REASON) if decided else "",
+                "decisions": len(decided),
+            }
+        )
+    return rows
 
 
-def _checking_section(bundle: Bundle) -> str:
-    pictures = at(bundle.submission, "contents", "screenshots")
-    where = (
-        "The pictures themselves are not in the bundle, only what they hash to."
-        if pictures == "digests"
-        else f"The bundle has {plural(_pictures_of(bundle), 'picture')}."
-    )
-    return f"""<h2>How to check it</h2>
-<p>With Python 3.10 or newer and nothing else, offline, in the folder of the bundle (<code>README.md</code> says
-more):</p>
-<code class="command">{CHECK_COMMAND}</code>
-<p>It computes every hash, the chain of events, every claim and every figure again; with the keys, which you fetch
-from where the submitter publishes them, it checks who signed. The command <code>verify_evidence</code> of WebVerdict
-also renders this page again and compares it. Better take <code>verify.py</code>
-from somebody you trust than from the bundle. {where}</p>"""
+def _show_label(line: Document, final: Any) -> SafeString:
+    verdict = at(line, "facts", "verdict")
+    form = "{}&nbsp;{}" if final in (None, verdict) else "<b>{}&nbsp;{}</b>"
+    return format_html(form, shown(at(line, "annotator")), shown(verdict))
 
 
-def _pictures_of(bundle: Bundle) -> int:
-    return len({sha256 for line in bundle.trajectories for sha256 in line["screenshots"] if sha256})
-
-
-def _limits_section() -> str:
-    return f"""<h2>What it cannot prove</h2>
-{list_shown([f"{limit};" for limit in NOT_PROVED[:-1]] + [f"{NOT_PROVED[-1]}."])}
-<p>It proves that {PROVED}.</p>"""
+def _fact(line: Document, name: str) -> float:
+    return as_number(at(line, "facts", name)) or 0

@@ -13,7 +13,7 @@ from evaluations import cases
 from evaluations.agreement import agreement
 from evaluations.agreement_tables import tables
 from evaluations.cases import Case
-from evaluations.management import figures
+from evaluations.management import reports
 
 
 class Command(BaseCommand):
@@ -24,23 +24,23 @@ class Command(BaseCommand):
         which.add_argument("--submission", type=int, metavar="ID", help="only this submission, frozen or not")
         which.add_argument("--benchmark", metavar="SLUG", help="its frozen submissions and imported labels")
         parser.add_argument("--imported", action="store_true", help="only imported labels")
-        figures.add_arguments(parser)
+        reports.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        filters = figures.filters_of(options)
+        filters = reports.filters_of(options)
         if options["submission"] is None:
             benchmark = find_benchmark(options["benchmark"])
-            scope, every = figures.of_benchmark(self, benchmark, filters, imported=options["imported"])
+            scope, every = reports.of_benchmark(self, benchmark, filters, imported=options["imported"])
         elif options["imported"]:
             raise CommandError("--imported goes with --benchmark: a submission has no imported labels.", returncode=2)
         else:
             scope, every = self._of_submission(find_submission(options["submission"]))
-        scope, chosen = figures.narrowed(filters, scope, every)
+        scope, chosen = reports.narrowed(filters, scope, every)
         if not any(case.labels for case in chosen):
             raise CommandError(f"There are no labels: {scope}.")
         found = agreement(chosen, scope, filters.rules)
         heading = f"Agreement of people: {found.scope}."
-        figures.show(self, found.as_json() if options["json"] else None, heading, tables(found))
+        reports.show(self, found.as_json() if options["json"] else None, heading, tables(found))
 
     def _of_submission(self, submission: Submission) -> tuple[str, list[Case]]:
         found = cases.of_submission(submission)

@@ -9,13 +9,12 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from annotation.formats.printable import counted
 from annotation.models.events import instant
-from evaluations import audit_tables
-from evaluations.auditing.checks import BundleCheck, list_checks
-from evaluations.auditing.related_bundles import find_related_bundles
-from evaluations.auditing.result import result
-from evaluations.management.audits import find_audit, seed_told
+from evaluations import report_tables
+from evaluations.auditing.results import BundleCheck, find_related_bundles, list_checks, result
+from evaluations.encoding import to_json
+from evaluations.management.reports import find_audit, seed_told
 from evaluations.models import Audit
-from evaluations.tables import Table, visible
+from evaluations.tables import visible
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.main import format_findings
 
@@ -53,8 +52,11 @@ class Command(BaseCommand):
         if found is None:
             self.stdout.write("The sample is not frozen." if audit.sample else "No sample was drawn.")
             return
-        figures = Table("figures", "The sample", *audit_tables.as_row(found))
-        for table in (figures, audit_tables.verdicts(found), audit_tables.differing(found, {})):
+        for table in (
+            report_tables.audit_figures(found),
+            report_tables.compare_verdicts(found),
+            report_tables.differing(found, {}),
+        ):
             self.stdout.write(table.as_text())
 
 
@@ -92,7 +94,7 @@ def _as_json(audit: Audit) -> dict[str, Any]:
         "checks": [each.as_json() for each in list_checks(audit)],
         "sample": sample and _describe_draw(audit, sample.pk),
         **find_related_bundles(audit).as_json(),
-        "result": found.as_json() if found else None,
+        "result": to_json(found),
         "decisions": [
             {"outcome": each.outcome, "reason": each.reason, "decided_at": instant(each.decided_at)}
             for each in audit.decisions.all()

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from annotation import screenshots, store_checks
+from annotation import store_checks
 from annotation.formats.printable import counted
 from annotation.management.reports import find_submission
 from annotation.task_versions import find_outdated_tasks
 from evaluations import exports_v2
 from evaluations.exports import missing_for_export
-from evaluations.management.submissions import show
+from evaluations.management.reports import refusals, show_problems
 
 
 class Command(BaseCommand):
@@ -28,14 +28,12 @@ class Command(BaseCommand):
         submission = find_submission(options["submission"])
         missing = missing_for_export(submission)
         unconvertible, _ = exports_v2.survey(submission)
-        try:
+        with refusals():
             damaged = store_checks.check_submission(submission)
-        except screenshots.STORE_ERRORS as error:
-            raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
-        show(self, "missing", missing)
-        show(self, "damaged or missing file", damaged)
-        show(self, "for trajectories-v2 only", unconvertible)
-        show(self, "outdated (exports do not refuse these)", find_outdated_tasks(submission))
+        show_problems(self, "missing", missing)
+        show_problems(self, "damaged or missing file", damaged)
+        show_problems(self, "for trajectories-v2 only", unconvertible)
+        show_problems(self, "outdated (exports do not refuse these)", find_outdated_tasks(submission))
         wrongs = []
         if missing:
             wrongs.append(f"{counted(len(missing), 'thing is', 'things are')} missing for an export.")

@@ -12,11 +12,11 @@ from django.db.models import Q
 from annotation.formats.tasks import nearest
 from annotation.management.reports import find_benchmark, find_submission
 from annotation.models import Benchmark, Submission
-from evaluations import attempt_tables, cases, comparison_tables
+from evaluations import cases, comparison_tables
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Comparison, ceiling, compare, link_trajectories, list_judges
 from evaluations.comparison.judges import Judges, compare_judges, with_ceiling
-from evaluations.management import figures
+from evaluations.management import reports
 from evaluations.tables import Table
 from judges import defining
 from judges.models import Judge
@@ -38,16 +38,16 @@ class Command(BaseCommand):
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--submission", type=int, metavar="ID", help="only this submission, frozen or not")
         which.add_argument("--imported", action="store_true", help="only imported labels")
-        figures.add_arguments(parser)
+        reports.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        benchmark, filters = find_benchmark(options["benchmark"]), figures.filters_of(options)
+        benchmark, filters = find_benchmark(options["benchmark"]), reports.filters_of(options)
         judge = None if options["judge"] is None else find_judge(options["judge"], benchmark)
         if options["submission"] is not None:
             scope, every = self._of_submission(benchmark, options["submission"])
         else:
-            scope, every = figures.of_benchmark(self, benchmark, filters, imported=options["imported"])
-        scope, chosen = figures.narrowed(filters, scope, every)
+            scope, every = reports.of_benchmark(self, benchmark, filters, imported=options["imported"])
+        scope, chosen = reports.narrowed(filters, scope, every)
         everywhere = Submission.objects.filter(benchmark=benchmark, practice=False)
         found = link_trajectories(chosen, everywhere)
         require_decisions(found, scope)
@@ -75,14 +75,14 @@ class Command(BaseCommand):
         people = ceiling(chosen, rules)
         told = with_ceiling(found, people) if as_json else None
         tables = [*comparison_tables.tables(found), comparison_tables.ceiling(people, rules)]
-        figures.show(self, told, f"{found.judge} beside people: {scope}.", tables)
+        reports.show(self, told, f"{found.judge} beside people: {scope}.", tables)
 
     def _all(self, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
         judges = list_judges(chosen, benchmark=slug)
         if not judges:
             raise CommandError(f"There is nothing to compare: no judge has judged any of these cases ({scope}).")
         found = compare_judges(judges, chosen, scope, benchmark=slug, rules=rules)
-        figures.show(self, found.as_json() if as_json else None, f"Judges beside people: {scope}.", tables_of(found))
+        reports.show(self, found.as_json() if as_json else None, f"Judges beside people: {scope}.", tables_of(found))
 
 
 def tables_of(found: Judges) -> Iterator[Table]:
@@ -91,7 +91,7 @@ def tables_of(found: Judges) -> Iterator[Table]:
     yield comparison_tables.ceiling(found.people, found.rules)
     yield comparison_tables.versus(found.versus)
     yield comparison_tables.standings(found.agents)
-    yield attempt_tables.over_attempts(found.attempts)
+    yield comparison_tables.over_attempts(found.attempts)
 
 
 def find_judge(name: str, benchmark: Benchmark) -> Judge:

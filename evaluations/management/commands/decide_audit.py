@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from annotation.management.reports import find_person
 from annotation.workflow import Incomplete
 from evaluations.auditing import actions
-from evaluations.management.audits import find_audit
+from evaluations.management.reports import find_audit
 from evaluations.models import AuditDecision
 
 

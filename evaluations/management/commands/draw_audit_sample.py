@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from annotation.formats.printable import counted
 from annotation.management.reports import find_person
-from annotation.workflow import Conflict, Incomplete
-from evaluations.auditing import sampling
-from evaluations.management.audits import find_audit, seed_told
+from evaluations.auditing import actions
+from evaluations.management.reports import find_audit, refusals, seed_told
 
 
 class Command(BaseCommand):
@@ -31,11 +29,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         audit = find_audit(options["audit"])
         person = find_person(options["person"]) if options["person"] else audit.opened_by
-        try:
-            sample = sampling.draw(audit, person, options["size"], options["seed"])
-        except Incomplete as incomplete:
-            raise CommandError(str(incomplete), returncode=2) from incomplete
-        except (Conflict, PermissionDenied) as refused:
-            raise CommandError(str(refused)) from refused
+        with refusals():
+            sample = actions.draw(audit, person, options["size"], options["seed"])
         drawn = counted(audit.size or 0, "trajectory", "trajectories")
         self.stdout.write(f"submission {sample.pk}: {drawn} by the seed {seed_told(audit)}.")

@@ -11,10 +11,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation import store_checks
 from annotation.management.reports import find_submission
-from annotation.screenshots import STORE_ERRORS
 from evaluations.evidence.writing import SCREENSHOTS, Evidence, prepare, quiet, write
-from evaluations.exports import ExportRefused, ExportStopped, OutputTaken
-from evaluations.management.submissions import show
+from evaluations.exports import ExportRefused
+from evaluations.management.reports import refusals, show_problems
 from evaluations.verifier.findings import plural
 
 MEGABYTE = 1_000_000
@@ -48,27 +47,22 @@ class Command(BaseCommand):
         if output.is_dir():
             raise CommandError(f"{output} is a folder; name a file.", returncode=2)
         try:
-            evidence = prepare(
-                submission,
-                screenshots=options["screenshots"],
-                judges=not options["no_judges"],
-                partial=options["partial"],
-                accept_names=options["accept_names"],
-            )
-            write(evidence, output, self._progress if sys.stderr.isatty() else quiet)
+            with refusals():
+                evidence = prepare(
+                    submission,
+                    screenshots=options["screenshots"],
+                    judges=not options["no_judges"],
+                    partial=options["partial"],
+                    accept_names=options["accept_names"],
+                )
+                write(evidence, output, self._progress if sys.stderr.isatty() else quiet)
         except ExportRefused as refused:
-            show(self, "refused", refused.problems)
+            show_problems(self, "refused", refused.problems)
             raise CommandError(_refusal(refused)) from refused
-        except OutputTaken as taken:
-            raise CommandError(str(taken), returncode=2) from taken
-        except ExportStopped as stopped:
-            raise CommandError(str(stopped)) from stopped
-        except STORE_ERRORS as error:
-            raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
         self._say(evidence, output)
 
     def _say(self, evidence: Evidence, output: Path) -> None:
-        """What is missing and which claims fail, on stderr; the file with its standing in one line."""
+        """Print missing data and failed claims on stderr, and the file with its claims in one line."""
         claims = evidence.bundle.claims or []
         for problem in evidence.bundle.submission["missing"]:
             self.stderr.write(f"left out: {problem['code']}: {problem['message']}")

@@ -7,11 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from annotation import screenshots
 from annotation.formats.printable import counted
 from annotation.management.reports import find_submission
-from evaluations.exports import ExportFormat, ExportRefused, ExportStopped, OutputTaken, prepare, write
-from evaluations.management.submissions import show
+from evaluations.exports import ExportFormat, ExportRefused, prepare, write
+from evaluations.management.reports import refusals, show_problems
 
 
 class Command(BaseCommand):
@@ -34,18 +33,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         submission = find_submission(options["submission"])
         try:
-            export = prepare(submission, ExportFormat(options["format"]), partial=options["partial"], check_files=True)
-            show(self, "warning", export.warnings)
-            write(export, options["output"])
+            with refusals():
+                choice = ExportFormat(options["format"])
+                export = prepare(submission, choice, partial=options["partial"], check_files=True)
+                show_problems(self, "warning", export.warnings)
+                write(export, options["output"])
         except ExportRefused as refused:
-            show(self, "refused", refused.problems)
+            show_problems(self, "refused", refused.problems)
             raise CommandError(f"{counted(len(refused.problems), 'problem')}; nothing was written.") from refused
-        except OutputTaken as taken:
-            raise CommandError(str(taken), returncode=2) from taken
-        except ExportStopped as stopped:
-            raise CommandError(str(stopped)) from stopped
-        except screenshots.STORE_ERRORS as error:
-            raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
-        show(self, "left out", export.missing)
+        show_problems(self, "left out", export.missing)
         partial = "partial " if export.partial else ""
         self.stdout.write(f"{options['output']}: {partial}{export.format} of {submission}.")

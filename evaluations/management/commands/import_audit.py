@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from annotation.ingest import ImportStopped
 from annotation.management.reports import find_person
 from evaluations.auditing.importing import AuditRefused, open_bundle
-from evaluations.management.submissions import show
+from evaluations.management.reports import refusals, show_problems
 from evaluations.verifier import main
 
 
@@ -29,17 +27,12 @@ class Command(BaseCommand):
         if not path.exists():
             raise CommandError(f"{path} does not exist.", returncode=2)
         try:
-            given = main.read_given(options)
-            audit = open_bundle(path, person, given, progress=main.ProgressLine(sys.stderr))
-        except main.WrongUsage as wrong:
-            raise CommandError(str(wrong), returncode=2) from wrong
-        except PermissionDenied as error:
-            raise CommandError(f"{person} maintains nothing here, so they open no bundles: {error}") from error
+            with refusals():
+                given = main.read_given(options)
+                audit = open_bundle(path, person, given, progress=main.ProgressLine(sys.stderr))
         except AuditRefused as refused:
-            show(self, "refused", refused.problems[1:])
+            show_problems(self, "refused", refused.problems[1:])
             raise CommandError(f"The bundle was not opened. {refused}") from refused
-        except ImportStopped as error:
-            raise CommandError(str(error)) from error
         failed = [each["name"] for each in audit.newest_check.failed]
         says = f"these checks failed: {', '.join(failed)}" if failed else "no check failed"
         again = "checked again, " if audit.checks.count() > 1 else ""

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from evaluations.evidence.verification import verify_bundle
+from evaluations.management.reports import refusals
 from evaluations.signing import with_own_keys
 from evaluations.verifier import main
 from evaluations.verifier.findings import Result
@@ -28,10 +29,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path, as_json = options["bundle"], options["json"]
         try:
-            given = main.read_given(options)
-            outcome = verify_bundle(path, given, main.ProgressLine(sys.stderr))
-        except main.WrongUsage as wrong:
-            raise CommandError(str(wrong), returncode=2) from wrong
+            with refusals():
+                given = main.read_given(options)
+                outcome = verify_bundle(path, given, main.ProgressLine(sys.stderr))
         except Refused as refused:
             if as_json:
                 self.stdout.write(main.format_refusal(refused, as_json=True))

@@ -1,17 +1,21 @@
-"""How far the auditor's verdicts and the submitted ones agree, and what that says of all of them."""
+"""Results of an audit: checks of the bundle, related bundles, and submitted verdicts compared with audited ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import Count, Q
 
+from annotation import blinding
 from annotation.models import Submission, Trajectory
+from annotation.models.events import instant
 from annotation.models.states import final_verdict, with_state
 from annotation.records import Verdict
-from evaluations.models import Audit
+from evaluations.auditing.reference_data import describe_given
+from evaluations.encoding import fields_to_json
+from evaluations.models import Audit, AuditCheck
 from evaluations.statistics import Measure, Sample, hits_left, kappa_with_interval, wilson
 
 Verdicts = dict[str, tuple[int, Verdict | None]]  # by task id: the trajectory, and its final verdict
@@ -19,13 +23,16 @@ Verdicts = dict[str, tuple[int, Verdict | None]]  # by task id: the trajectory, 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A trajectory that the auditor's people judged otherwise; ``audited`` and ``sampled`` are its primary keys."""
+    """A trajectory that the auditor's people judged otherwise."""
 
     task_id: str
-    audited: int
+    audited: int  # primary keys of the trajectory, not in JSON
     sampled: int
     submitted: Verdict
     audit: Verdict
+
+    def as_json(self) -> dict[str, Any]:
+        return fields_to_json(self, without=("audited", "sampled"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +53,9 @@ class Result:
     submitted_rate: Measure
     audit_rate: Measure
     all_submitted_rate: Measure
-    wrong: Measure
-    of: int
+    wrong: Annotated[Measure, "How many of all submitted verdicts the audit would not give."]
+    of: Annotated[int, "All submitted final verdicts."]
     differing: list[Differing]
-
-    def as_json(self) -> dict[str, Any]:
-        """Rates are fractions; verdicts are 0, 1 and 2."""
-        measures = ("agreement", "kappa", "submitted_rate", "audit_rate", "all_submitted_rate", "wrong")
-        return {
-            **{name: getattr(self, name) for name in ("drawn", "n", "incomplete", "table", "of")},
-            **{name: getattr(self, name).as_json() for name in measures},
-            "differing": [
-                {"task_id": each.task_id, "submitted": int(each.submitted), "audit": int(each.audit)}
-                for each in self.differing
-            ],
-        }
 
 
 def result(audit: Audit) -> Result | None:
@@ -127,3 +122,74 @@ def _success(verdicts: Sequence[Verdict]) -> Measure:
 def _verdicts(submission: Submission) -> Verdicts:
     rows = with_state(submission.trajectories.select_related("task")).order_by("position")
     return {row.task.external_id: (row.pk, final_verdict(row)) for row in rows}
+
+
+# --- checks of the bundle ---------------------------------------------------------------------------------------------
+
+RUNS_IT = "an operator of this instance"  # and is no member
+
+
+@dataclass(frozen=True, slots=True)
+class BundleCheck:
+    row: AuditCheck
+    by: str
+
+    @property
+    def given(self) -> str:
+        return describe_given(self.row.given)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "checked_at": instant(self.row.checked_at),
+            "checked_by": self.by,
+            "given": self.row.given,
+            "key_id": self.row.key_id,
+            "key_trusted": self.row.key_trusted,
+            "failed": self.row.failed,
+        }
+
+
+def list_checks(audit: Audit) -> list[BundleCheck]:
+    """All of them, the newest first: that is the present state."""
+    names = load_pseudonyms(audit)
+    rows = AuditCheck.objects.filter(audit=audit).order_by("-checked_at", "-pk")
+    return [BundleCheck(row, names.get(row.checked_by_id, RUNS_IT)) for row in rows]
+
+
+def load_pseudonyms(audit: Audit) -> dict[int, str]:
+    return dict(audit.submission.memberships.values_list("person_id", "pseudonym"))
+
+
+# --- other bundles of the submission ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedBundles:
+    """``others`` are the audits of other bundles of the same chain of events, oldest first; ``drawn`` counts the
+    samples of all of them and of this one."""
+
+    others: list[Audit]
+    drawn: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "samples_drawn": self.drawn,
+            "other_bundles": [
+                {
+                    "manifest": each.manifest,
+                    "opened_at": instant(each.opened_at),
+                    "size": each.size,
+                    "drawn_at": instant(each.drawn_at),
+                }
+                for each in self.others
+            ],
+        }
+
+
+def find_related_bundles(audit: Audit) -> RelatedBundles:
+    """Each has a sample of its own, so somebody could choose among them. The result names no people and no labels."""
+    same = Audit.objects.filter(submission__in=blinding.find_same_review(audit.submission).values("pk"))
+    found = list(same.order_by("opened_at", "pk"))
+    return RelatedBundles(
+        [each for each in found if each.pk != audit.pk], sum(each.drawn_at is not None for each in found)
+    )

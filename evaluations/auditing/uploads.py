@@ -1,23 +1,44 @@
-"""Process an uploaded evidence bundle: it becomes an audit or is refused; workers take it by `annotation.arrivals`."""
+"""Uploaded evidence bundles: receive, cancel, and process them into audits; see `annotation.arrivals`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from annotation import arrivals
+from annotation import access, arrivals
+from annotation.models import Person
+from annotation.workflow import Conflict
 from evaluations.auditing.importing import AuditRefused, open_bundle
-from evaluations.auditing.reference_data import decode_reference_data
+from evaluations.auditing.reference_data import decode_reference_data, encode_reference_data
 from evaluations.models import Audit, BundleUpload
+from evaluations.verifier.checking import Given
 from evaluations.verifier.findings import Finding
 from judges.working.call_log import make_storable
 
 RETENTION = timedelta(days=30)  # what was refused, and why, can be read for so long
+
+
+def receive(person: Person, file: Any, given: Given, send: Callable[[str], Any]) -> BundleUpload:
+    """Store a bundle, and have it opened once the row is there; raises as `arrivals.receive`."""
+    access.require_creator(person)
+    upload = BundleUpload(uploaded_by=person, given=encode_reference_data(given))
+    arrivals.receive(upload, file, send)
+    return upload
+
+
+def cancel(upload: BundleUpload) -> None:
+    """Delete an upload and its file; an audit that was already made stays.
+
+    Conflict if it was finished since it was fetched, because the person has not seen the outcome.
+    """
+    if not arrivals.cancel(upload):
+        raise Conflict("It was finished at this moment. Reload the page to see the outcome.")
 
 
 def process_upload(upload: BundleUpload) -> None:

@@ -1,20 +1,29 @@
-"""What the commands about figures have in common: the cases they take, and how they print what was found."""
+"""Shared by the commands: the cases of a report, its filters, and how results and problems are printed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.formats.printable import printable
 from annotation.formats.tasks import nearest
+from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Submission
+from annotation.records import Problem
+from annotation.screenshots import STORE_ERRORS
+from annotation.workflow import Conflict, Incomplete
 from evaluations import cases
 from evaluations.cases import Case, Rules
+from evaluations.exports import ExportStopped, OutputTaken
 from evaluations.forms import Filters
+from evaluations.models import Audit
 from evaluations.tables import Table
+from evaluations.verifier.main import WrongUsage
 
 VALUES = {"agent": "agent_name", "level": "level", "website": "website"}  # of a case
 NARROWING = tuple(VALUES)
@@ -39,7 +48,7 @@ def filters_of(options: dict[str, Any]) -> Filters:
 def of_benchmark(
     command: BaseCommand, benchmark: Benchmark, filters: Filters, *, imported: bool
 ) -> tuple[str, list[Case]]:
-    """What the cases are called, and the cases: labels made elsewhere, with the frozen submissions or alone."""
+    """The scope in words, and the cases: imported labels, with the frozen submissions or alone."""
     if imported:
         return f"labels of {benchmark.slug} made elsewhere", cases.of_imported(benchmark, filters.rules)
     waiting = Submission.objects.filter(benchmark=benchmark, practice=False, frozen_at__isnull=True)
@@ -76,3 +85,39 @@ def show(command: BaseCommand, found: dict[str, Any] | None, heading: str, table
     for table in tables:
         if table.rows:
             command.stdout.write(f"\n{table.as_text()}")
+
+
+# --- audits -----------------------------------------------------------------------------------------------------------
+
+
+def find_audit(pk: int) -> Audit:
+    audits = Audit.objects.select_related("submission__agent", "submission__benchmark", "opened_by")
+    found = audits.filter(pk=pk).first()
+    if found is None:
+        known = ", ".join(map(str, Audit.objects.values_list("pk", flat=True)[:20])) or "none yet"
+        raise CommandError(f"There is no audit {pk}; import_audit opens one. Known: {known}.", returncode=2)
+    return found
+
+
+def seed_told(audit: Audit) -> str:
+    if audit.seed_chosen:
+        return f"{audit.seed}, chosen by the auditor"
+    return f"{audit.seed}, the SHA-256 of the manifest followed by the nonce {audit.nonce}"
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Wrong input exits with 2, a refusal or a failing store with 1; both in one line."""
+    try:
+        yield
+    except (Incomplete, OutputTaken, WrongUsage) as error:
+        raise CommandError(str(error), returncode=2) from error
+    except (Conflict, PermissionDenied, ExportStopped, ImportStopped) as error:
+        raise CommandError(str(error)) from error
+    except STORE_ERRORS as error:
+        raise CommandError(f"The image store does not answer: {error}. Try again later.") from error
+
+
+def show_problems(command: BaseCommand, kind: str, problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        command.stderr.write(f"{kind}: {problem.code}: {problem.message}")
