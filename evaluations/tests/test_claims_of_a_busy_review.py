@@ -20,6 +20,7 @@ from evaluations.verifier.checking import claims
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.findings import Result
 
+pytestmark = pytest.mark.once  # the fixture below asks the database, once for all of them
 FAR = "2036-01-05T09:00:00.000000+00:00"
 
 
