@@ -142,7 +142,7 @@ def _split(text: str) -> frozenset[str]:
 
 OF_A_DECISION = (*TEXT_FIELDS, "revision_reason")
 
-# What it is called, the rows, the lookups of its trajectory and of its author, and the columns with texts.
+# Name, rows, lookups of the trajectory and of the author, and the columns with texts.
 SOURCES: tuple[tuple[str, type[Model], str, str, tuple[str, ...]], ...] = (
     ("label", Label, "assignment__trajectory", "assignment__annotator", OF_A_DECISION),
     ("own attempt", HumanAttempt, "label__assignment__trajectory", "label__assignment__annotator", ("notes", "link")),

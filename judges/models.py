@@ -438,7 +438,7 @@ class EndpointAddress(models.Model):
 
 
 class RateWindow(models.Model):
-    """What is left of an endpoint's limit a minute, shared by all workers.
+    """The rest of an endpoint's limit a minute, shared by all workers.
 
     ``name`` is ``<endpoint>:<model>:requests`` or ``...:tokens``; ``left`` may be negative after a call that turned
     out larger than it was thought.

@@ -159,7 +159,7 @@ def choose_steps(*, quick: bool, long: bool) -> list[Step]:
 
 
 def _changed(paths: Iterable[str]) -> bool:
-    """Whether any of ``paths`` differs from `RECENT`; also if that cannot be told, as in a checkout without history."""
+    """Return whether any of ``paths`` differs from `RECENT`, or whether that is unknown, as without history."""
     command = ["git", "diff", "--quiet", RECENT, "--", *paths]
     return bool(subprocess.run(command, cwd=BASE_DIR, capture_output=True, check=False).returncode)  # noqa: S603
 

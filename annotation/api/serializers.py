@@ -265,7 +265,7 @@ class OwnLabelSerializer(DecisionSerializer):
 
 
 class ReportToMaintainerSerializer(serializers.ModelSerializer):
-    """What only a maintainer can fix, under the reporter's pseudonym; ``answer`` is empty until settled."""
+    """A problem for a maintainer, under the reporter's pseudonym; ``answer`` is empty until settled."""
 
     task_id = serializers.CharField(source="trajectory.task.external_id")
     reporter = PseudonymField(source="reporter_id")

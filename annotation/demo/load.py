@@ -169,7 +169,7 @@ RESEARCHER, PERSON = "Researcher", "Reference"  # agents
 
 
 def further_submissions(maintainer: Person) -> Iterator[tuple[Submission, str, bool]]:
-    """What is there, loaded where it was not: with the name of its reviews, and whether it is to be frozen."""
+    """Yield each further submission, loaded if missing, with the name of its reviews and whether to freeze it."""
     first, second = _answers(maintainer)
     yield first, "researcher-1", True
     yield second, "researcher-2", False

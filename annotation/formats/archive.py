@@ -347,7 +347,7 @@ def entry_problem(code: str, name: str, says: str) -> Problem:
 
 
 def is_noise(name: str) -> bool:
-    """Whether operating systems or git leave such a file in folders."""
+    """Return whether operating systems or git leave such a file in folders."""
     return any(part in NOISE_NAMES or part.startswith(NOISE_PREFIXES) for part in name.split("/"))
 
 

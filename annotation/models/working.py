@@ -1,4 +1,4 @@
-"""What is stored of people while they practise and work."""
+"""Rows that are stored about people while they practise and work."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Phrase(models.Model):
 
 
 class KnownAnswer(models.Model):
-    """What is right about a trajectory, and why, as a maintainer has entered it.
+    """The right label of a trajectory and the reasons, as a maintainer has entered them.
 
     In a practice set it is shown after the answer; in a submission under review it makes the trajectory a gold item,
     which nobody but the maintainer can tell from the others. ``findings`` maps the key point's id (text) to its
@@ -96,7 +96,7 @@ class KnownAnswer(models.Model):
 
 
 class PracticeAnswer(models.Model):
-    """What a newcomer answered in round ``round`` of a practice set, and whether the verdict was right."""
+    """The answer of a newcomer in round ``round`` of a practice set, and whether the verdict was right."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="practice_answers")
     person = person(related_name="practice_answers")

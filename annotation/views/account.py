@@ -133,7 +133,7 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def session(request: HttpRequest) -> HttpResponse:
-    """Who is signed in here (null for nobody), with a fresh token for the forms of a page that is open already."""
+    """Return the person who is signed in (null for nobody), with a new token for the forms of an open page."""
     person = request.user.pk if request.user.is_authenticated else None
     return JsonResponse({"person": person, "csrf": get_token(request)})
 
@@ -238,7 +238,7 @@ def own_data(request: Request) -> HttpResponse:
 
 @page
 def erasing(request: Request) -> HttpResponse:
-    """What being erased means, before anybody does it."""
+    """Explain the effects of an erasure before it is confirmed."""
     return _erasing(request)
 
 

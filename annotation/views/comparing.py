@@ -286,7 +286,7 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def describe_effects(comparison: Comparison, before: Verdict | None) -> list[tuple[Verdict, str]]:
-    """What each verdict would do to the labels and to the final verdict, which was ``before`` (None for none)."""
+    """Return the effect of each verdict on the labels and on the final verdict ``before`` (None for none)."""
     return [(verdict, f"{_stand(comparison, verdict)} {_becomes(verdict, before)}") for verdict in VERDICT_NAMES]
 
 

@@ -237,7 +237,7 @@ class NamedInTexts(Conflict):
 
 @dataclass(frozen=True)
 class NameSearch:
-    """What was ``found`` in a submission, and the ``state`` it was found in: the person's names, and the last rows."""
+    """The places ``found`` in a submission, and the ``state`` of the search: the person's names, and the last rows."""
 
     state: tuple[Any, ...]
     found: NamedPlaces | None

@@ -215,7 +215,7 @@ def _return_all(member: Membership, leaving: Membership, held: list[Assignment],
 
 
 MOST_LABELS = 9
-# What a label is made under: fixed as soon as somebody has begun one.
+# Settings of labels: fixed as soon as somebody has begun one.
 FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
 # The second stage touches no blind label, so it may be switched on and off until the freeze.
 SETTINGS = (*FIXED_BY_WORK, "spot_check_rate", "practice_set", "pass_mark", "second_stage")
@@ -298,7 +298,7 @@ def _validate(person: Person, submission: Submission, after: dict[str, Any], cha
 
 
 def _is_usable(person: Person, submission: Submission, practice_set: Submission) -> bool:
-    """Whether it is, at this moment, a practice submission of the person's; locked, so that it stays one."""
+    """Return whether it is a practice submission of the person now, with its row locked so that it stays one."""
     mine = access.submissions_maintained_by(person).filter(practice=True).exclude(pk=submission.pk)
     return mine.filter(pk=lock_submission(practice_set.pk).pk).exists()
 

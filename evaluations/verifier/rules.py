@@ -28,7 +28,7 @@ CLAIMS = {
     "exceptions": "Exceptions and their reasons",
 }
 
-# What is checked of the documents as a whole, beside the claims; and everything else that is checked.
+# Checks of the documents as a whole, beside the claims, and all other checks.
 OF_DOCUMENTS = {
     "stated_claims": "claims.json says what the documents show",
     "protocol": "protocol.json is the protocol of the stated version, word for word",

@@ -53,7 +53,7 @@ LONG_STATE = 12  # characters; from here on a `state` in a form is no part of an
 
 @lru_cache(maxsize=8192)
 def is_secret(name: str) -> bool:
-    """Whether the value of ``name`` must not be stored. ``name`` is percent-decoded."""
+    """Return whether the value of ``name`` must not be stored. ``name`` is percent-decoded."""
     if len(name) > LONGEST_NAME:
         return True
     compact = _strip_name(name)

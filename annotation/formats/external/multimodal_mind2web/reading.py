@@ -21,7 +21,7 @@ READING_FAILURES = (OSError, EOFError, ValueError, zlib.error)
 
 
 def is_rows(path: Path) -> bool:
-    """Whether the content of a file looks like rows of Multimodal-Mind2Web; uploads have no telling name.
+    """Return whether the content of a file looks like rows of Multimodal-Mind2Web; uploads have no telling name.
 
     No other format is a plain gzip file, so a damaged one counts too: reading it reports the damage.
     """
