@@ -320,7 +320,7 @@ def test_search_walks_the_places_and_gives_the_focus_back(desk: Page) -> None:
     field = desk.get_by_role("searchbox", name="Search in actions")
     expect(field).to_be_focused()
     desk.keyboard.type("control 19")
-    expect(desk.locator(".finder")).to_contain_text("11 places")
+    expect(desk.locator(".finder")).to_contain_text("11 matches")
     expect(desk.locator(".hits mark").first).to_have_text("control 19")
     pressed(desk, "Enter")
     at(desk, 19)
@@ -352,7 +352,7 @@ def test_what_is_typed_before_the_search_has_loaded_is_searched(desk: Page, way:
     held[0].continue_()
 
     expect(desk.get_by_role("searchbox", name="Search in actions")).to_have_value("control 199")
-    expect(desk.locator(".finder")).to_contain_text("1 place.")
+    expect(desk.locator(".finder")).to_contain_text("1 match.")
     at(desk, 0)
 
 
@@ -375,7 +375,7 @@ def test_hostile_text_of_five_thousand_characters_scrolls_in_its_panel_and_the_p
         assert panel.evaluate("p => p.scrollWidth <= p.clientWidth && p.scrollHeight > p.clientHeight")
     pressed(desk, "/")
     desk.keyboard.type("onerror")
-    expect(desk.locator(".finder")).to_contain_text("place")
+    expect(desk.locator(".finder")).to_contain_text("match")
     assert desk.locator(".finder img, .finder script, #step img, #step script").count() == 0
 
 

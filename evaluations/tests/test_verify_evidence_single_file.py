@@ -226,13 +226,15 @@ def test_its_own_modules_come_before_files_of_the_same_name(verify: Path) -> Non
 
 def test_it_is_the_same_every_time() -> None:
     """In a process of its own, whose sets have another order."""
-    script = "from evaluations.evidence.verification import single_file; import sys; sys.stdout.write(single_file())"
+    script = """import sys, django; django.setup()
+from evaluations.evidence.verification import single_file
+sys.stdout.write(single_file())"""
     root = Path(__file__).parents[2]
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", script],
             cwd=root,
-            env={"PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,

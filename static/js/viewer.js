@@ -148,7 +148,7 @@ export class Viewer {
   }
 
   spoken(index) {
-    const said = [...document.querySelectorAll("#step .said .chip")].map((chip) => chip.textContent.replace("✕ ", ""));
+    const said = [...document.querySelectorAll("#step .said .chip")].map((chip) => chip.textContent.replace(/^✕\s+/, ""));
     return [`Step ${index} of ${this.last}`, ...said].join(", ");
   }
 
