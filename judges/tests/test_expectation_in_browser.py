@@ -117,6 +117,7 @@ def test_submitted_text_stays_in_the_browser_until_the_server_has_it(mira: Page,
     expect(text).to_have_value(expecting.CHECKS)
     mira.get_by_role("button", name="Save as version 1").click()
     expect(mira.get_by_role("button", name="Save as version 2")).to_be_visible()
+    expect(mira.locator("html")).to_have_class(re.compile("scripted"))  # its script has removed the copy by then
     expect(mira.locator("#restored")).to_be_hidden()
     assert copies(mira) == 0
 
