@@ -183,7 +183,7 @@ if S3_BUCKET:
         "BACKEND": s3.BACKEND,
         "OPTIONS": s3.s3_options(
             bucket=S3_BUCKET,
-            #: Address of another S3-compatible store than Amazon, as the web servers and workers reach it.
+            #: Address of an S3-compatible store other than Amazon's, as web servers and workers reach it.
             endpoint_url=environment.text("S3_ENDPOINT_URL"),
             #: Access key. Without it the AWS client searches its usual places.
             access_key=environment.text("S3_ACCESS_KEY"),

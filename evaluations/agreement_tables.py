@@ -173,7 +173,7 @@ def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Tab
         Column("Competence (hint)", "number", right, "competence"),
         Column("Trust (hint)", "number", no_guess, "trust"),
     )
-    flatters = "A label is part of what its final verdict was made of, so “same as final” flatters everybody. "
+    flatters = "The final verdict depends partly on the label itself, so “same as final” is too high for everybody. "
     note = (
         "Competence and trust take the majority's habits for the truth: somebody who alone applies the protocol looks "
         "bad. They are estimated among people whom shared trajectories join, three at least."
@@ -201,10 +201,8 @@ QA_COLUMNS = (
     Column("Disputes", "count", "Trajectories with every label, and not all the same.", "disputes"),
     Column("Changed", "rate", "Decided otherwise than most labels said, of those with such a majority.", "changed"),
     Column("Changed: disputes", "rate", "The same of those whose labels differ.", "changed_of.disputes"),
-    Column("Changed: drawn", "rate", "The same of the unanimous that the draw took.", "changed_of.drawn"),
-    Column(
-        "Changed: flagged", "rate", "The same of the unanimous that were flagged and not drawn.", "changed_of.flagged"
-    ),
+    Column("Changed: drawn", "rate", "The same rate for drawn unanimous trajectories.", "changed_of.drawn"),
+    Column("Changed: flagged", "rate", "The same rate for flagged ones that were not drawn.", "changed_of.flagged"),
     Column("Drawn", "count", "Unanimous trajectories that the seeded draw took for a spot check.", "drawn"),
     Column(
         "Missed",
@@ -217,8 +215,8 @@ QA_COLUMNS = (
     Column(
         "Expected missed",
         "number",
-        "How many of the other unchecked an adjudicator would be expected to decide otherwise: of each draw its rate "
-        "of missed ones times its unchecked.",
+        "Expected number of the other unchecked ones that an adjudicator would decide differently: the sum, over  "
+        "draws, of the rate of missed ones times the unchecked.",
         "expected_missed",
     ),
 )

@@ -57,6 +57,6 @@ METHOD = Method(
 KIND = register_published(
     "webvoyager",
     "WebVoyager",
-    "One call: task, final answer and the first 50 screenshots. The one that is shown the answer.",
+    "One call: task, final answer and the first 50 screenshots. It sees no actions.",
     METHOD,
 )

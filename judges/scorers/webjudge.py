@@ -215,6 +215,6 @@ _register(
     "webjudge-general",
     "WebJudge (general)",
     "WebJudge for other benchmarks: it sees the thoughts and the pictures that came with the task, counts loops as "
-    "failure, and forgives no empty result.",
+    "failure, and does not accept empty results.",
     general=True,
 )
