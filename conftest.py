@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import pytest
 import redis
 from django.conf import settings
@@ -34,6 +35,10 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 # How long a browser may take to show something before that is a failure: with 15 s, one of 150 tests failed on a
 # machine that had seven processes for each core.
 expect.set_options(timeout=30_000)
+
+# Property tests are about results: on a busy machine the usual limit of 200 ms for an example fails for no fault.
+hypothesis.settings.register_profile("webverdict", deadline=None)
+hypothesis.settings.load_profile("webverdict")
 
 
 def in_ci() -> bool:

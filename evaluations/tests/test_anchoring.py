@@ -176,7 +176,8 @@ def faults(site: Outside) -> dict[str, Any]:
 def test_a_failure_is_kept_without_secrets_and_the_newest_head_goes_out_the_next_time(
     hook: Outside, submission: Submission, people: People, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    monkeypatch.setattr("evaluations.anchoring.transports.SECONDS", 0.3)
+    if said.startswith("no answer"):
+        monkeypatch.setattr("evaluations.anchoring.transports.SECONDS", 0.3)
     hook.answer = faults(hook)[said]
     hook.location = f"{hook.address}/elsewhere"
     (anchor,) = anchoring.publish()
