@@ -66,7 +66,7 @@ def test_what_was_learnt_later_is_held_against_an_open_audit(
     assert Audit.objects.get() == audit
     for page in pages(amy, audit):
         assert "among the published keys of the submitter" in page
-        assert "by U1. Supplied with the bundle: published keys, kept heads." in page
+        assert "by U1. Supplied for this check: published keys, kept heads." in page
         assert f"No event has the hash {HEAD}" in page
         assert "1 earlier check:" in page
         assert "given: nothing. None failed." in page
@@ -88,7 +88,7 @@ def test_a_check_that_failed_is_told_when_a_later_one_passes(
 
     assert said(audit, "chain_id") == ["", "fail", ""]
     for page in pages(amy, audit):
-        assert "by U2. Supplied with the bundle: nothing." in page
+        assert "by U2. Supplied for this check: nothing." in page
         assert "2 earlier checks:" in page
         assert page.count(f"another one than the given {HEAD}") == 1
         assert page.index("given: id of the chain") < page.index(f"given {HEAD}") < page.index("None failed.")
@@ -201,7 +201,7 @@ def test_who_runs_the_instance_is_named_so(amy: Client, audit: Audit, bundles: d
     actions.decide(root, audit, "query", "Why?")
 
     for page in pages(amy, audit):
-        assert "by an operator of this instance. Supplied with the bundle" in page
+        assert "by an operator of this instance. Supplied for this check" in page
         assert "by an operator of this instance, " in page
 
 
