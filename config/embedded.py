@@ -30,7 +30,9 @@ from config.processes import (
     Stopped,
     check_alive,
     die_with,
+    guarding,
     parent_was_asked_to_stop,
+    start_child,
     stop,
     stop_on_signals,
 )
@@ -51,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     stop_on_signals()
     parent = os.getppid() if options.with_parent else None
     if parent is not None:
-        die_with(parent, ours=False)()
+        die_with(parent)()
     try:
         run(options.port, parent)
     except Stopped:
@@ -163,22 +165,23 @@ def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn
 
     return_taken(data / "broker")
     children: list[Child] = []
-    try:
-        with step("Web server and workers"):
-            start_children(children, data, port)
-            wait_until(lambda: answers(port), children, children[0])
-            start_judge_worker(children, data)
-        welcome(port, time.monotonic() - started)
-        while True:
-            time.sleep(0.2)
-            check_alive(children)
-            if parent is not None and parent_was_asked_to_stop(parent):
-                raise Stopped
-    finally:
-        stop(children)
+    with guarding() as guard:
+        try:
+            with step("Web server and workers"):
+                start_children(children, data, port, guard)
+                wait_until(lambda: answers(port), children, children[0])
+                start_judge_worker(children, data, guard)
+            welcome(port, time.monotonic() - started)
+            while True:
+                time.sleep(0.2)
+                check_alive(children)
+                if parent is not None and parent_was_asked_to_stop(parent):
+                    raise Stopped
+        finally:
+            stop(children)
 
 
-def start_children(children: list[Child], data: Path, port: int) -> None:
+def start_children(children: list[Child], data: Path, port: int, guard: int) -> None:
     environment = environment_of_children(data)
     module = [sys.executable, "-m"]
     web = [*module, "gunicorn", "config.wsgi", "--bind", f"{HOST}:{port}", "--workers", "2"]
@@ -188,14 +191,14 @@ def start_children(children: list[Child], data: Path, port: int) -> None:
     web.append("--preload")
     web += ["--limit-request-line", "8190"]  # bytes; the application itself refuses long addresses
     web += ["--worker-tmp-dir", str(data / "tmp")]
-    children.append(Child("The web server", web, data / "log" / "web.log", environment))
-    children.append(Child("The worker", worker("webverdict"), data / "log" / "worker.log", environment))
+    start_child(children, "The web server", web, data / "log" / "web.log", environment, guard)
+    start_child(children, "The worker", worker("webverdict"), data / "log" / "worker.log", environment, guard)
     # On its own, not inside the worker, where nobody would notice its death.
     beat = [*module, "celery", "--app", "config", "beat", "--pidfile", "", "--loglevel", "INFO"]
-    children.append(Child("The scheduler", beat, data / "log" / "scheduler.log", environment))
+    start_child(children, "The scheduler", beat, data / "log" / "scheduler.log", environment, guard)
 
 
-def start_judge_worker(children: list[Child], data: Path) -> None:
+def start_judge_worker(children: list[Child], data: Path, guard: int) -> None:
     """After the web server answers, since nobody waits for it.
 
     A slice of a judge run takes minutes, and the worker would wait for its end. Told to quit, it waits for the replies
@@ -203,7 +206,7 @@ def start_judge_worker(children: list[Child], data: Path) -> None:
     """
     environment = environment_of_children(data) | {"REMAP_SIGTERM": "SIGQUIT"}
     command = worker("webverdict-judges")
-    children.append(Child("The judge worker", command, data / "log" / "judge-worker.log", environment))
+    start_child(children, "The judge worker", command, data / "log" / "judge-worker.log", environment, guard)
 
 
 def environment_of_children(data: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -28,14 +29,45 @@ class Stopped(BaseException):
     """The person or the system asked to stop. Not an Exception: nothing on the way may swallow it."""
 
 
+@contextmanager
+def guarding() -> Iterator[int]:
+    """Start a process that stops all children if this one is killed; yield where a new child writes its number.
+
+    A child that does not end by itself is killed, as in `stop`. Linux could tell each child instead that its parent has
+    died, but a Celery worker that is told while it starts can hang.
+    """
+    guard = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-P", __file__, str(STOP_LIMIT)], stdin=subprocess.PIPE, process_group=0
+    )
+    assert guard.stdin is not None  # noqa: S101 - it was asked for
+    try:
+        yield guard.stdin.fileno()
+    finally:
+        # It ends what a signal at a bad moment kept us from ending.
+        guard.stdin.close()
+        guard.wait()
+
+
+def guard(limit: float) -> None:
+    """Read the numbers of process groups until the parent has ended, then end these groups within ``limit`` seconds."""
+    groups = [int(line) for line in sys.stdin]
+    remaining = [group for group in groups if _signal_group(group, signal.SIGTERM)]
+    deadline = time.monotonic() + limit
+    while remaining and time.monotonic() < deadline:
+        time.sleep(0.1)
+        remaining = [group for group in remaining if _signal_group(group, 0)]
+    for group in remaining:
+        _signal_group(group, signal.SIGKILL)
+
+
 class Child:
     """A server in a process group of its own, so that Ctrl-C reaches us first and its helpers can be found."""
 
-    def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> None:
+    def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str], guard: int) -> None:
         self.name, self.log = name, log
         if log.exists() and log.stat().st_size > LOG_LIMIT:
             log.replace(log.with_suffix(".old.log"))
-        with log.open("ab") as stream, _no_signals():
+        with log.open("ab") as stream:
             self.process = subprocess.Popen(  # noqa: S603 - our own command
                 command,
                 stdin=subprocess.DEVNULL,
@@ -43,12 +75,11 @@ class Child:
                 stderr=stream,
                 env=environment,
                 process_group=0,
-                preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - this process has one thread
+                preexec_fn=partial(_prepare_child, guard),  # noqa: PLW1509 - this process has one thread
             )
 
     def signal_group(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
+        _signal_group(self.process.pid, number)
 
     def progress(self) -> tuple[int, int] | None:
         """Return the processor time of the group, in clock ticks, and the size of the log; None outside of Linux."""
@@ -64,6 +95,14 @@ class Child:
 
     def last_lines(self, count: int = 15) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+def start_child(
+    children: list[Child], name: str, command: list[str], log: Path, environment: dict[str, str], guard: int
+) -> None:
+    """No stop between the fork and the moment when the child is listed; the child lifts the block itself."""
+    with _no_signals():
+        children.append(Child(name, command, log, environment, guard))
 
 
 def stop_on_signals() -> None:
@@ -115,7 +154,6 @@ def parent_was_asked_to_stop(parent: int) -> bool:
 
 @contextmanager
 def _no_signals() -> Iterator[None]:
-    """No stop between the fork and the moment when the child is known; the child lifts the block itself."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -123,7 +161,25 @@ def _no_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def die_with(parent: int, *, ours: bool = True) -> Callable[[], None]:
+def _prepare_child(guard: int) -> None:
+    """Between fork and exec: tell the guard, which sees the pipe end only when exec has closed it here too."""
+    os.write(guard, b"%d\n" % os.getpid())
+    # A Python handler only records the signal here, and exec discards it: the child would not end.
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Send a signal, 0 for none; return whether the group still has a process."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def die_with(parent: int) -> Callable[[], None]:
     """What a process calls to be stopped when `parent` is killed; only Linux can do that."""
     prctl: Callable[..., int] | None = None
     if sys.platform == "linux":
@@ -134,10 +190,9 @@ def die_with(parent: int, *, ours: bool = True) -> Callable[[], None]:
             prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != parent:
                 os._exit(1)
-        if ours:
-            # Before exec, a Python handler only records the signal and exec discards it: the child would not end.
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     return arrange
+
+
+if __name__ == "__main__":
+    guard(float(sys.argv[1]))

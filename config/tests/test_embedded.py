@@ -143,8 +143,8 @@ def test_it_answers_survives_kill_9_with_its_data_and_stops_at_a_signal(tmp_path
     """The test of an interrupted judge run stops it by SIGINT."""
     with running(tmp_path) as (process, address):
         wait_until(lambda: is_ready(address), "all parts answer in time")
-        # This one, the web server and its two processes, the scheduler, and two workers with a pool each.
-        wait_until(lambda: len(relatives(tmp_path)) >= 9, "all processes are up")
+        # This one, its guard, the web server and its two processes, the scheduler, and two workers with a pool each.
+        wait_until(lambda: len(relatives(tmp_path)) >= 10, "all processes are up")
         wait_until(lambda: f"{address}/" in output_of(tmp_path), "the address is shown")
         key = (tmp_path / "var" / "secret_key").read_text()
         process.kill()

@@ -4,30 +4,43 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
 from config import embedded
-from config.processes import CannotRun, Child
+from config.processes import CannotRun, guarding, start_child
 from config.tests.waiting import wait_until
 
 LINUX = sys.platform == "linux"
 
-# Ends with one C call that runs `die_with` and then sleeps, so that no Python instruction is left before exec.
+# Starts one child and lives on; before the child runs its own program, it waits for the end of this one.
 PARENT = """
-import ctypes, functools, operator, os, sys
+import os, sys, time
 from pathlib import Path
 from config import processes
 
+log, program, early = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "early"
+parent, prepare, output = os.getpid(), processes._prepare_child, os.dup(1)
+
+def wait_for_the_end(guard):
+    prepare(guard)
+    os.write(output, b"ready")
+    while os.getppid() == parent:
+        time.sleep(0.01)
+
+processes.STOP_LIMIT = 1.0
 processes.stop_on_signals()
-die_with = processes.die_with
-ready = functools.partial(os.write, os.dup(1), b"ready")
-nap = functools.partial(ctypes.PyDLL(None).sleep, 20)
-processes.die_with = lambda parent: functools.partial(list, map(operator.call, [die_with(parent), ready, nap]))
-processes.Child("It", [sys.executable, "-c", "import time; time.sleep(600)"], Path(sys.argv[1]), {"MARK": sys.argv[1]})
+if early:
+    processes._prepare_child = wait_for_the_end
+with processes.guarding() as guard:
+    processes.Child("It", [sys.executable, "-c", program], log, {}, guard).process.wait()
 """
+SLEEPING = "import time; print('asleep', flush=True); time.sleep(600)"
+# As a Celery worker that was told to stop while it started.
+HANGING = f"import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); {SLEEPING}"
 
 
 @pytest.fixture
@@ -36,13 +49,15 @@ def child(tmp_path):
 
     def start(program):
         environment = {"PATH": os.environ["PATH"]}
-        children.append(Child("The server", [sys.executable, "-c", program], tmp_path / "log", environment))
+        command = [sys.executable, "-c", program]
+        start_child(children, "The server", command, tmp_path / "log", environment, guard)
         return children[0]
 
-    yield start
-    for each in children:
-        each.signal_group(signal.SIGKILL)
-        each.process.wait(10)
+    with guarding() as guard:
+        yield start
+        for each in children:
+            each.signal_group(signal.SIGKILL)
+            each.process.wait(10)
 
 
 @pytest.mark.skipif(not LINUX, reason="only Linux shows the processor time of others in /proc")
@@ -69,18 +84,48 @@ def test_start_ends_when_a_child_dies(child):
         embedded.wait_until(lambda: False, [dead], dead)
 
 
-@pytest.mark.skipif(not LINUX, reason="only Linux can tell a child that its parent was killed")
-def test_child_dies_when_its_parent_is_killed_just_before_exec(tmp_path):
+@pytest.mark.skipif(not LINUX, reason="the processes are found in /proc, which is Linux")
+@pytest.mark.parametrize("program", [SLEEPING, HANGING])
+def test_children_end_when_their_parent_is_killed(tmp_path, program):
     log = tmp_path / "log"
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(log)], cwd=settings.BASE_DIR, stdout=subprocess.PIPE)
-    assert parent.stdout.read(5) == b"ready"
-    (child,) = children_of(parent.pid)
-    parent.kill()
-    parent.wait(10)
-    # The child holds the other end until it dies; its program would keep it open for ten minutes.
-    wait_until(lambda: not is_alive(child), "the child is gone")
-    parent.stdout.close()
-    assert not log.read_text()
+    with parent_of(log, program, "late") as parent:
+        lines = 1 + program.count("fork")
+        wait_until(lambda: log.exists() and log.read_text().count("asleep") == lines, "the child runs")
+        group = next(each for each in children_of(parent.pid) if "-c" in command_of(each))
+        parent.kill()
+        wait_until(lambda: not members_of(group), "the child is gone")
+
+
+@pytest.mark.skipif(not LINUX, reason="the processes are found in /proc, which is Linux")
+def test_child_ends_when_its_parent_is_killed_just_before_exec(tmp_path):
+    log = tmp_path / "log"
+    with parent_of(log, SLEEPING, "early") as parent:
+        assert parent.stdout.read(5) == b"ready"
+        (child,) = [each for each in children_of(parent.pid) if "-P" not in command_of(each)]
+        parent.kill()
+        wait_until(lambda: not members_of(child), "the child is gone")
+
+
+@contextmanager
+def parent_of(log, *arguments):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(log), *arguments], cwd=settings.BASE_DIR, stdout=subprocess.PIPE
+    )
+    with parent:
+        yield parent
+        parent.kill()
+
+
+def members_of(group):
+    return [
+        folder.name
+        for folder in Path("/proc").glob("[0-9]*")
+        if is_alive(folder.name) and os.getpgid(int(folder.name)) == group
+    ]
+
+
+def command_of(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
 
 
 def children_of(pid):
