@@ -255,10 +255,9 @@ def verdict_name(verdict: Verdict | None) -> str:
 
 def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
     note = (
-        "What an annotator said before QA against the final verdict, measured as a judge is; reviewed cases only. Each "
-        "label is part of what its final verdict was made of, which flatters people. It bounds nothing: a judge may "
-        "lie above or below, above where adjudication overturned what the labels agreed on. The labels of one task "
-        "hang together, so the intervals of all people are drawn by task."
+        "Blind labels of reviewed cases compared with final verdicts, measured like a judge. Each label contributes "
+        "to its final verdict, so these figures are too high. They are no upper bound: a judge can score higher if "
+        "adjudicators overturned unanimous labels. The intervals of all people are drawn by task."
     )
     return tabulate("ceiling", "The human ceiling", _columns("Annotator", rules), rows, note)
 

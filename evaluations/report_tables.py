@@ -160,9 +160,8 @@ def judges(found: Judges) -> Table:
     lines = [(CEILING, row) for row in found.people if row.name == PEOPLE]
     lines += [(each.name, row) for each in found.judges for row in each.comparison.overall]
     note = (
-        "People are the blind labels against the final verdicts. A label is part of what its verdict was made of, "
-        "which flatters people; a judge can lie above them all the same, where adjudicators overturned what the "
-        "labels agreed on."
+        "People: blind labels compared with final verdicts. Each label contributes to its final verdict, so these "
+        "figures are too high. A judge can still score higher if adjudicators overturned unanimous labels."
     )
     return tabulate("judges", "Judges against people", columns, lines, note)
 

@@ -182,16 +182,15 @@ def _mean(values: Iterable[float | None]) -> Measure:
     return Measure(sum(known) / len(known), len(known)) if known else Measure.missing(NOWHERE)
 
 
-# --- people against what they decided together -----------------------------------------------------------------------
+# --- blind labels against final verdicts ------------------------------------------------------------------------------
 
 
 def ceiling(cases: Sequence[Case], rules: Rules = Rules.DEFAULT) -> list[Row]:
     """Every annotator's blind labels against the final verdicts of reviews, then all of them as "people".
 
-    A label is part of what its final verdict was made of, which flatters people: where the labels were unanimous and
-    nobody looked again it *is* the verdict. Still it bounds nothing, for where an adjudicator overturns unanimous
-    labels a judge can be above people. Labels made elsewhere have no verdict but themselves and count for nothing here.
-    The labels of one task stand together in the intervals of "people".
+    Each label contributes to its final verdict, so the figures are too high: without a check, a unanimous label *is*
+    the verdict. They are no upper bound: a judge can score higher if adjudicators overturned unanimous labels. Imported
+    labels are left out, because they have no final verdict. The intervals of "people" are drawn by task.
     """
     reviewed = [case for case in cases if case.state is not None and case.final is not None and case.labels]
     if not reviewed:
