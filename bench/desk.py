@@ -297,7 +297,7 @@ def signed_in(browser: Browser, server: str, submission: int, name: str) -> tupl
     """The cookies of somebody who has signed in and asked for work, and the address of their desk."""
     from django.urls import reverse  # noqa: PLC0415 - after the setup
 
-    from annotation.testing import PASSWORD  # noqa: PLC0415
+    from annotation.tests.testing import PASSWORD  # noqa: PLC0415
 
     context = new_context(browser)
     page = context.new_page()

@@ -71,7 +71,8 @@ def migrated(data: str) -> None:
 def made(data: str, count: int, steps: int) -> int:
     """A frozen submission of ``count`` trajectories in an empty database; its number."""
     set_up(data)
-    from annotation import ingest, testing, workflow  # noqa: PLC0415
+    from annotation import ingest, workflow  # noqa: PLC0415
+    from annotation.tests import testing  # noqa: PLC0415
 
     package = Path(data, "package")
     for number in range(count):

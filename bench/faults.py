@@ -35,7 +35,7 @@ import httpx2
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
-from annotation import testing  # noqa: E402 - models can be imported only now
+from annotation.tests import testing  # noqa: E402 - models can be imported only now
 from config.tests.instance import Instance  # noqa: E402
 from config.tests.people_by_http import label  # noqa: E402
 from config.tests.servers import OwnPostgres, free_port, own_postgres, own_redis  # noqa: E402
@@ -59,7 +59,8 @@ import django, sys
 django.setup()
 from pathlib import Path
 from django.core.management import call_command
-from annotation import testing, workflow
+from annotation import workflow
+from annotation.tests import testing
 from annotation.models import ApiToken, Membership
 call_command("migrate", verbosity=0)
 call_command("collectstatic", interactive=False, verbosity=0)

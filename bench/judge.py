@@ -22,7 +22,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from bench import scratch
-from config.processes import CannotRun, Child, Stopped, check_alive, stop, stop_on_signals
+from config.processes import CannotRun, Child, Stopped, check_alive, stop_on_signals, stopping_children
 from tools.chromium import find_chromium
 
 STEPS = 20
@@ -157,8 +157,9 @@ def run_against(fake: Any, submission: Any, latency: float, in_flight: int) -> R
         "--without-mingle",
         "--without-heartbeat",
     ]
-    worker = Child("The judge worker", command, Path(os.environ["WEBVERDICT_DATA"], "worker.log"), environment)
-    try:
+    with stopping_children() as children:
+        log = Path(os.environ["WEBVERDICT_DATA"], "worker.log")
+        worker = children.start("The judge worker", command, log, environment)
         wait_for_worker(worker)
         maintainer = Person.objects.get(username="mira")
         judge = defining.define(
@@ -170,8 +171,6 @@ def run_against(fake: Any, submission: Any, latency: float, in_flight: int) -> R
         )
         run = runs.start(maintainer, judge, submission, {}, fresh=True)
         return measured(run, fake, worker, latency, in_flight)
-    finally:
-        stop([worker])
 
 
 def settings_for(fake: Any) -> None:
@@ -201,7 +200,8 @@ def prepared(trajectories: int) -> Iterator[Any]:
 
 def imported(package: Path, trajectories: int) -> Any:
     """``trajectories`` of `STEPS` different screenshots, imported, and the pictures for judges made."""
-    from annotation import ingest, jobs, testing  # noqa: PLC0415
+    from annotation import ingest, jobs  # noqa: PLC0415
+    from annotation.tests import testing  # noqa: PLC0415
 
     drawn = pictures(STEPS)
     for number in range(trajectories):

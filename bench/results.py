@@ -29,7 +29,7 @@ def make(folder: Path) -> str:
     """The benchmark with its judges; the value of the session cookie of mira, who maintains all of it."""
     from django.test import Client  # noqa: PLC0415 - after the setup
 
-    from annotation import testing  # noqa: PLC0415
+    from annotation.tests import testing  # noqa: PLC0415
     from evaluations.tests.builders import judged, reviewed  # noqa: PLC0415
 
     benchmark = reviewed(agents=AGENTS, tasks=TASKS, slug=SLUG)

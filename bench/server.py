@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from bench import scratch
 from config import embedded
-from config.processes import CannotRun, Child, stop
+from config.processes import CannotRun, stopping_children
 
 Made = TypeVar("Made")
 STEPS = 20
@@ -50,7 +50,8 @@ def picture(number: int) -> bytes:
 
 def make_submission(folder: Path, count: int) -> int:
     """``count`` trajectories with their renditions made; alice, bob and chen annotate them. Returns the number."""
-    from annotation import ingest, jobs, testing  # noqa: PLC0415 - after the setup
+    from annotation import ingest, jobs  # noqa: PLC0415 - after the setup
+    from annotation.tests import testing  # noqa: PLC0415 - after the setup
 
     pictures = [picture(number) for number in range(STEPS)]
     for number in range(count):
@@ -78,13 +79,10 @@ def served(port: int, make: Callable[[Path], Made]) -> Iterator[tuple[str, Made]
     with tempfile.TemporaryDirectory(prefix="webverdict-bench-") as folder:
         scratch.set_up(folder)
         made = _prepare(Path(folder), make)
-        children: list[Child] = []
-        try:
+        with stopping_children() as children:
             embedded.start_children(children, Path(folder), port)
             embedded.wait_until(lambda: embedded.answers(port), children, children[0])
             yield f"http://{embedded.HOST}:{port}", made
-        finally:
-            stop(children)
 
 
 def _prepare(data: Path, make: Callable[[Path], Made]) -> Made:

@@ -27,14 +27,13 @@ from typing import NoReturn
 from config.processes import (
     CannotRun,
     Child,
+    Children,
     Stopped,
     check_alive,
     die_with,
-    guarding,
     parent_was_asked_to_stop,
-    start_child,
-    stop,
     stop_on_signals,
+    stopping_children,
 )
 
 MINIMUM_PYTHON = (3, 11)
@@ -164,24 +163,20 @@ def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn
     from config.filesystem_broker import return_taken  # noqa: PLC0415 - after the checks
 
     return_taken(data / "broker")
-    children: list[Child] = []
-    with guarding() as guard:
-        try:
-            with step("Web server and workers"):
-                start_children(children, data, port, guard)
-                wait_until(lambda: answers(port), children, children[0])
-                start_judge_worker(children, data, guard)
-            welcome(port, time.monotonic() - started)
-            while True:
-                time.sleep(0.2)
-                check_alive(children)
-                if parent is not None and parent_was_asked_to_stop(parent):
-                    raise Stopped
-        finally:
-            stop(children)
+    with stopping_children() as children:
+        with step("Web server and workers"):
+            start_children(children, data, port)
+            wait_until(lambda: answers(port), children, children[0])
+            start_judge_worker(children, data)
+        welcome(port, time.monotonic() - started)
+        while True:
+            time.sleep(0.2)
+            check_alive(children)
+            if parent is not None and parent_was_asked_to_stop(parent):
+                raise Stopped
 
 
-def start_children(children: list[Child], data: Path, port: int, guard: int) -> None:
+def start_children(children: Children, data: Path, port: int) -> None:
     environment = environment_of_children(data)
     module = [sys.executable, "-m"]
     web = [*module, "gunicorn", "config.wsgi", "--bind", f"{HOST}:{port}", "--workers", "2"]
@@ -191,14 +186,14 @@ def start_children(children: list[Child], data: Path, port: int, guard: int) -> 
     web.append("--preload")
     web += ["--limit-request-line", "8190"]  # bytes; the application itself refuses long addresses
     web += ["--worker-tmp-dir", str(data / "tmp")]
-    start_child(children, "The web server", web, data / "log" / "web.log", environment, guard)
-    start_child(children, "The worker", worker("webverdict"), data / "log" / "worker.log", environment, guard)
+    children.start("The web server", web, data / "log" / "web.log", environment)
+    children.start("The worker", worker("webverdict"), data / "log" / "worker.log", environment)
     # On its own, not inside the worker, where nobody would notice its death.
     beat = [*module, "celery", "--app", "config", "beat", "--pidfile", "", "--loglevel", "INFO"]
-    start_child(children, "The scheduler", beat, data / "log" / "scheduler.log", environment, guard)
+    children.start("The scheduler", beat, data / "log" / "scheduler.log", environment)
 
 
-def start_judge_worker(children: list[Child], data: Path, guard: int) -> None:
+def start_judge_worker(children: Children, data: Path) -> None:
     """After the web server answers, since nobody waits for it.
 
     A slice of a judge run takes minutes, and the worker would wait for its end. Told to quit, it waits for the replies
@@ -206,7 +201,7 @@ def start_judge_worker(children: list[Child], data: Path, guard: int) -> None:
     """
     environment = environment_of_children(data) | {"REMAP_SIGTERM": "SIGQUIT"}
     command = worker("webverdict-judges")
-    start_child(children, "The judge worker", command, data / "log" / "judge-worker.log", environment, guard)
+    children.start("The judge worker", command, data / "log" / "judge-worker.log", environment)
 
 
 def environment_of_children(data: Path) -> dict[str, str]:

@@ -29,37 +29,6 @@ class Stopped(BaseException):
     """The person or the system asked to stop. Not an Exception: nothing on the way may swallow it."""
 
 
-@contextmanager
-def guarding() -> Iterator[int]:
-    """Start a process that stops all children if this one is killed; yield where a new child writes its number.
-
-    A child that does not end by itself is killed, as in `stop`. Linux could tell each child instead that its parent has
-    died, but a Celery worker that is told while it starts can hang.
-    """
-    guard = subprocess.Popen(  # noqa: S603 - our own command
-        [sys.executable, "-P", __file__, str(STOP_LIMIT)], stdin=subprocess.PIPE, process_group=0
-    )
-    assert guard.stdin is not None  # noqa: S101 - it was asked for
-    try:
-        yield guard.stdin.fileno()
-    finally:
-        # It ends what a signal at a bad moment kept us from ending.
-        guard.stdin.close()
-        guard.wait()
-
-
-def guard(limit: float) -> None:
-    """Read the numbers of process groups until the parent has ended, then end these groups within ``limit`` seconds."""
-    groups = [int(line) for line in sys.stdin]
-    remaining = [group for group in groups if _signal_group(group, signal.SIGTERM)]
-    deadline = time.monotonic() + limit
-    while remaining and time.monotonic() < deadline:
-        time.sleep(0.1)
-        remaining = [group for group in remaining if _signal_group(group, 0)]
-    for group in remaining:
-        _signal_group(group, signal.SIGKILL)
-
-
 class Child:
     """A server in a process group of its own, so that Ctrl-C reaches us first and its helpers can be found."""
 
@@ -97,12 +66,49 @@ class Child:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
 
-def start_child(
-    children: list[Child], name: str, command: list[str], log: Path, environment: dict[str, str], guard: int
-) -> None:
-    """No stop between the fork and the moment when the child is listed; the child lifts the block itself."""
-    with _no_signals():
-        children.append(Child(name, command, log, environment, guard))
+class Children(list[Child]):
+    def __init__(self, guard: int) -> None:
+        super().__init__()
+        self._guard = guard
+
+    def start(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> Child:
+        """No stop between the fork and the moment when the child is listed; the child lifts the block itself."""
+        with _no_signals():
+            self.append(Child(name, command, log, environment, self._guard))
+        return self[-1]
+
+
+@contextmanager
+def stopping_children() -> Iterator[Children]:
+    """Yield a list for children, and stop them at the end, even if this process is killed.
+
+    A guard, another process, then does what `stop` does. Linux could instead send a signal to each child when its
+    parent dies, but a Celery worker that gets it while it starts can hang.
+    """
+    guard = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-P", __file__, str(STOP_LIMIT)], stdin=subprocess.PIPE, process_group=0
+    )
+    assert guard.stdin is not None  # noqa: S101 - it was asked for
+    children = Children(guard.stdin.fileno())
+    try:
+        yield children
+    finally:
+        stop(children)
+        # It ends what a signal at a bad moment kept us from ending.
+        guard.stdin.close()
+        guard.wait()
+
+
+def end_with_parent(limit: float) -> None:
+    """Read the numbers of process groups until the parent has ended, then end these groups within ``limit`` seconds."""
+    groups = [int(line) for line in sys.stdin]
+    remaining = [group for group in groups if _signal_group(group, signal.SIGTERM)]
+    deadline = time.monotonic() + limit
+    while remaining and time.monotonic() < deadline:
+        time.sleep(0.1)
+        remaining = [group for group in remaining if _signal_group(group, 0)]
+    for group in remaining:
+        _signal_group(group, signal.SIGKILL)
 
 
 def stop_on_signals() -> None:
@@ -195,4 +201,4 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 if __name__ == "__main__":
-    guard(float(sys.argv[1]))
+    end_with_parent(float(sys.argv[1]))

@@ -12,8 +12,9 @@ import pytest
 from django.db import connection
 from playwright.sync_api import Page
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission, Trajectory, triggers
+from annotation.tests import testing
 from annotation.tests.in_browser import EXPECTED, complaints_of, open_desk, sign_in
 from annotation.tests.shared_rows import shared_rows
 

@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from annotation import testing
 from annotation.models import Person, Trajectory
+from annotation.tests import testing
 
 SAVED = re.compile(r"saved \d\d:\d\d:\d\d")
 # What the browser itself says of a network that was cut, or of an answer that the page deals with.

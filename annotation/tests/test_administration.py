@@ -7,9 +7,9 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import Event, Person
 from annotation.models.events import first_broken
+from annotation.tests import testing
 
 People = dict[str, Person]
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import ingest, screenshots, testing, workflow
+from annotation import ingest, screenshots, workflow
 from annotation.models import (
     Adjudication,
     Assignment,
@@ -25,6 +25,7 @@ from annotation.models import (
 )
 from annotation.models.states import FINAL, state_of
 from annotation.records import AttachmentKind
+from annotation.tests import testing
 from annotation.workflow import Incomplete
 
 pytestmark = pytest.mark.django_db

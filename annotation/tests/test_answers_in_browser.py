@@ -12,8 +12,9 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Draft, Label, Trajectory
+from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of, open_desk, sign_in
 
 pytestmark = pytest.mark.browser

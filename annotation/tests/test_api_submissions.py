@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import ApiToken, Label, Person, Report, Submission
 from annotation.records import AttemptContent
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 
 People = dict[str, Person]

@@ -16,9 +16,9 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from rest_framework.test import APIClient
 
-from annotation import testing
 from annotation.models import ApiToken, Person, Submission
 from annotation.models.people import LONGEST_LIFETIME, MOST_TOKENS
+from annotation.tests import testing
 
 People = dict[str, Person]
 NEW = "a long walk home"

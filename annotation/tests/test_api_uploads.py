@@ -12,8 +12,9 @@ import pytest
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from annotation import jobs, testing
+from annotation import jobs
 from annotation.models import Benchmark, Person, Submission, Upload
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import client, get, problem, results
 

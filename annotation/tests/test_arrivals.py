@@ -12,8 +12,9 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from annotation import arrivals, testing
+from annotation import arrivals
 from annotation.models import Benchmark, Upload
+from annotation.tests import testing
 from annotation.tests.test_concurrency import at_once
 from config.tests.waiting import wait_until
 

@@ -5,8 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import catalogue, testing, workflow
+from annotation import catalogue, workflow
 from annotation.models import Agent, KeyPoint, Submission, Task
+from annotation.tests import testing
 
 pytestmark = pytest.mark.django_db
 STATED = ["at least 16 GB", "cheapest by sorting"]

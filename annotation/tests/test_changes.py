@@ -10,9 +10,10 @@ import pytest
 from django.core.files.storage import default_storage
 from PIL import Image, ImageDraw
 
-from annotation import changes, jobs, testing
+from annotation import changes, jobs
 from annotation.changes import MOST_BOXES, VISIBLE, find_change
 from annotation.models import PictureChange, Submission, Trajectory
+from annotation.tests import testing
 
 SIZE = (1280, 720)
 

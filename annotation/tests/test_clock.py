@@ -9,8 +9,9 @@ from django.core.signals import request_started
 from django.db import connection, connections
 from django.utils import timezone
 
-from annotation import arrivals, clock, store_checks, testing, workflow
+from annotation import arrivals, clock, store_checks, workflow
 from annotation.models import Assignment, Membership, Trajectory, Upload
+from annotation.tests import testing
 from annotation.workflow import Conflict
 
 HOURS = timedelta(hours=3)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Adjudication, Label, Person, Submission, Trajectory
 from annotation.records import AttemptContent, Finding, Verdict
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.views.comparing import compare_labels, describe_agreement, describe_effects, duration, join_names
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection, transaction
 
-from annotation import ingest, screenshots, testing, workflow
+from annotation import ingest, screenshots, workflow
 from annotation.models import (
     Assignment,
     Event,
@@ -21,6 +21,7 @@ from annotation.models import (
     Trajectory,
 )
 from annotation.models.events import first_broken
+from annotation.tests import testing
 from annotation.workflow import Conflict
 from annotation.workflow.guards import lock_submission
 from config.tests.waiting import wait_until

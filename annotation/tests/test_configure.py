@@ -9,8 +9,9 @@ from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Event, Person, PracticeAnswer, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import (
     Adjudication,
     Assignment,
@@ -23,6 +23,7 @@ from annotation.models import (
     triggers,
 )
 from annotation.models.events import append
+from annotation.tests import testing
 
 pytestmark = pytest.mark.django_db
 

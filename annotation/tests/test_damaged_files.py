@@ -21,8 +21,9 @@ from django.urls import reverse
 from django.utils import timezone
 from PIL import Image
 
-from annotation import ingest, jobs, screenshots, store_checks, testing, workflow
+from annotation import ingest, jobs, screenshots, store_checks, workflow
 from annotation.models import Attachment, Benchmark, Person, Screenshot, StoreCheck, Submission, Trajectory
+from annotation.tests import testing
 
 DAMAGED = "This screenshot is damaged"
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.timezone import now as real_now
 from PIL import Image
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.completeness import Asked, missing
 from annotation.demo import DATA, load
 from annotation.formats.archive import open_package
@@ -28,6 +28,7 @@ from annotation.formats.tasks import read_tasks
 from annotation.label_fields import LabelContent
 from annotation.models import Event, Label, Person, Submission
 from annotation.records import Finding, FindingContent, TrajectoryRecord, Verdict
+from annotation.tests import testing
 from tools.chromium import ChromiumMissingError, find_chromium
 from tools.demo.answers import QUESTIONS
 from tools.demo.record import AGENTS

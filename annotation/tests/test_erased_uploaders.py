@@ -13,8 +13,9 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from annotation import jobs, testing, workflow
+from annotation import jobs, workflow
 from annotation.models import Membership, Person, Submission, Upload
+from annotation.tests import testing
 from annotation.tests.test_concurrency import at_once, connections_that_wait, just_before
 from annotation.workflow.erasing import lock_account
 from config.tests.waiting import wait_until

@@ -4,10 +4,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Assignment, Event, Flag, Label, Reopening, SpotCheck, Submission
 from annotation.models.events import GENESIS, append, canonical_json, digest, first_broken
 from annotation.records import AttemptContent
+from annotation.tests import testing
 from annotation.workflow import Conflict
 from annotation.workflow.integrity import problems
 

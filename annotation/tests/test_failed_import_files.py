@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from django.db import InterfaceError, OperationalError, connection, connections
 
-from annotation import file_cleanup, ingest, screenshots, testing, workflow
+from annotation import file_cleanup, ingest, screenshots, workflow
 from annotation.models import Benchmark, Redaction, Screenshot, Submission
+from annotation.tests import testing
 from annotation.tests.full_disk import find_originals, small_disk
 
 LIMIT = 120  # seconds until a thread that waits for the other gives up

@@ -7,8 +7,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import quality, queue, testing
+from annotation import quality, queue
 from annotation.models import Assignment, Label, Person, Submission
+from annotation.tests import testing
 from annotation.tests.memory import LARGE, SMALL, bytes_for_each
 from annotation.tests.shared_rows import shared_rows
 

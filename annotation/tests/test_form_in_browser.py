@@ -12,8 +12,9 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import KeyPoint, Label, Person, Phrase, Report, Trajectory
+from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of, open_desk, sign_in
 
 pytestmark = pytest.mark.browser

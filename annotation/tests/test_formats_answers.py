@@ -13,8 +13,8 @@ from annotation.formats import answer_text, cached_pages, pdf_text
 from annotation.formats.answer_text import normal, read_answer
 from annotation.formats.registry import open_packages
 from annotation.records import ImportReport
-from annotation.testing import pdf, write_answers, write_pages, write_submission
 from annotation.tests.formats_builders import link, read_all, write_zip
+from annotation.tests.testing import pdf, write_answers, write_pages, write_submission
 
 
 def nothing(done: int, total: int) -> None:

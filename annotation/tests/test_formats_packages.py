@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from annotation.formats.archive import PackageError, open_package
 from annotation.formats.packages import PACKAGE, read_trajectories
-from annotation.testing import result_v1, result_v2
 from annotation.tests.formats_builders import V2_IMAGES, codes, link, read_all, read_one, said, write_folder, write_zip
+from annotation.tests.testing import result_v1, result_v2
 
 
 def by_task(readings):

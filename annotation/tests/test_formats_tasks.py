@@ -11,8 +11,8 @@ import pytest
 from annotation.formats.labels_csv import read_labels
 from annotation.formats.tasks import base_task_id, nearest, read_tasks
 from annotation.records import TaskRecord
-from annotation.testing import task
 from annotation.tests.formats_builders import codes, said
+from annotation.tests.testing import task
 
 
 def read_bytes(data):

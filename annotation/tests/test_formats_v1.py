@@ -6,8 +6,8 @@ import pytest
 
 from annotation.formats.printable import counted
 from annotation.records import ActionStatus, AttachmentKind, AttachmentRecord, Click
-from annotation.testing import result_v1
 from annotation.tests.formats_builders import codes, read_one, said, write_folder
+from annotation.tests.testing import result_v1
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from annotation.formats.trajectory_folder import Findings, TrajectoryFolder
 from annotation.records import ActionStatus, AttachmentKind, AttachmentRecord, Click
-from annotation.testing import result_v2
 from annotation.tests.formats_builders import V2_IMAGES, codes, read_one, said, write_folder
+from annotation.tests.testing import result_v2
 
 
 @pytest.fixture

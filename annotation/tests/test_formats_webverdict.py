@@ -10,8 +10,8 @@ import pytest
 
 from annotation.formats import cached_pages
 from annotation.records import AttachmentKind, StepRecord
-from annotation.testing import jpeg, png, result_v2, write_pages
 from annotation.tests.formats_builders import codes, read_one, said
+from annotation.tests.testing import jpeg, png, result_v2, write_pages
 
 SHOP = "https://shop.example/laptops"
 

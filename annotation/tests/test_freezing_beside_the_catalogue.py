@@ -7,9 +7,10 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from annotation import catalogue, testing, workflow
+from annotation import catalogue, workflow
 from annotation.models import Event, KeyPoint
 from annotation.models.events import digest
+from annotation.tests import testing
 from annotation.tests.test_concurrency import connections_that_wait
 from annotation.workflow.facts import catalogue_facts
 from config.tests.waiting import wait_until

@@ -12,10 +12,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 
-from annotation import ingest, jobs, testing
+from annotation import ingest, jobs
 from annotation.formats import cached_pages
 from annotation.models import Attachment, Benchmark, Event, Screenshot, Submission, Trajectory
 from annotation.models.events import digest
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db

@@ -14,8 +14,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import ingest, jobs, testing
+from annotation import ingest, jobs
 from annotation.models import Benchmark, Submission, Upload
+from annotation.tests import testing
 from annotation.tests.formats_builders import codes
 
 pytestmark = pytest.mark.django_db

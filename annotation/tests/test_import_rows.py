@@ -10,9 +10,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from annotation import jobs, screenshots, testing
+from annotation import jobs, screenshots
 from annotation.formats.external import multimodal_mind2web
 from annotation.models import Attachment, Benchmark, Person, Submission, Upload
+from annotation.tests import testing
 from annotation.tests.mind2web_builders import ACTIONS, json_lines, parquet, rows
 from annotation.tests.test_api_submissions import client, results
 

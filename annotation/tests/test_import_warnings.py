@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from annotation import ingest, testing
+from annotation import ingest
 from annotation.formats.archive import open_package
 from annotation.models import Benchmark, Screenshot
 from annotation.records import ImportReport
+from annotation.tests import testing
 from annotation.tests.formats_builders import read_all, write_folder, write_zip
 
 pytestmark = pytest.mark.django_db

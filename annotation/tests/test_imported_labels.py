@@ -9,8 +9,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from annotation import catalogue, testing
+from annotation import catalogue
 from annotation.models import Agent, Benchmark, ImportedLabel, Person, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import client as api
 from annotation.tests.test_api_submissions import problem

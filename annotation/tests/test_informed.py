@@ -12,10 +12,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Event, InformedRevision, Label, Person, Submission, Trajectory
 from annotation.models.states import final_verdict, with_state
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.integrity import problems

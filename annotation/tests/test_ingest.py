@@ -13,11 +13,12 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from PIL import Image
 
-from annotation import ingest, screenshots, testing
+from annotation import ingest, screenshots
 from annotation.formats import archive, packages
 from annotation.formats.archive import ZipPackage
 from annotation.formats.documents import parse_json
 from annotation.models import Attachment, Benchmark, Event, Screenshot, Step, Submission, Task, Trajectory
+from annotation.tests import testing
 
 pytestmark = pytest.mark.django_db
 SHARED = settings.BASE_DIR.parent / "shared" / "data"

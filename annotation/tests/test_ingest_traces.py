@@ -8,9 +8,10 @@ import zipfile
 
 import pytest
 
-from annotation import ingest, screenshots, testing
+from annotation import ingest, screenshots
 from annotation.formats.archive import FolderPackage, PackageError
 from annotation.models import Attachment, Submission
+from annotation.tests import testing
 from annotation.tests.traces import entry, gzipped, har_of, redacted_bytes, snapshots, zipped
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from annotation import arrivals, ingest, jobs, screenshots, testing, workflow
+from annotation import arrivals, ingest, jobs, screenshots, workflow
 from annotation.models import Assignment, Benchmark, Screenshot, Submission, Upload
 from annotation.records import ImportReport
+from annotation.tests import testing
 from config.celery import app
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.utils import timezone
 
-from annotation import testing, training, workflow
+from annotation import training, workflow
 from annotation.models import (
     Event,
     KnownAnswer,
@@ -23,6 +23,7 @@ from annotation.models import (
     Submission,
 )
 from annotation.models.events import first_broken
+from annotation.tests import testing
 from annotation.workflow import Conflict, Incomplete
 
 

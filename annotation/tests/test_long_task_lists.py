@@ -14,10 +14,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from annotation import catalogue, testing
+from annotation import catalogue
 from annotation.formats.documents import CHUNK, LARGEST_ELEMENT, MOST_VALUES, FormatError, read_list
 from annotation.formats.tasks import read_tasks
 from annotation.models import Benchmark, KeyPoint, Task
+from annotation.tests import testing
 
 
 class Generated(io.RawIOBase):

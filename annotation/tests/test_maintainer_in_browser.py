@@ -11,8 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Report, Submission
+from annotation.tests import testing
 from annotation.tests.in_browser import sign_in
 
 pytestmark = pytest.mark.browser

@@ -9,8 +9,9 @@ import pytest
 from django.db.models.signals import post_init
 from django.utils import timezone
 
-from annotation import queue, testing, workflow
+from annotation import queue, workflow
 from annotation.models import Adjudication, Person, Submission, Trajectory
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 
 VERDICTS = [(1, 1, 1), (1, 2, 1), (0, 1, 1), (0, 1, 2), (0, 1, 0), (0, 2, 1)]

@@ -11,8 +11,9 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Error, Page, expect
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Activity, Assignment, Draft, Label, Person, Trajectory
+from annotation.tests import testing
 from annotation.tests.in_browser import (
     SAVED,
     TEXT,

@@ -9,8 +9,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import ingest, testing
+from annotation import ingest
 from annotation.models import Person, Submission
+from annotation.tests import testing
 
 CHANGED = "the latest is version 2"
 REPLACED = "The benchmark has replaced this task by task_0000_120125"

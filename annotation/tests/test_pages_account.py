@@ -8,8 +8,8 @@ import pytest
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import ApiToken, Membership, Person, Submission
+from annotation.tests import testing
 
 INVITATION = {"new-username": "erin", "new-email": "erin@people.example", "new-role": "annotator"}
 

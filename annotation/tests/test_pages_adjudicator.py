@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import queue, testing, workflow
+from annotation import queue, workflow
 from annotation.models import (
     Adjudication,
     Draft,
@@ -24,6 +24,7 @@ from annotation.models import (
     Submission,
     Trajectory,
 )
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_pages_annotator import filled
 from annotation.views.adjudicator import format_age

@@ -9,8 +9,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Person, Release, Step, Submission, Trajectory
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.views.viewer import AROUND
 

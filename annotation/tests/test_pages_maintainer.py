@@ -13,8 +13,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from annotation import jobs, testing, workflow
+from annotation import jobs, workflow
 from annotation.models import Benchmark, Event, Membership, Person, Report, Submission, Upload
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import (
     Draft,
     Event,
@@ -21,6 +21,7 @@ from annotation.models import (
     Submission,
     Trajectory,
 )
+from annotation.tests import testing
 
 WHY = "As criteria say."  # the explanation of every known answer here
 

@@ -9,9 +9,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.catalogue import propose_key_point
 from annotation.models import Benchmark, KeyPoint, Person, Task
+from annotation.tests import testing
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import password_limits, testing
+from annotation import password_limits
 from annotation.models import Person, Submission
+from annotation.tests import testing
 
 People = dict[str, Person]
 WRONG = "a wrong password"

@@ -15,9 +15,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import sign_ins, testing, workflow
+from annotation import sign_ins, workflow
 from annotation.models import Event, Person, Submission
 from annotation.models.events import first_broken
+from annotation.tests import testing
 from annotation.workflow.integrity import problems
 
 People = dict[str, Person]

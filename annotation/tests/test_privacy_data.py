@@ -10,9 +10,10 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import privacy, testing, workflow
+from annotation import privacy, workflow
 from annotation.models import ApiToken, KeyPoint, Person, Phrase, Report, Upload
 from annotation.records import AttemptContent
+from annotation.tests import testing
 
 pytestmark = pytest.mark.django_db
 

@@ -17,11 +17,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import sign_ins, testing, workflow
+from annotation import sign_ins, workflow
 from annotation.models import ApiToken, Draft, Event, Membership, Person, Phrase, Upload
 from annotation.models.events import first_broken
 from annotation.records import Problem
-from annotation.tests import planted
+from annotation.tests import planted, testing
 from annotation.workflow import Conflict, Incomplete, integrity
 from annotation.workflow.guards import Role
 

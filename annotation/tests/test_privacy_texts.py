@@ -9,9 +9,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import catalogue, testing, workflow
+from annotation import catalogue, workflow
 from annotation.models import Draft, Event, Person
 from annotation.models.events import first_broken
+from annotation.tests import testing
 from annotation.workflow.erasing import MOST_PLACES, NamedPlaces, search_names
 
 pytestmark = pytest.mark.django_db

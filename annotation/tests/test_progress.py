@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import progress, quality, testing, workflow
+from annotation import progress, quality, workflow
 from annotation.models import Activity, Assignment, KnownAnswer, Label, Membership, Person, Step, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)  # a Friday

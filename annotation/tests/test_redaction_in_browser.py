@@ -11,8 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from annotation import redactions, testing
+from annotation import redactions
 from annotation.models import Person, Redaction, Step
+from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of, sign_in
 
 pytestmark = pytest.mark.browser

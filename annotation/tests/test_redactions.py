@@ -15,9 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from PIL import Image, PngImagePlugin
 
-from annotation import redactions, screenshots, testing, workflow
+from annotation import redactions, screenshots, workflow
 from annotation.models import Event, Redaction, Submission
 from annotation.models.events import first_broken
+from annotation.tests import testing
 from annotation.workflow import Conflict, Incomplete, integrity
 
 pytestmark = pytest.mark.django_db

@@ -3,8 +3,9 @@
 import pytest
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Draft, Event, Flag, Label
+from annotation.tests import testing
 from annotation.tests.test_workflow import finish, first, form_of
 from annotation.workflow import Conflict
 

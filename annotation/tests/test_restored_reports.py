@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.apps import apps
 
-from annotation import testing
 from annotation.ingest import import_submission
 from annotation.models import Submission, Upload
+from annotation.tests import testing
 
 pytestmark = pytest.mark.django_db
 MIGRATION = import_module("annotation.migrations.0007_audits_and_privacy")

@@ -5,8 +5,9 @@ import re
 import pytest
 from django.urls import reverse
 
-from annotation import access, testing, workflow
+from annotation import access, workflow
 from annotation.models import Membership, Submission
+from annotation.tests import testing
 from annotation.tests.test_workflow import first, form_of
 from annotation.workflow import Conflict, Incomplete
 

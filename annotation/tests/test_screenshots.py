@@ -10,8 +10,9 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 from PIL import Image
 
-from annotation import ingest, screenshots, testing
+from annotation import ingest, screenshots
 from annotation.models import Screenshot
+from annotation.tests import testing
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)

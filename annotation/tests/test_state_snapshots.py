@@ -10,10 +10,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import progress, state_snapshots, testing, workflow
+from annotation import progress, state_snapshots, workflow
 from annotation.models import Assignment, Event, Label, Person, StateSnapshot, Submission, Trajectory
 from annotation.models.events import append
 from annotation.models.states import State, with_state
+from annotation.tests import testing
 
 
 @pytest.fixture

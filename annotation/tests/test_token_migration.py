@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import ApiToken
+from annotation.tests import testing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
 

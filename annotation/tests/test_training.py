@@ -13,7 +13,7 @@ from django.db import connection
 from django.http import Http404
 from django.utils import timezone
 
-from annotation import access, testing, training, workflow
+from annotation import access, training, workflow
 from annotation.models import (
     Attachment,
     Event,
@@ -25,6 +25,7 @@ from annotation.models import (
     Submission,
     Trajectory,
 )
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete
 

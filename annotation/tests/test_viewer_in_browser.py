@@ -12,8 +12,9 @@ from django.urls import reverse
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page, Route, expect
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.models import Draft, Person, Step, Trajectory
+from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of, sign_in
 
 pytestmark = pytest.mark.browser

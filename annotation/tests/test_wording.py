@@ -8,10 +8,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.formats.printable import counted
 from annotation.models import Event, Person, Submission
 from annotation.screenshots import ScreenshotError, inspect
+from annotation.tests import testing
 from annotation.views.maintainer import _format_value
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import access, queue, testing, workflow
+from annotation import access, queue, workflow
 from annotation.models import (
     Adjudication,
     Assignment,
@@ -23,6 +23,7 @@ from annotation.models import (
 )
 from annotation.models.states import State, final_verdict, state_of, with_state
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.workflow import Conflict, Incomplete, StaleDraft
 
 pytestmark = pytest.mark.django_db

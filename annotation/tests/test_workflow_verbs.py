@@ -3,8 +3,9 @@
 import pytest
 from django.core.exceptions import PermissionDenied
 
-from annotation import access, testing, workflow
+from annotation import access, workflow
 from annotation.models import Event, Label, Membership, Release
+from annotation.tests import testing
 from annotation.tests.test_workflow import events_of, finish, first
 from annotation.workflow import Conflict, Incomplete
 

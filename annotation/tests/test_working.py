@@ -12,8 +12,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import clock, queue, testing, workflow
+from annotation import clock, queue, workflow
 from annotation.models import Activity, Assignment, Draft, Event, Label, Person, Report, Submission, Trajectory
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_concurrency import annotators, at_once
 from annotation.workflow import Conflict

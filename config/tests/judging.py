@@ -19,7 +19,7 @@ CONCURRENCY = 8
 
 
 def main(name: str, trajectories: int, steps: int, **options: Any) -> dict[str, int]:
-    from annotation.testing import bare_submission, cast  # once the settings are there
+    from annotation.tests.testing import bare_submission, cast  # once the settings are there
     from judges.models import ModelTerms
     from judges.tests.builders import defined_judge, started_run
 

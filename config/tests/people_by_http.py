@@ -9,7 +9,7 @@ import urllib.request
 from http.cookiejar import CookieJar
 from typing import Any
 
-from annotation import testing
+from annotation.tests import testing
 
 KEY_POINT = re.compile(r'name="finding_(\d+)"')
 

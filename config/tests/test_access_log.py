@@ -8,8 +8,8 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 from django.utils.functional import SimpleLazyObject
 
-from annotation import testing
 from annotation.models import ApiToken
+from annotation.tests import testing
 from config.access_log import AccessLog, OneLineFormatter
 
 LINE = re.compile(r"client=(\S+) person=(\S+) (\S+) (\S+) (\d{3}) (\d+\.\d{3}) s")

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import expect
 
-from annotation import testing
+from annotation.tests import testing
 
 pytestmark = pytest.mark.browser
 HOST = "review.example"  # on localhost Swagger asks less of other hosts

@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from annotation import testing
 from annotation.models import ApiToken, Person
+from annotation.tests import testing
 from annotation.views.failures import LONGEST_ADDRESS
 
 pytestmark = pytest.mark.django_db

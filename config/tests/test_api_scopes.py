@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory
 from rest_framework.views import APIView
 
-from annotation import testing
 from annotation.api_tokens import Scope
 from annotation.models import ApiToken
+from annotation.tests import testing
 
 OPEN_TO_ALL = {"schema", "api-docs"}  # the description of the API itself
 ADMIN = {

@@ -2,7 +2,8 @@
 
 import pytest
 
-from annotation import testing, workflow
+from annotation import workflow
+from annotation.tests import testing
 from config.tests import test_independence as walking
 from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle

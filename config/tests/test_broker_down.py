@@ -16,7 +16,7 @@ logging.disable(logging.CRITICAL)  # the failed message is logged with its trace
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.test import Client
-from annotation import testing
+from annotation.tests import testing
 from annotation.models import ApiToken, Upload
 from judges.tests import builders as judge_testing
 from judges.models import RunItem

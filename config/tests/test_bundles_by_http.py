@@ -15,8 +15,9 @@ from django.core.management import call_command
 from django.urls import reverse
 from pytest_django.live_server_helper import LiveServer
 
-from annotation import catalogue, ingest, testing, workflow
+from annotation import catalogue, ingest, workflow
 from annotation.models import Benchmark, Membership, Person, Submission, Trajectory
+from annotation.tests import testing
 from config.tests.people_by_http import Visitor, label, number
 from evaluations import signing
 

@@ -14,9 +14,9 @@ from django.conf import settings
 from django.core.management import call_command, get_commands
 from PIL import Image
 
-from annotation import testing
 from annotation.demo import load
 from annotation.models import Person
+from annotation.tests import testing
 from evaluations.agreement import GROUPS, MOST_PAIRS, measuring, people
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics.comparing import EXACT_BELOW

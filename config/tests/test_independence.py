@@ -14,7 +14,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
-from annotation import screenshots, testing, workflow
+from annotation import screenshots, workflow
 from annotation.models import (
     ApiToken,
     Attachment,
@@ -28,6 +28,7 @@ from annotation.models import (
     Upload,
 )
 from annotation.records import Finding
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.workflow.guards import join
 from config.tests.addresses import addresses, patterns

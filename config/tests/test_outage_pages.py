@@ -41,7 +41,8 @@ from pathlib import Path
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
-from annotation import testing, workflow
+from annotation import workflow
+from annotation.tests import testing
 from annotation.models import Draft
 
 call_command("collectstatic", interactive=False, verbosity=0)

@@ -1,7 +1,6 @@
 """Child processes of `make run`: time limits of their start, and their end with the parent."""
 
 import os
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import pytest
 from django.conf import settings
 
 from config import embedded
-from config.processes import CannotRun, guarding, start_child
+from config.processes import CannotRun, stopping_children
 from config.tests.waiting import wait_until
 
 LINUX = sys.platform == "linux"
@@ -35,8 +34,8 @@ processes.STOP_LIMIT = 1.0
 processes.stop_on_signals()
 if early:
     processes._prepare_child = wait_for_the_end
-with processes.guarding() as guard:
-    processes.Child("It", [sys.executable, "-c", program], log, {}, guard).process.wait()
+with processes.stopping_children() as children:
+    children.start("It", [sys.executable, "-c", program], log, {}).process.wait()
 """
 SLEEPING = "import time; print('asleep', flush=True); time.sleep(600)"
 # As a Celery worker that was told to stop while it started.
@@ -45,19 +44,12 @@ HANGING = f"import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os
 
 @pytest.fixture
 def child(tmp_path):
-    children = []
-
     def start(program):
         environment = {"PATH": os.environ["PATH"]}
-        command = [sys.executable, "-c", program]
-        start_child(children, "The server", command, tmp_path / "log", environment, guard)
-        return children[0]
+        return children.start("The server", [sys.executable, "-c", program], tmp_path / "log", environment)
 
-    with guarding() as guard:
+    with stopping_children() as children:
         yield start
-        for each in children:
-            each.signal_group(signal.SIGKILL)
-            each.process.wait(10)
 
 
 @pytest.mark.skipif(not LINUX, reason="only Linux shows the processor time of others in /proc")

@@ -22,7 +22,7 @@ FILES = "multipart/form-data; boundary=x"
 TOKEN = """
 import config.wsgi
 from annotation.models import ApiToken
-from annotation.testing import person
+from annotation.tests.testing import person
 print(ApiToken.issue(person("mira"), "test", scope="write")[1])
 """
 

@@ -19,8 +19,8 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from annotation import testing
 from annotation.models import ApiToken, Person, Submission
+from annotation.tests import testing
 from judges.models import Judge
 
 pytestmark = pytest.mark.django_db

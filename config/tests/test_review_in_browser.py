@@ -14,8 +14,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from annotation import demo, ingest, testing, workflow
+from annotation import demo, ingest, workflow
 from annotation.models import Assignment, Draft, Label, Trajectory
+from annotation.tests import testing
 from annotation.tests.in_browser import (
     EXPECTED,
     SAVED,

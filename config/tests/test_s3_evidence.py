@@ -12,8 +12,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from annotation import redactions, screenshots, testing, workflow
+from annotation import redactions, screenshots, workflow
 from annotation.models import Screenshot
+from annotation.tests import testing
 from evaluations.models import Audit
 from evaluations.tests.audited import auditor, bundle, client_of, work
 from evaluations.tests.finished import finish

@@ -14,8 +14,9 @@ from django.utils import timezone
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from annotation import ingest, jobs, screenshots, testing
+from annotation import ingest, jobs, screenshots
 from annotation.models import Agent, ApiToken, Benchmark, Screenshot, Submission, Trajectory, Upload
+from annotation.tests import testing
 from config import s3
 from config.tests.test_settings import setting
 

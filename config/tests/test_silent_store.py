@@ -25,7 +25,8 @@ SEED = """
 import config.wsgi
 from pathlib import Path
 from django.core.management import call_command
-from annotation import testing, workflow
+from annotation import workflow
+from annotation.tests import testing
 call_command("migrate", verbosity=0)
 call_command("collectstatic", interactive=False, verbosity=0)
 submission = testing.submission(Path(FOLDER), trajectories=1)

@@ -22,10 +22,10 @@ from django.urls import reverse
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from annotation import testing
 from annotation.formats.archive import open_package
 from annotation.formats.packages import read_trajectories
 from annotation.records import TrajectoryRecord
+from annotation.tests import testing
 from config.celery import app
 
 pytestmark = pytest.mark.browser

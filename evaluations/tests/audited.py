@@ -10,9 +10,10 @@ from typing import Any
 
 from django.test import Client
 
-from annotation import queue, testing, workflow
+from annotation import queue, workflow
 from annotation.models import Membership, Person, Submission
 from annotation.models.states import State, with_state
+from annotation.tests import testing
 from evaluations import jobs
 from evaluations.auditing.importing import open_bundle
 from evaluations.evidence import writing

@@ -14,9 +14,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Adjudication, Assignment, Membership, Person, Report, Submission, Trajectory
 from annotation.records import Verdict
+from annotation.tests import testing
 
 JUDGMENTS = [{"judge": "Judge", "fingerprint": "f" * 64, "judgment": 1, "verdict": 0}]
 

@@ -10,8 +10,9 @@ import pytest
 from django.test import Client, override_settings
 from pytest_django import DjangoDbBlocker
 
-from annotation import ingest, testing
+from annotation import ingest
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import rolled_back, shared_rows
 from evaluations.auditing.importing import open_bundle
 from evaluations.evidence import writing

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission
 from annotation.models.states import State, with_state
+from annotation.tests import testing
 
 
 def finish(people: dict[str, Person], submission: Submission, verdicts: dict[str, list[int]]) -> Submission:

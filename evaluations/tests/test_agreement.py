@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from annotation import catalogue, testing, workflow
+from annotation import catalogue, workflow
 from annotation.models import Benchmark, Person, Submission
 from annotation.records import Verdict
+from annotation.tests import testing
 from evaluations import cases
 from evaluations.agreement import GROUPS, Agreement, agreement, people
 from evaluations.cases import BlindLabel, Case, Rules

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from annotation import catalogue, testing
+from annotation import catalogue
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from evaluations import cases
 from evaluations.agreement import agreement
 from evaluations.cases import Rules

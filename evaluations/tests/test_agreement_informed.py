@@ -13,9 +13,10 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations import agreement_tables, cases
 from evaluations.agreement import Informed, agreement

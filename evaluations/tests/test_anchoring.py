@@ -18,9 +18,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import Event, Person, Submission
 from annotation.models.events import append
+from annotation.tests import testing
 from annotation.tests.test_concurrency import at_once
 from evaluations import anchoring, jobs, signing
 from evaluations.anchoring import publishing, transports

@@ -10,8 +10,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Submission
+from annotation.tests import testing
 from evaluations import cases
 from evaluations.exports import ExportFormat, ExportRefused, prepare
 from evaluations.tests.test_export_labels import exported, lines, validator

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from annotation.tests.test_api_submissions import client, get, problem
 
 People = dict[str, Person]

@@ -10,8 +10,9 @@ import pytest
 from django.core.management import call_command
 from rest_framework import serializers
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Agent, ImportedLabel, Person, Submission, Task
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import get, problem
 from evaluations.api import shapes

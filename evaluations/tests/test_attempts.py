@@ -11,10 +11,11 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.models import Person, Submission
 from annotation.models.states import State
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.tests.test_api_submissions import get as api
 from evaluations.cases import Case
 from evaluations.comparison import Attempts, Judged, attempts

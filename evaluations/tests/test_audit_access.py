@@ -13,9 +13,10 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import access, testing, workflow
+from annotation import access, workflow
 from annotation.models import Benchmark, Membership, Person, Submission
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.workflow import Conflict
 from annotation.workflow.guards import require_unfrozen, require_writable
 from evaluations.auditing import actions

@@ -14,8 +14,9 @@ from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 
-from annotation import screenshots, testing
+from annotation import screenshots
 from annotation.models import Membership, Person
+from annotation.tests import testing
 from annotation.tests.test_concurrency import at_once
 from evaluations.auditing import actions
 from evaluations.auditing.importing import AuditRefused, open_bundle

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Event, Membership, Person, Submission
+from annotation.tests import testing
 from annotation.tests.test_concurrency import at_once, connections_that_wait, just_before
 from annotation.workflow import Conflict
 from config.tests.waiting import wait_until

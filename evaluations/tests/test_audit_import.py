@@ -14,10 +14,11 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
-from annotation import screenshots, testing, workflow
+from annotation import screenshots, workflow
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Event, Membership, Person, Screenshot, Submission
 from annotation.records import AttemptContent
+from annotation.tests import testing
 from annotation.workflow import Incomplete, integrity
 from evaluations import cases, exports_labels, exports_v2
 from evaluations.agreement import agreement

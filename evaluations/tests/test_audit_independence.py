@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import access, ingest, testing, workflow
+from annotation import access, ingest, workflow
 from annotation.models import Membership, Person, Submission
+from annotation.tests import testing
 from annotation.workflow import Conflict
 from evaluations.auditing import actions
 from evaluations.auditing.importing import AuditRefused, open_bundle

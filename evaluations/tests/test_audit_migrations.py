@@ -11,8 +11,8 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import triggers
+from annotation.tests import testing
 from evaluations.models import Audit, AuditCheck
 from judges.tests.test_migrations_with_rows import standing
 

@@ -14,8 +14,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from evaluations.models import Audit
 from evaluations.signing import published
 from evaluations.tests.audited import auditor, bundle, client_of, relabel, work

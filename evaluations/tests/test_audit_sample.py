@@ -13,9 +13,10 @@ from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from scipy.stats import hypergeom
 
-from annotation import ingest, redactions, testing, workflow
+from annotation import ingest, redactions, workflow
 from annotation.models import Agent, Membership, Person, Submission, Trajectory
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete, integrity
 from evaluations import cases

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Attachment, Submission
+from annotation.tests import testing
 from annotation.workflow import Conflict
 from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing
+from annotation.tests import testing
 from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Audit, AuditCheck

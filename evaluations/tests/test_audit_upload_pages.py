@@ -13,8 +13,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import Person
+from annotation.tests import testing
 from annotation.workflow.guards import LONGEST_NOTE
 from evaluations.auditing.actions import LONGEST_SEED
 from evaluations.auditing.reference_data import LONGEST_KEYS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation import catalogue, testing, workflow
+from annotation import catalogue, workflow
 from annotation.models import (
     Activity,
     Adjudication,
@@ -26,6 +26,7 @@ from annotation.models import (
 )
 from annotation.models.states import State, final_verdict, with_state
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.workflow.guards import Conflict
 from evaluations import cases
 from evaluations.cases import BlindLabel, Case, Rules

@@ -10,9 +10,9 @@ import pytest
 from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
-from annotation import testing
 from annotation.models import Submission
 from annotation.models.events import digest
+from annotation.tests import testing
 from annotation.tests.shared_rows import rolled_back
 from evaluations.evidence.documents import documents
 from evaluations.tests.forging import later

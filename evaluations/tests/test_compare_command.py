@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.catalogue import import_labels
 from annotation.models import Benchmark, Person, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations.cases import of_benchmark, of_submission, reported_submissions
 from evaluations.comparison import compare

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.label_fields import LabelContent
 from annotation.models import KeyPoint, Person, Step, Submission, Trajectory
 from annotation.records import Finding, FindingContent, Verdict
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations.cases import of_benchmark, of_submission, reported_submissions
 from evaluations.comparison import (

@@ -11,10 +11,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation import ingest, testing
+from annotation import ingest
 from annotation.catalogue import import_labels, import_tasks
 from annotation.models import Benchmark, Submission
 from annotation.records import Verdict
+from annotation.tests import testing
 from evaluations.cases import Case, of_benchmark, of_imported, of_submission, reported_submissions
 from evaluations.comparison import compare, find_judgments, link_trajectories, list_judges
 from evaluations.tests import builders as results

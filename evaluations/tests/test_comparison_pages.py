@@ -16,8 +16,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Agent, Benchmark, Person, Submission, Trajectory
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations import access, cases
 from evaluations.cases import Rules

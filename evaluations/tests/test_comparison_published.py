@@ -12,10 +12,10 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from annotation import testing
 from annotation.catalogue import import_labels, import_tasks
 from annotation.models import Benchmark
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations.cases import Rules, of_benchmark, of_imported
 from evaluations.comparison import Comparison, Label2, compare, rows

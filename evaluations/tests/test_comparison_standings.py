@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from annotation import testing
 from annotation.models import Benchmark
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations import comparison_tables
 from evaluations.cases import Case

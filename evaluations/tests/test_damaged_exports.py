@@ -13,9 +13,9 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import Person, Screenshot, Submission
 from annotation.models.events import instant
+from annotation.tests import testing
 from evaluations.evidence.writing import prepare, write
 from evaluations.tests.audited import client_of
 from evaluations.tests.checks import check

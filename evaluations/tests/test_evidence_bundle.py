@@ -13,7 +13,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from annotation import screenshots, testing, workflow
+from annotation import screenshots, workflow
 from annotation.models import (
     Attachment,
     KeyPoint,
@@ -26,6 +26,7 @@ from annotation.models import (
     Task,
     Trajectory,
 )
+from annotation.tests import testing
 from evaluations import exports, signing
 from evaluations.evidence.writing import Evidence, prepare, write
 from evaluations.exports import ExportRefused, ExportStopped

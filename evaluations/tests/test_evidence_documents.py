@@ -11,11 +11,12 @@ from django.conf import settings as django_settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.catalogue import import_task_path, import_tasks
 from annotation.demo import load
 from annotation.models import Benchmark, Person, Report, Submission
 from annotation.models.events import digest
+from annotation.tests import testing
 from annotation.tests.mind2web_builders import json_lines, rows
 from annotation.tests.shared_rows import shared_rows
 from evaluations.evidence import trajectories

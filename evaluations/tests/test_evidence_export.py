@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import Membership, Person, Screenshot, Submission
+from annotation.tests import testing
 from annotation.tests.test_api_submissions import get as api_get
 from annotation.tests.test_api_submissions import problem
 from evaluations.exports import ExportStopped

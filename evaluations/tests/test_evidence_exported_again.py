@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from evaluations.tests.audited import audit_of
 from evaluations.tests.finished import finish
 from evaluations.tests.test_export_commands import run

@@ -13,8 +13,8 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import ImportedLabel, Person, Submission
+from annotation.tests import testing
 from evaluations.evidence import writing
 from evaluations.evidence.writing import prepare
 from evaluations.tests.builders import judged

@@ -15,8 +15,8 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Locator, Page, expect
 
-from annotation import testing
 from annotation.models import Submission
+from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of
 from evaluations.models import Audit
 from evaluations.tests.audited import auditor, relabel, work

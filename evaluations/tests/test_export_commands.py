@@ -13,9 +13,9 @@ from botocore.exceptions import EndpointConnectionError
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
-from annotation import testing
 from annotation.models import Person, Screenshot, Submission
 from annotation.screenshots import AtomicFileSystemStorage
+from annotation.tests import testing
 from evaluations.exports import ExportFormat, ExportStopped, OutputTaken, prepare, write
 
 People = dict[str, Person]

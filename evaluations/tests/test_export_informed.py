@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import InformedRevision, Person, Submission
 from annotation.records import Verdict
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations import exports_labels, exports_v2
 from evaluations.tests.test_export_labels import exported, lines, validator

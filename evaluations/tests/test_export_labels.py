@@ -15,10 +15,11 @@ from django.db.models import Model
 from django.db.models.signals import post_init
 from django.test.utils import CaptureQueriesContext
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.label_fields import LABEL_FIELDS
 from annotation.models import Agent, Person, Report, Submission, Task
 from annotation.records import AttemptContent
+from annotation.tests import testing
 from evaluations import exports_labels
 from evaluations.exports import ExportFormat, ExportRefused, prepare
 from evaluations.tests.builders import reviewed

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import Agent, Person, Submission
+from annotation.tests import testing
 
 People = dict[str, Person]
 PAGES = [("export", []), ("export-check", []), *[("export-file", [f]) for f in ("human-label", "labels")]]

@@ -13,10 +13,11 @@ import jsonschema
 import pytest
 from django.conf import settings
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.formats.archive import open_package
 from annotation.formats.packages import read_trajectories
 from annotation.models import Benchmark, Submission
+from annotation.tests import testing
 from evaluations import exports_v2
 from evaluations.exports import ExportFormat, ExportRefused, OutputTaken, prepare, write
 from evaluations.tests.test_export_labels import validator

@@ -10,8 +10,9 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.utils import timezone
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.models import Agent, Benchmark, Person, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations import access
 from evaluations.cases import Rules, of_submission

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from evaluations.exports import missing_for_export
 
 People = dict[str, Person]

@@ -7,11 +7,12 @@ import time
 import pytest
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.demo.load import everything
 from annotation.models import Agent, KeyPoint, Membership, Person, Report, Submission, Task, Trajectory
 from annotation.models.events import append
 from annotation.records import AttemptContent
+from annotation.tests import testing
 from evaluations.evidence.judging import without_addresses
 from evaluations.evidence.names import named
 from evaluations.tests.builders import reviewed

@@ -16,10 +16,10 @@ from django.test import Client
 from django.urls import reverse
 from PIL import Image
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Label, Person, Redaction, Submission, Trajectory
 from annotation.models.states import State, with_state
-from annotation.tests import planted
+from annotation.tests import planted, testing
 from evaluations import anchoring
 from evaluations.models import Anchor
 from evaluations.tests.outside import outside

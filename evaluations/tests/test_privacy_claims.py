@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models.states import State, with_state
+from annotation.tests import testing
 from annotation.workflow.guards import Role
 from evaluations.evidence.standing import claims
 from evaluations.verifier.findings import Result

@@ -10,9 +10,10 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
-from annotation import privacy, testing, workflow
+from annotation import privacy, workflow
 from annotation.models import Person, Submission
 from annotation.models.people import references
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload
 from judges.models import Expectation, Judge, JudgeRun, ModelTerms, PromptSet

@@ -10,9 +10,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
 from annotation import access as people_access
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.catalogue import import_labels
 from annotation.models import Agent, Membership, Person, Submission, Trajectory
+from annotation.tests import testing
 from evaluations import access
 from evaluations.cases import Rules
 from evaluations.tests.finished import finish

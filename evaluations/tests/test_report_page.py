@@ -14,10 +14,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import Agent, Label, Person, Submission, Task
 from annotation.models.trajectories import seed_hash
 from annotation.records import Verdict
+from annotation.tests import testing
 from evaluations import cases, report_tables, tables
 from evaluations.agreement import agreement
 from evaluations.cases import BlindLabel, Case

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation import testing
 from annotation.models import Person, Submission
 from annotation.models.events import GENESIS
+from annotation.tests import testing
 from evaluations import anchoring, signing
 from evaluations.tests.hand_made_bundle import KEY
 from evaluations.tests.outside import token

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation import testing
+from annotation.tests import testing
 from evaluations import signing
 from evaluations.evidence.verification import single_file
 from evaluations.models import Audit, SigningKey

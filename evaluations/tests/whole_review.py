@@ -14,9 +14,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from annotation import queue, testing, workflow
+from annotation import queue, workflow
 from annotation.models import KeyPoint, Membership, Person, Report, Submission, Trajectory
 from annotation.records import Verdict
+from annotation.tests import testing
 from judges.imports import import_judgments
 
 TRAJECTORIES = 10

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from annotation import testing
 from annotation.models import Person, Submission, Task
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from judges.tests.builders import Fake, fake_endpoint
 

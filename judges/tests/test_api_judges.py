@@ -5,8 +5,8 @@ import json
 import pytest
 from django.test import Client
 
-from annotation import testing
 from annotation.models import ApiToken
+from annotation.tests import testing
 from judges import defining, prompt_sets
 from judges.models import Judge, ModelTerms, PromptSet
 from judges.prompts import list_names, load_builtin

@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import ApiToken, Person, Submission
+from annotation.tests import testing
 from judges import defining
 from judges.models import Judge, JudgeRun, Judgment
 from judges.tests import rows

@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from annotation import testing
+from annotation.tests import testing
 from judges.llm import Call, Outcome, Usage
 from judges.models import Judge, JudgeRun, ModelCall, ModelTerms, RunItem
 from judges.working import call_log

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation import testing
+from annotation.tests import testing
 from judges.models import JudgeRun
 from judges.tests.builders import defined_judge, started_run
 from judges.tests.tiny import tiny_scorer

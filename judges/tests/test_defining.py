@@ -7,7 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.utils import DatabaseError
 
-from annotation import testing
+from annotation.tests import testing
 from annotation.workflow import Conflict, Incomplete
 from judges import defining, prompt_sets
 from judges.models import Judge, ModelTerms, PromptSet

@@ -12,8 +12,8 @@ from django.urls import reverse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from judges.models import Judgment, RunItem
 from judges.scorer import REGISTRY, Score

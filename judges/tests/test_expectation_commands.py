@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation import testing
 from annotation.models import Benchmark
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from judges.models import Expectation
 from judges.tests.expecting import CHECKS, RUBRIC

@@ -12,9 +12,10 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Submission, Task
 from annotation.models.events import Event
+from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of, copies, sign_in
 from judges import expectations
 from judges.disclosure import SEEN

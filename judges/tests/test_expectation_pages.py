@@ -11,9 +11,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from lxml.html import document_fromstring
 
-from annotation import testing
 from annotation.formats import har
 from annotation.models import Person, Submission, Task, Trajectory
+from annotation.tests import testing
 from judges import defining, expectations
 from judges.expectations import Kind
 from judges.models import Expectation

@@ -14,8 +14,9 @@ from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, connection, transaction
 from django.http import Http404
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission, Task
+from annotation.tests import testing
 from annotation.workflow import Conflict, Incomplete
 from judges import expectations
 from judges.expectations import Kind

@@ -11,9 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.models import ApiToken, InformedRevision, Membership, Person, Submission, Trajectory
 from annotation.models.events import Event
+from annotation.tests import testing
 from judges import access
 from judges.disclosure import SEEN
 from judges.models import Judgment, RunItem

@@ -2,8 +2,8 @@
 
 import pytest
 
-from annotation import testing
 from annotation.records import Verdict
+from annotation.tests import testing
 from judges import runs
 from judges.llm import client
 from judges.models import Judgment

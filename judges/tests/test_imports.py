@@ -15,9 +15,10 @@ from django.db import DatabaseError, transaction
 from django.test import Client
 from django.urls import reverse
 
-from annotation import ingest, testing, workflow
+from annotation import ingest, workflow
 from annotation.catalogue import import_tasks
 from annotation.models import Agent, Benchmark, Person, Submission, Task
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import client as api
 from judges import imports

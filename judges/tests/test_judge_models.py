@@ -7,7 +7,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, transaction
 from django.utils import timezone
 
-from annotation import testing
+from annotation.tests import testing
 from judges import models
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, RunItem
 

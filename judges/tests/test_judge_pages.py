@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from judges import defining, prompt_sets
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms, PromptSet, RunItem
 from judges.prompts import load_builtin

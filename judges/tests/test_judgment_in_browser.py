@@ -16,8 +16,8 @@ from django.db import connection
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from annotation import testing
 from annotation.models import Submission
+from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of, sign_in
 from judges import defining
 from judges.models import Judge, JudgeRun, Judgment

@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from judges import trace
 from judges.models import Judgment, ModelCall, RunItem

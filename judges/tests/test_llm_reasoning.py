@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
+from annotation.tests import testing
 from judges import defining
 from judges.llm import CallFailed, Generation
 from judges.llm.wire import is_reasoning

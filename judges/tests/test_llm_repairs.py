@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from annotation import testing
+from annotation.tests import testing
 from judges import planning
 from judges.llm import Patience, Reply
 from judges.models import Judgment

@@ -15,9 +15,9 @@ from django.db.migrations.exceptions import IrreversibleError
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import Label, Redaction, Screenshot, Submission, triggers
 from annotation.records import Verdict
+from annotation.tests import testing
 from judges.models import Judge, Judgment
 from judges.tests.rows import imported_row, judge_row, judgment_row, run_row
 

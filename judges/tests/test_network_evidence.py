@@ -13,9 +13,10 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission, Trajectory
 from annotation.models.events import Event, first_broken
+from annotation.tests import testing
 from judges import defining, expectations, trying
 from judges.disclosure import SEEN
 from judges.expectations import Kind

@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import Attachment, Screenshot, Step
 from annotation.records import ActionStatus, AttachmentKind, Click
+from annotation.tests import testing
 from judges import planning
 from judges.llm import ImageRef
 from judges.models import JudgeRun, ModelCall, ModelTerms

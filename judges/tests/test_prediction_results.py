@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from annotation import catalogue, ingest, testing
+from annotation import catalogue, ingest
 from annotation.models import Benchmark
+from annotation.tests import testing
 from annotation.tests.mind2web_builders import parquet, row
 from judges import predictions
 from judges.models import Judgment

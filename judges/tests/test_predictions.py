@@ -14,9 +14,10 @@ from django.test import Client
 from django.urls import reverse
 from lxml import html
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission
 from annotation.records import Verdict
+from annotation.tests import testing
 from judges import predictions
 from judges.models import JudgeRun, Judgment
 from judges.scorer import Score

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from judges.models import Judgment, ModelCall
 from judges.tests.builders import Fake, defined_judge, fake_endpoint, started_run, worked
 from judges.tests.tiny import tiny_scorer

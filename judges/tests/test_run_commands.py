@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from judges import defining
 from judges.models import JudgeRun, Judgment, ModelCall
 from judges.tests import rows

@@ -13,8 +13,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from judges import defining, run_table, runs
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.tests import rows

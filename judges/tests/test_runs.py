@@ -9,8 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation import clock, testing, workflow
+from annotation import clock, workflow
 from annotation.models.events import digest, first_broken
+from annotation.tests import testing
 from annotation.workflow import Conflict, integrity
 from judges import jobs, planning, runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms, RunItem

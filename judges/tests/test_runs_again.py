@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from annotation import testing
 from annotation.models import Event, Person, Submission
+from annotation.tests import testing
 from judges import runs
 from judges.llm import client as llm_client
 from judges.models import JudgeRun

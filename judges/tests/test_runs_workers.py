@@ -10,8 +10,8 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models.events import digest
+from annotation.tests import testing
 from judges import runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms
 from judges.scorer import Score

@@ -6,9 +6,10 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import Event
 from annotation.models.events import first_broken
+from annotation.tests import testing
 from annotation.workflow import integrity
 from judges import runs
 from judges.models import Judgment, ModelCall, ModelTerms, RunItem

@@ -12,8 +12,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing, workflow
+from annotation import workflow
 from annotation.models import InformedRevision, Label, Person, Submission, Trajectory
+from annotation.tests import testing
 from judges.imports import import_judgments
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 from judges.scorer import KeyPointEvidence, Score, StepEvidence

@@ -12,8 +12,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import testing
 from annotation.models import Person, Submission
+from annotation.tests import testing
 from judges import runs
 from judges.imports import import_judgments
 from judges.models import JudgeRun, Judgment

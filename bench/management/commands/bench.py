@@ -23,8 +23,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import testing
 from annotation.models import Assignment, Label, Submission
+from annotation.tests import testing
 from bench.scratch import mark_png
 
 REPEATS = 15

@@ -1,7 +1,7 @@
 """Builders for tests, benchmarks and looking at pages: whole benchmarks with labels and judgments, made in bulk.
 
 The rows satisfy every constraint, but no verb has made them: there are no events, so nothing of it can be exported,
-and screenshots are rows without files. Small material that goes through the verbs is in `annotation.testing`.
+and screenshots are rows without files. Small material that goes through the verbs is in `annotation.tests.testing`.
 """
 
 from evaluations.tests.builders.judging import judged

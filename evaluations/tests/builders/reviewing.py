@@ -33,7 +33,7 @@ from annotation.models import (
 from annotation.models.events import digest
 from annotation.protocol import CAUSES, FAILURE_TYPES, MINIMUM_LABELS
 from annotation.records import Finding, Verdict
-from annotation.testing import person, task
+from annotation.tests.testing import person, task
 from annotation.workflow.adjudicating import choose
 from evaluations.tests.builders.rows import KEY_POINTS, START, saved
 

@@ -1,4 +1,4 @@
-"""Builders for tests, demo and benchmarks: a fixed cast, small packages on disk, and rows made through the verbs.
+"""Builders for tests and benchmarks: a fixed cast, small packages on disk, and rows made through the verbs.
 
 alice, bob and chen annotate, carol adjudicates, mira maintains, dave is an outsider.
 """
@@ -19,7 +19,7 @@ from annotation.label_fields import LabelContent
 from annotation.models import Agent, Benchmark, Membership, Person, Step, Submission, Trajectory, Upload
 from annotation.records import Finding, FindingContent, Verdict
 
-PASSWORD = "correct horse battery"  # noqa: S105 - of the cast in tests
+PASSWORD = "correct horse battery"
 ROLES = {
     "mira": Membership.Role.MAINTAINER,
     "alice": Membership.Role.ANNOTATOR,
@@ -160,14 +160,14 @@ def write_pages(folder: Path, index: dict[str, str], number: int = 0) -> Path:
 
 def answered(folder: Path, tasks: int = 2, agent: str = "Answering Agent") -> Submission:
     report, made = ingest.import_all(write_answers(folder, tasks), benchmark=benchmark(tasks), agent_name=agent)
-    assert len(made) == 1, report.as_json()  # noqa: S101
+    assert len(made) == 1, report.as_json()
     return made[0]
 
 
 def benchmark(tasks: int = 2, slug: str = "shops", **fields: Any) -> Benchmark:
     data = json.dumps([task(number, **fields) for number in range(tasks)]).encode()
     report = import_tasks(data, "tasks.json", benchmark_slug=slug, benchmark_name="Shops")
-    assert not report.rejected, report.as_json()  # noqa: S101
+    assert not report.rejected, report.as_json()
     return Benchmark.objects.get(slug=slug)
 
 
@@ -192,7 +192,7 @@ def submission(folder: Path, trajectories: int = 2, steps: int = 3, agent: str =
     report, made = ingest.import_submission(
         write_submission(folder, trajectories, steps), benchmark=benchmark(trajectories), agent_name=agent
     )
-    assert made is not None, report.as_json()  # noqa: S101
+    assert made is not None, report.as_json()
     return made
 
 
@@ -226,7 +226,7 @@ def label(person: Person, trajectory: Trajectory, verdict: int = Verdict.SUCCESS
     """Claim until the person holds ``trajectory``, and label it; others claimed on the way are not given back."""
     while not trajectory.assignments.filter(annotator=person).exists():
         held = workflow.claim(person, trajectory.submission)
-        assert held is not None, "nothing left to claim"  # noqa: S101
+        assert held is not None, "nothing left to claim"
         if held.trajectory_id != trajectory.pk:
             raise AssertionError(f"{person} was given {held.trajectory} first; label in the queue's order")
     return workflow.submit(person, trajectory, content(trajectory, verdict, **fields))
@@ -261,7 +261,7 @@ def practice_set(
         agent_name="Practice Agent",
         maintainer=people["mira"],
     )
-    assert made is not None, report.as_json()  # noqa: S101
+    assert made is not None, report.as_json()
     workflow.configure(people["mira"], made, practice=True)
     for trajectory, verdict in zip(made.trajectories.order_by("position"), answers, strict=True):
         workflow.set_known_answer(
