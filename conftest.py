@@ -45,9 +45,9 @@ def in_ci() -> bool:
     return os.environ.get("CI", "").lower() in {"1", "true"}
 
 
-def examples(most: int) -> int:
-    """Return how many examples a property test tries: ``most`` in `make test-long`, elsewhere at most 200."""
-    return most if os.environ.get("LONG_TESTS") else min(most, 200)
+def examples(most: int, usual: int = 200) -> int:
+    """Return how many examples a test tries: ``most`` in `make test-long`, elsewhere at most ``usual``."""
+    return most if os.environ.get("LONG_TESTS") else min(most, usual)
 
 
 def pytest_configure(config: pytest.Config) -> None:

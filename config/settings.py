@@ -299,6 +299,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Upload submissions, follow their review, fetch final labels and exports.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "DEFAULT_GENERATOR_CLASS": "annotation.api.base.CachedSchemaGenerator",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from annotation.models import Submission
 
-SMALL, LARGE = 200, 1000  # trajectories
+SMALL, LARGE = 100, 500  # trajectories
 
 
 def peak(work: Callable[[], object]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import urllib.parse
 from typing import Any
@@ -34,6 +35,7 @@ def plant(people: dict[str, Person]) -> dict[str, dict[str, str]]:
     return given
 
 
+@functools.cache
 def spellings(word: str) -> set[bytes]:
     """A word as the bytes of many encodings, each as it is, in small and in large letters."""
     found: set[bytes] = set()

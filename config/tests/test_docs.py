@@ -42,6 +42,7 @@ def shell_lines(text):
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.once
 def test_the_commands_of_the_first_submission_run(tmp_path, monkeypatch, settings, fake):
     """In their order, in a folder with the two files that the page names; submission 1 is a finished one."""
     settings.JUDGE_ENDPOINTS = {"default": fake.url}

@@ -27,7 +27,7 @@ from judges.models import Judge, JudgeRun, Judgment
 from judges.tests.builders import Fake, fake_endpoint, worked
 from tools.demo.answers import DOGS, NIGHTS, TABLETS
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 TRUE = {"match": "claim", "reply": json.dumps({"reasoning": "It is there.", "result": True})}
 CLICK = {

@@ -9,7 +9,8 @@ from judges.llm import client
 from judges.models import Judgment
 from judges.tests.builders import defined_judge, started_run, worked
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# What the endpoint does is tested; how workers use the engine, in test_runs_workers.py.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 HIT = "shop 1 with"  # in every request about the second of three trajectories, and in no other
 WRONG_TOOL = {"id": "1", "type": "function", "function": {"name": "search_the_web", "arguments": "{}"}}
