@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from annotation.models import ApiToken
 from annotation.tests import testing
+from annotation.tests.replaced_migrations import migrate
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
-
-
-def migrate(*targets: tuple[str, str]) -> Any:
-    executor = MigrationExecutor(connection)
-    return executor.migrate(list(targets) or executor.loader.graph.leaf_nodes()).apps.get_model
 
 
 @pytest.mark.usefixtures("transactional_db")

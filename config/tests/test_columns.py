@@ -3,9 +3,10 @@
 import pytest
 from django.apps import apps
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import AddField, CreateModel
 from django.db.models import NOT_PROVIDED
+
+from annotation.tests.replaced_migrations import ReplacedLoader
 
 APPS = ("annotation", "judges", "evaluations")
 # Which decision a reopening asks for; with any default an old program would reopen the wrong one.
@@ -26,7 +27,7 @@ def added_columns(loader, app):
 @pytest.mark.parametrize("app", APPS)
 def test_columns_added_later_have_a_database_default(app):
     lacking = []
-    for model, name in added_columns(MigrationLoader(None), app):
+    for model, name in added_columns(ReplacedLoader(None), app):
         fields = {field.name: field for field in apps.get_model(app, model)._meta.local_fields}
         field = fields.get(name)  # None where a later migration removed or renamed it
         if field is not None and not field.null and field.db_default is NOT_PROVIDED:
@@ -38,7 +39,7 @@ def test_columns_added_later_have_a_database_default(app):
 @pytest.mark.parametrize("app", APPS)
 def test_a_program_that_does_not_name_an_added_column_can_insert_a_row(app):
     """The schema that the migrations made has the defaults, and not only the models."""
-    for model, name in added_columns(MigrationLoader(None), app):
+    for model, name in added_columns(ReplacedLoader(None), app):
         kind = apps.get_model(app, model)
         fields = {field.name: field for field in kind._meta.local_fields}
         if name in fields and not fields[name].null and f"{model}.{name}" not in WITHOUT:

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from annotation.models import triggers
 from annotation.tests import testing
+from annotation.tests.replaced_migrations import migrate
 from evaluations.models import Audit, AuditCheck
 from judges.tests.test_migrations_with_rows import standing
 
@@ -25,12 +25,7 @@ To = Callable[..., Any]
 
 @pytest.fixture
 def to(transactional_db: None) -> Iterator[To]:
-    """A function that migrates to what it is given, or to the newest; returns the models of then, by name."""
-
-    def migrate(*targets: tuple[str, str]) -> Any:
-        executor = MigrationExecutor(connection)
-        return executor.migrate(list(targets) or executor.loader.graph.leaf_nodes()).apps.get_model
-
+    """Migrates to what it is given, or to the newest; afterwards, the database is migrated to the newest."""
     yield migrate
     migrate()
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.exceptions import IrreversibleError
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from annotation.models import Label, Redaction, Screenshot, Submission, triggers
 from annotation.records import Verdict
 from annotation.tests import testing
+from annotation.tests.replaced_migrations import migrate
 from judges.models import Judge, Judgment
 from judges.tests.rows import imported_row, judge_row, judgment_row, run_row
 
@@ -32,12 +32,7 @@ To = Callable[..., Any]
 
 @pytest.fixture
 def to(transactional_db: None) -> Iterator[To]:
-    """A function that migrates to what it is given, or to the newest; returns the models of then, by name."""
-
-    def migrate(*targets: tuple[str, str]) -> Any:
-        executor = MigrationExecutor(connection)
-        return executor.migrate(list(targets) or executor.loader.graph.leaf_nodes()).apps.get_model
-
+    """Migrates to what it is given, or to the newest; afterwards, the database is migrated to the newest."""
     yield migrate
     migrate()
 
