@@ -15,6 +15,7 @@ from evaluations.cases import Rules
 from evaluations.comparison import Row, compare, list_judges
 from evaluations.comparison.judgments import find_judgments
 from evaluations.evidence import trajectories
+from evaluations.evidence.companions import PARTS, build_readme, part_of
 from evaluations.evidence.documents import documents, human_label
 from evaluations.evidence.report.page import render_report
 from evaluations.evidence.verification import single_file
@@ -22,16 +23,7 @@ from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
-from evaluations.verifier.contents import (
-    CRATE,
-    MANIFEST,
-    PARTS,
-    PICTURES,
-    SIGNATURE,
-    build_readme,
-    part_of,
-    schema_files,
-)
+from evaluations.verifier.contents import CRATE, MANIFEST, PICTURES, SIGNATURE, schema_files
 from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Bundle, Document
 
 AT_ONCE = 1 << 20  # bytes in memory of a picture or attachment
@@ -59,7 +51,7 @@ def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
 
 
 def members(submission: Submission, bundle: Bundle) -> list[Member]:
-    """Every file but those that list the others, in the order of `verifier.contents.PARTS`."""
+    """Every file but those that list the others, in the order of `companions.PARTS`."""
     files = from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
     texts = _texts(submission, bundle)
     paths = {"README.md", STREAMED, *texts, *(member.path for member in files)}

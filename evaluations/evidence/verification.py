@@ -1,18 +1,21 @@
 """Build verify.py from the modules of `evaluations.verifier`, and check bundles with them.
 
-Here the HTML report is rendered again and compared, which verify.py does not do.
+Here the HTML report, README and metadata are rendered again and compared, which verify.py does not do.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from evaluations import verifier
+from evaluations.evidence.companions import build_readme, crate_digest
 from evaluations.evidence.report.page import render_report
-from evaluations.verifier.checking import Given, Outcome, check_bundle
-from evaluations.verifier.contents import Progressed
+from evaluations.verifier.checking import REPORT_PAGE, Given, Outcome, check_bundle
+from evaluations.verifier.contents import CRATE, MANIFEST, README, SIGNATURE, Listed, Progressed
+from evaluations.verifier.documents import Bundle
 from evaluations.verifier.shapes import FORMAT
 
 OLDEST_PYTHON = (3, 10)
@@ -96,9 +99,21 @@ def build_single_file(texts: dict[str, str]) -> str:
     return "".join([HEADER, *sections, FOOTER])
 
 
+def _report_digest(bundle: Bundle, _: list[Listed]) -> str:
+    return hashlib.sha256(render_report(bundle).encode()).hexdigest()
+
+
+def _readme_digest(bundle: Bundle, files: list[Listed]) -> str:
+    paths = {CRATE, MANIFEST, SIGNATURE, *(path for path, _, _ in files)}
+    return hashlib.sha256(build_readme(bundle.submission, paths)).hexdigest()
+
+
+RENDERERS = {REPORT_PAGE: _report_digest, README: _readme_digest, CRATE: crate_digest}
+
+
 def verify_bundle(path: str, given: Given, progress: Progressed = lambda done, total: None) -> Outcome:
     """Check against the verify.py of this version: a bundle of another version may be worded otherwise.
 
     Raises Refused for a package that cannot be read safely, BadKeys for the keys.
     """
-    return check_bundle(path, replace(given, program=single_file().encode()), progress, render_report)
+    return check_bundle(path, replace(given, program=single_file().encode()), progress, RENDERERS)

@@ -23,10 +23,11 @@ from annotation.models.events import instant
 from annotation.records import Problem
 from evaluations import exports, signing
 from evaluations.evidence.bundle import Member, canonical_line, complete, from_store, members
+from evaluations.evidence.companions import build_crate
 from evaluations.evidence.names import named
 from evaluations.exports import Entry, ExportRefused, missing_for_export, zipped
 from evaluations.verifier.canonical import as_text
-from evaluations.verifier.contents import CRATE, MANIFEST, SIGNATURE, Listed, build_crate
+from evaluations.verifier.contents import CRATE, MANIFEST, SIGNATURE, Listed
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.shapes import FORMAT
 

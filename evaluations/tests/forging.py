@@ -17,12 +17,13 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from evaluations.evidence.companions import build_crate, build_readme
 from evaluations.evidence.report.page import render_report
+from evaluations.evidence.verification import RENDERERS
 from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import KEY, sha256, signed, zipped
 from evaluations.verifier import checking
 from evaluations.verifier.canonical import as_text, canonical_json, digest
-from evaluations.verifier.contents import build_crate, build_readme
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(range(100, 132)))
@@ -247,7 +248,7 @@ def failures(data: bytes, folder: Path, **options: Any) -> dict[str, str]:
     """The names of the checks that fail on a package, with what they say."""
     path = folder / "forged.zip"
     path.write_bytes(data)
-    options = {"keys": KEY.public_key().public_bytes_raw().hex(), "render_report": render_report} | options
+    options = {"keys": KEY.public_key().public_bytes_raw().hex(), "renderers": RENDERERS} | options
     return {one.name: one.says for one in check(str(path), **options) if one.result.value == "fail"}
 
 

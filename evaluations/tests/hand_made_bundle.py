@@ -26,10 +26,11 @@ from annotation.workflow.adjudicating import choose
 from evaluations.agreement import agreement
 from evaluations.cases import BlindLabel, Case
 from evaluations.evidence.bundle import HINTS, LEFT_OUT
+from evaluations.evidence.companions import build_crate, build_readme
 from evaluations.evidence.report.page import render_report
 from evaluations.verifier.canonical import as_text, canonical_json, digest
 from evaluations.verifier.checking import claims
-from evaluations.verifier.contents import build_crate, build_readme, schema_files
+from evaluations.verifier.contents import schema_files
 from evaluations.verifier.documents import LINES, VALUES, Bundle, summary
 
 SEED, NEXT_SEED = "first seed", "second seed"

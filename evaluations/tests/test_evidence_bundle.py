@@ -28,11 +28,11 @@ from annotation.models import (
 )
 from annotation.tests import testing
 from evaluations import exports, signing
+from evaluations.evidence.companions import PARTS
 from evaluations.evidence.writing import Evidence, prepare, write
 from evaluations.exports import ExportRefused, ExportStopped
 from evaluations.tests.builders import judged
 from evaluations.tests.checks import check
-from evaluations.verifier.contents import PARTS
 from evaluations.verifier.documents import OF_JUDGES, read_bundle
 from evaluations.verifier.findings import Result
 from evaluations.verifier.package import open_package

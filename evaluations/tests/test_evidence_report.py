@@ -18,10 +18,10 @@ from playwright.sync_api import Page
 
 from annotation.tests.shared_rows import shared_rows
 from evaluations.evidence import bundle as figures
+from evaluations.evidence.companions import CHECK_COMMAND, TO_CHECK
 from evaluations.evidence.documents import documents
 from evaluations.evidence.report.page import render_report
 from evaluations.tests.whole_review import TRAJECTORIES, task_id, whole_review
-from evaluations.verifier.contents import CHECK_COMMAND, TO_CHECK
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_finding, comparison_finding
 from evaluations.verifier.findings import Finding, Result, failed, noted

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evaluations.evidence.documents import protocol
-from evaluations.evidence.report.page import render_report
+from evaluations.evidence.verification import RENDERERS
 from evaluations.tests.checks import check
 from evaluations.tests.hand_made_bundle import KEY, HandMade, explained, picture, sha256, signature, signed, zipped
 from evaluations.verifier import checking
@@ -45,7 +45,7 @@ def checked(tmp_path: Path) -> Callable[..., dict[str, Finding]]:
     def findings(files: dict[str, bytes], **given: Any) -> dict[str, Finding]:
         path = tmp_path / "bundle.zip"
         path.write_bytes(zipped(files))
-        return {finding.name: finding for finding in check(str(path), **{"render_report": render_report} | given)}
+        return {finding.name: finding for finding in check(str(path), **{"renderers": RENDERERS} | given)}
 
     return findings
 
@@ -310,7 +310,7 @@ def test_another_wording_fails_only_where_the_bundle_is_of_this_version(
     made.files["verify.py"] = b"this" if same else b"another"
     (tmp_path / "bundle.zip").write_bytes(zipped(signed(made.entries())))
     given = checking.Given(program=b"this")
-    outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), given, render_report=render_report)
+    outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), given, renderers=RENDERERS)
     assert {each.name: each.result for each in outcome.findings}[name] is result
     assert outcome.good is not same
 
@@ -440,11 +440,22 @@ def test_another_report_page_is_found(page: bytes | None, entries: dict[str, byt
 def test_a_report_page_is_noted_when_nothing_renders_it(entries: dict[str, bytes], checked: Checked) -> None:
     """As in verify.py; a missing page fails there too."""
     forged = entries | {"reports/report.html": b"<script>alert(1)</script>"}
-    finding = checked(signed(forged), render_report=None)["report_page"]
+    finding = checked(signed(forged), renderers=None)["report_page"]
     assert finding.result is Result.NOTE
     assert finding.says.startswith("Not checked by verify.py")
     del forged["reports/report.html"]
-    assert failing(checked(signed(forged), render_report=None)) == ["report_page"]
+    assert failing(checked(signed(forged), renderers=None)) == ["report_page"]
+
+
+def test_readme_and_metadata_are_noted_when_nothing_renders_them(entries: dict[str, bytes], checked: Checked) -> None:
+    """As in verify.py, which compares the schemas all the same."""
+    forged = explained(entries) | {"README.md": b"# Another text\n"}
+    assert failing(checked(signed(forged))) == ["companions"]
+    finding = checked(signed(forged), renderers=None)["companions"]
+    assert finding.result is Result.NOTE
+    assert "verify.py does not render them" in finding.says
+    forged["schemas/labels.schema.json"] = b"{}"
+    assert failing(checked(signed(forged), renderers=None)) == ["companions"]
 
 
 def test_a_figure_that_was_changed_is_found(entries: dict[str, bytes], checked: Checked) -> None:
@@ -464,10 +475,10 @@ def test_a_retired_key_signs_nothing_that_happened_later(entries: dict[str, byte
 
 
 def test_a_check_that_breaks_off_fails_and_names_itself(entries: dict[str, bytes], checked: Checked) -> None:
-    def broken(_: Any) -> str:
+    def broken(*_: Any) -> str:
         raise KeyError("hostile\x1b[2J")
 
-    findings = checked(signed(entries), render_report=broken)
+    findings = checked(signed(entries), renderers=RENDERERS | {"reports/report.html": broken})
     assert failing(findings) == ["internal"]
     assert findings["internal"].places == ("report_page",)
     assert findings["limits"].result is Result.NOTE

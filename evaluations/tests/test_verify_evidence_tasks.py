@@ -22,7 +22,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
     bundle.write_bytes(zipped(signed(HandMade().complete().entries())))
 
     def finding_of(tasks: list[Any] | None) -> Finding:
-        findings = {finding.name: finding for finding in check(str(bundle), tasks=tasks, render_report=None)}
+        findings = {finding.name: finding for finding in check(str(bundle), tasks=tasks, renderers=None)}
         assert {name for name, found in findings.items() if found.result is Result.FAIL} <= {"tasks"}
         return findings["tasks"]
 

@@ -38,15 +38,6 @@ def as_text(value: Any) -> bytes:
     return (INDENTED.encode(value) + "\n").encode()
 
 
-def text_digest(value: Any) -> str:
-    """SHA-256 of `as_text`, in hex, without all of it in memory."""
-    hashed = hashlib.sha256()
-    for piece in INDENTED.iterencode(value):
-        hashed.update(piece.encode())
-    hashed.update(b"\n")
-    return hashed.hexdigest()
-
-
 def parse_json(text: str) -> Any:
     """The value of a JSON text; Malformed for doubled keys, NaN, infinities, endless numbers, depths and lengths."""
     if count_values(text) > MOST_VALUES_AT_ONCE:

@@ -31,7 +31,7 @@ from evaluations.verifier import (
     verdicts,
 )
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.contents import MANIFEST, OTHER_VERSION, SIGNATURE, Progressed
+from evaluations.verifier.contents import MANIFEST, SIGNATURE, Progressed, Renderers, fail_same_version
 from evaluations.verifier.documents import Bundle, Shapeless, read_bundle, read_value
 from evaluations.verifier.findings import Finding, Result, failed, noted, passed
 from evaluations.verifier.package import Package, open_package
@@ -48,7 +48,6 @@ REPORT_NOT_RENDERED = (
     "Not checked by verify.py, which does not render it. Read the figures in reports/agreement.json and "
     "reports/comparison.json, or check the bundle with verify_evidence of WebVerdict, which renders the page again."
 )
-RenderReport = Callable[[Bundle], str]
 LIMITS = f"No check can tell {'; '.join(NOT_PROVED)}. Proved is that {PROVED}."
 
 
@@ -127,12 +126,12 @@ def claims(bundle: Bundle) -> list[Finding]:
 
 
 def check_bundle(
-    path: str, given: Given, progress: Progressed = lambda done, total: None, render_report: RenderReport | None = None
+    path: str, given: Given, progress: Progressed = lambda done, total: None, renderers: Renderers | None = None
 ) -> Outcome:
     """Check the package at ``path``; Refused where it cannot be read safely, BadKeys for the keys.
 
-    ``progress`` hears how many files are read, of how many. ``render_report`` makes the HTML page from the documents;
-    without it, as in verify.py, the page is not compared.
+    ``progress`` hears how many files are read, of how many. ``renderers`` make the HTML page, README and metadata from
+    the documents; without them, as in verify.py, these are not compared.
     """
     keys = None if given.keys is None else signature.parse_keys(given.keys)
     outcome = Outcome()
@@ -157,8 +156,11 @@ def check_bundle(
             outcome.add("agreement", lambda: figures.agreement_finding(bundle))
             outcome.add("comparison", lambda: figures.comparison_finding(bundle))
             outcome.add("judgments", lambda: judgments.judgments_findings(bundle))
-            outcome.add("report_page", lambda: _check_report_page(package, bundle, render_report, same=same))
-            outcome.add("companions", lambda: contents.companions_finding(package, bundle, digests, same=same))
+            outcome.add("report_page", lambda: _check_report_page(bundle, digests, renderers or {}, same=same))
+            outcome.add(
+                "companions",
+                lambda: contents.companions_finding(package, bundle, digests, renderers or {}, same=same),
+            )
             outcome.add("tasks", lambda: coverage.tasks_finding(bundle, given.tasks))
             outcome.add("chain_id", lambda: anchors.chain_id_findings(bundle, given.chain))
             outcome.add("kept_heads", lambda: anchors.kept_heads_findings(bundle, given.heads or []))
@@ -210,7 +212,7 @@ def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool)
         return failed("stated_claims", says, other)
     if worded := [name for name in shown if stated[name] != shown[name]]:
         says = f"claims.json has the results that these documents show, and words {', '.join(worded)} otherwise."
-        return _fail_same_version("stated_claims", says, worded, same=same)
+        return fail_same_version("stated_claims", says, worded, same=same)
     says = f"All {len(shown)} claims are stated as they were computed here."
     return passed("stated_claims", says)
 
@@ -227,17 +229,12 @@ def _check_protocol(bundle: Bundle) -> Finding:
     return passed("protocol", f"It is version {version} of the protocol.")
 
 
-def _check_report_page(package: Package, bundle: Bundle, render_report: RenderReport | None, *, same: bool) -> Finding:
-    if REPORT_PAGE not in package.names():
+def _check_report_page(bundle: Bundle, digests: dict[str, str], renderers: Renderers, *, same: bool) -> Finding:
+    if REPORT_PAGE not in digests:
         return failed("report_page", f"{REPORT_PAGE} is missing.", [REPORT_PAGE])
-    if render_report is None:
+    if REPORT_PAGE not in renderers:
         return noted("report_page", REPORT_NOT_RENDERED)
-    if package.read(REPORT_PAGE) != render_report(bundle).encode():
+    if digests[REPORT_PAGE] != renderers[REPORT_PAGE](bundle, []):
         says = "The page is not the one that these documents make: do not read figures from it."
-        return _fail_same_version("report_page", says, [REPORT_PAGE], same=same)
+        return fail_same_version("report_page", says, [REPORT_PAGE], same=same)
     return passed("report_page", "The page was made from these documents, byte for byte.")
-
-
-def _fail_same_version(name: str, says: str, places: list[str], *, same: bool) -> Finding:
-    """A failure, unless another version of this program made the bundle."""
-    return failed(name, says, places) if same else noted(name, f"{says} {OTHER_VERSION}", places)

@@ -11,9 +11,9 @@ from django.template import Context, Engine
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from evaluations.evidence.companions import CHECK_COMMAND
 from evaluations.evidence.report.formatting import as_number, at, entries, interval, measure, moment, number, shown
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, Definition
-from evaluations.verifier.contents import CHECK_COMMAND
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import parse_kinds
 from evaluations.verifier.numbers import wilson_interval

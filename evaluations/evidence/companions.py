@@ -1,0 +1,194 @@
+"""The files that explain a bundle: README.md, and ro-crate-metadata.json with the list of its files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+
+from evaluations.verifier.canonical import INDENTED
+from evaluations.verifier.contents import CRATE, MANIFEST, PICTURES, README, SIGNATURE, VERIFIER, Listed
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import plural
+from evaluations.verifier.rules import NOT_PROVED, PROVED
+
+MEDIA_TYPES = {
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "md": "text/markdown",
+    "html": "text/html",
+    "py": "text/x-python",
+    **{suffix: kind for kind, suffix in PICTURES.items()},
+}
+CRATE_CONTEXT = ["https://w3id.org/ro/crate/1.1/context", {"sha256": "https://schema.org/sha256"}]
+
+# The files of a bundle, in the order in which they are written, and what each says; folders end in a slash.
+PARTS = {
+    README: "This text.",
+    "submission.json": "What was submitted, under which rules, and the head of its chain of events.",
+    "protocol.json": "The protocol that labels follow, with the wording of everything that could be chosen.",
+    "catalogue.jsonl": "Every task of the benchmark with its key points, as they were at the freeze.",
+    "import-report.json": "What was accepted and refused when the trajectories were imported.",
+    "trajectories.jsonl": "What the agent did: every step, with the SHA-256 of its screenshot.",
+    "people.json": "Who took part: pseudonyms with role and dates. A annotate, Q adjudicate, M maintain.",
+    "labels.jsonl": "Every label with its reasons, and every revision of it.",
+    "informed.jsonl": "What annotators were shown of judges after their own label, and what they said then.",
+    "flags.jsonl": "Where an annotator asked an adjudicator for a look.",
+    "reports.jsonl": "What people reported to maintainers, and the answers.",
+    "releases.jsonl": "Trajectories that annotators gave back, and why.",
+    "draws.jsonl": "The draws of spot checks: anybody can repeat them from their seeds.",
+    "adjudications.jsonl": "Every decision of an adjudicator, the labels it was about, and what it changed.",
+    "reopenings.jsonl": "Final verdicts that a maintainer had decided again, and why.",
+    "final-verdicts.jsonl": "The outcome of every task, and what it rests on.",
+    "human-label.json": "The same in the published form of Online-Mind2Web.",
+    "events.jsonl": "The chain of events: each names the hash of the one before.",
+    "anchors.jsonl": "Where heads of that chain were published.",
+    "redactions.jsonl": "Screenshots of which parts are covered, and why.",
+    "judges/runs.jsonl": "Runs of automatic judges. Judges decide nothing.",
+    "judges/judgments.jsonl": "What these judges said.",
+    "reports/agreement.json": "How far the annotators agree.",
+    "reports/comparison.json": "How far judges agree with the final verdicts.",
+    "reports/report.html": "Both as a page for a browser.",
+    "claims.json": "What was found when the bundle was made; verify.py finds it again.",
+    "schemas/": "JSON Schemas of these documents; of those with many lines, for each line.",
+    VERIFIER: "The program that checks all of this. It needs Python 3.10 and nothing else.",
+    "screenshots/": "The pictures by their SHA-256. A covered one has the original's name and .redacted.png.",
+    "attachments/": "Other files that came with trajectories, by their SHA-256.",
+    CRATE: "The list of files as RO-Crate 1.1.",
+    MANIFEST: "SHA-256 and size of every file but itself and its signature.",
+    SIGNATURE: "The Ed25519 signature over the bytes of MANIFEST.json.",
+}
+
+
+def media_type(path: str) -> str:
+    return MEDIA_TYPES.get(path.rpartition(".")[2], "application/octet-stream")
+
+
+def part_of(path: str) -> str | None:
+    folder = path.partition("/")[0] + "/"
+    return path if path in PARTS else folder if folder in PARTS else None
+
+
+def build_crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
+    """The metadata; ``files`` are all but itself, manifest and signature.
+
+    The manifest lists this file with its digest, so neither manifest nor signature has a size or digest here.
+    """
+    submission = bundle.submission
+    last = bundle.events[-1]["at"] if bundle.events else submission["created_at"]
+    described = [_crate_file(*listed) for listed in sorted(files)]
+    described += [{"@id": path, "@type": "File", "encodingFormat": media_type(path)} for path in (MANIFEST, SIGNATURE)]
+    name = f"{submission['agent']} on {submission['benchmark_name']}"
+    root = {
+        "@id": "./",
+        "@type": "Dataset",
+        "name": f"Evidence of {name}",
+        "description": f"How {submission['trajectories']} trajectories of {submission['agent']} were judged by people: "
+        "labels, adjudications, spot checks, the chain of events, and a program that checks them.",
+        "datePublished": submission["frozen_at"] or last,
+        "identifier": submission["chain"]["head"],
+        "license": {"@id": "#license"},
+        "about": [{"@id": "#agent"}, {"@id": "#benchmark"}],
+        "hasPart": [{"@id": each["@id"]} for each in described],
+    }
+    itself = {
+        "@id": CRATE,
+        "@type": "CreativeWork",
+        "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
+        "about": {"@id": "./"},
+    }
+    license_ = {
+        "@id": "#license",
+        "@type": "CreativeWork",
+        "name": "See the benchmark",
+        "description": "Tasks and their use are under the terms of the benchmark, all else under those of the maker.",
+    }
+    agent = {"@id": "#agent", "@type": "SoftwareApplication", "name": submission["agent"]}
+    benchmark = {"@id": "#benchmark", "@type": "CreativeWork", "name": submission["benchmark_name"]}
+    entities = [itself, root, license_, agent, benchmark | {"identifier": submission["benchmark"]}]
+    return {"@context": CRATE_CONTEXT, "@graph": [*entities, *described]}
+
+
+def _crate_file(path: str, sha256: str, size: int) -> Document:
+    code = {"@type": ["File", "SoftwareSourceCode"], "programmingLanguage": "Python"}
+    return {
+        "@id": path,
+        "@type": "File",
+        "name": path.rpartition("/")[2],
+        "description": PARTS.get(part_of(path) or "", "No file of this format."),
+        "contentSize": str(size),
+        "encodingFormat": media_type(path),
+        "sha256": sha256,
+    } | (code if path == VERIFIER else {})
+
+
+def crate_digest(bundle: Bundle, files: Iterable[Listed]) -> str:
+    """SHA-256 of the metadata as they are written, in hex, without all of the text in memory."""
+    hashed = hashlib.sha256()
+    for piece in INDENTED.iterencode(build_crate(bundle, files)):
+        hashed.update(piece.encode())
+    hashed.update(b"\n")
+    return hashed.hexdigest()
+
+
+CHECK_COMMAND = "python3 -I verify.py . --keys ../webverdict-keys.json"
+TO_CHECK = f"""\
+## Check it
+
+    python3 -I verify.py .
+
+It needs Python 3.10 or newer, no package and no network, and works on the unpacked folder or on the zip; `-I` keeps
+Python from taking anything else out of the folder. A program that comes with what it checks could have been changed
+with it: take `verify.py` from the makers of WebVerdict, or from somebody else you trust, where you can.
+
+The signature proves who made the bundle only if you know the key from elsewhere. Fetch the keys that the submitter
+publishes (`/.well-known/webverdict-keys.json` of their instance) and give them:
+
+    {CHECK_COMMAND}
+
+It prints PASS, FAIL or NOTE for every check, and ends with 0 where nothing failed. Give what else you know, too:
+
+- `--tasks FILE`: the task list of your benchmark (JSON). Otherwise only the submitter says which tasks there are.
+- `--chain ID` and `--head HASH`: hashes of the chain that you noted before. A chain that was written anew then fails.
+- `--anchors FILE`: heads of the chain from where they were published.
+
+To run other judges or people over the trajectories, open the bundle in WebVerdict (`import_audit`) and export them as
+v2 packages (`export_submission --format trajectories-v2`).
+"""
+
+CANNOT = "\n".join(f"- {limit[0].upper()}{limit[1:]}." for limit in NOT_PROVED)
+LIMITS_IN_WORDS = f"## What it cannot prove\n\n{CANNOT}\n\nIt does show that {PROVED}.\n"
+
+
+def build_readme(submission: Document, paths: Collection[str]) -> bytes:
+    title = f"# {_plain_line(submission['agent'])} on {_plain_line(submission['benchmark_name'])}\n"
+    says = (
+        "An evidence bundle of WebVerdict: what an agent did, what people said about it and why, and how that became "
+        "one verdict for each task.\n"
+    )
+    present = set(map(part_of, paths))
+    rows = [f"| `{path}` | {what} |" for path, what in PARTS.items() if path in present]
+    files = "\n".join(["## Files\n", "| file | what it holds |", "|---|---|", *rows]) + "\n"
+    blocks = [title, says, _standing_in_words(submission), files, TO_CHECK, LIMITS_IN_WORDS]
+    return "\n".join(blocks).encode()
+
+
+def _standing_in_words(submission: Document) -> str:
+    frozen, labels = submission["frozen_at"], submission["required_labels"]
+    lines = [
+        f"- {plural(submission['trajectories'], 'trajectory', 'trajectories')}, {plural(labels, 'label')} each",
+        f"- version {submission['protocol_version']} of the protocol",
+        f"- {'frozen at ' + frozen if frozen else 'not frozen: labels could still change'}",
+        f"- head of the chain of events: `{submission['chain']['head'] or 'none'}`",
+    ]
+    if submission["contents"]["screenshots"] == "digests":
+        lines.append("- without pictures and attachments: only their SHA-256 are here")
+    if submission["partial"]:
+        missing = plural(len(submission["missing"]), "thing is", "things are")
+        lines.append(f"- **partial**: {missing} missing; `submission.json` lists what")
+    return "\n".join(lines) + "\n"
+
+
+def _plain_line(text: str) -> str:
+    """A name that cannot be taken for markup."""
+    plain = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>#|!" else letter for letter in plain)
