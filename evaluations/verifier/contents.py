@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluations.verifier.canonical import Malformed, as_text, canonical_json, mismatches, parse_json
 from evaluations.verifier.documents import LINES, VALUES, Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, all_of, failed, noted, passed, plural
+from evaluations.verifier.findings import Finding, Violation, Violations, all_of, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
 from evaluations.verifier.values import escape
@@ -232,9 +232,7 @@ def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: list[Vi
     return promised
 
 
-def _no_pictures(
-    bundle: Bundle, covered: dict[str, Document], names: set[str], package: Package
-) -> Iterator[Violation]:
+def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], package: Package) -> Violations:
     """Screenshots that do not begin as pictures of their kind, and covered ones of another size than their original."""
     for name in sorted(name for name in names if name.startswith("screenshots/")):
         sha256 = name.removeprefix("screenshots/").partition(".")[0]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from evaluations.verifier.canonical import Malformed, parse_json, try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import (
     Finding,
-    Violation,
+    Violations,
     all_of,
     conclude,
     failed,
@@ -25,8 +24,6 @@ from evaluations.verifier.values import get_text, seconds_between, show
 NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
 TEXT_FIELDS = ("confirmed_task", "text")
 CATALOGUE, SUBMISSION, REPORT = "catalogue.jsonl", "submission.json", "import-report.json"
-
-Found = Iterator[Violation]
 
 
 def coverage_claim(bundle: Bundle, history: History) -> Finding:
@@ -81,7 +78,7 @@ def imported_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("imported", good, violations)
 
 
-def _check_report(bundle: Bundle, history: History) -> Found:
+def _check_report(bundle: Bundle, history: History) -> Violations:
     """The report is the one that the import recorded, and says of these trajectories that they were taken."""
     report, recorded = bundle.import_report, get_text(history.moments[0].payload, "report")
     if recorded is None:
@@ -104,7 +101,7 @@ def _check_report(bundle: Bundle, history: History) -> Found:
         yield f"The import report rejected {show(task_id)}, which is here.", task_id
 
 
-def _check_trajectories(bundle: Bundle, imported: dict[str, object]) -> Found:
+def _check_trajectories(bundle: Bundle, imported: dict[str, object]) -> Violations:
     seen: set[str] = set()
     positions = [line["position"] for line in bundle.trajectories]
     if positions != sorted(set(positions)):

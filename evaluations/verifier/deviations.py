@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import ITEM, Finding, Violation, format_kinds, noted, passed, plural
+from evaluations.verifier.findings import ITEM, Finding, Violation, Violations, format_kinds, noted, passed, plural
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
 from evaluations.verifier.rules import DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
 from evaluations.verifier.values import event_place, get_integer, get_text, quote, seconds_between, show
@@ -18,8 +18,7 @@ VOICES = 5  # of one task that are told
 LEAST_SECONDS, SECONDS_A_STEP = 5.0, 1.0  # nobody looks at a step in less
 SLIP = 2.0  # seconds that a measurement, or a clock, may be off
 
-Found = Iterable[Violation]
-Kind = tuple[str, str, Found]  # what one is called, what more are called, and all of them
+Kind = tuple[str, str, Violations]  # what one is called, what more are called, and all of them
 
 
 def exceptions_claim(bundle: Bundle, history: History) -> Finding:
@@ -144,7 +143,7 @@ def _revised_decisions(bundle: Bundle) -> tuple[list[Violation], list[Violation]
     return blind_turned, turned, others
 
 
-def _revised_labels(bundle: Bundle, *, turned: bool) -> Found:
+def _revised_labels(bundle: Bundle, *, turned: bool) -> Violations:
     """Revisions of labels with their reasons: those to another verdict, or those to the same."""
     before: dict[tuple[str, int], Document] = {}
     for row in sorted(bundle.labels, key=lambda row: row["facts"]["revision"]):
@@ -160,7 +159,7 @@ def _revision(who: str, last: Document, facts: Document, reason: str) -> Violati
     return f"{show(facts['task_id'])} by {show(who)}{change} (“{show(reason)}”)", facts["task_id"]
 
 
-def _late_flags(history: History) -> Found:
+def _late_flags(history: History) -> Violations:
     for moment in history.of("flagged"):
         before, task_id = moment.before, moment.task_id or ""
         if before is None or (before.drawn is None and before.state not in FINAL_STATES):
@@ -171,7 +170,7 @@ def _late_flags(history: History) -> Found:
         yield f"{show(task_id)} by {show(moment.actor)} (“{note}”), {came}", task_id
 
 
-def _changed_settings(history: History) -> Found:
+def _changed_settings(history: History) -> Violations:
     """Rules that were other ones when the first label was made."""
     begun = False
     for moment in history.of("label_submitted", "configured"):
@@ -182,7 +181,7 @@ def _changed_settings(history: History) -> Found:
                 yield f"{name} from {show(change[0])} to {show(change[1])}", moment.event_place
 
 
-def _passwords_set(history: History) -> Found:
+def _passwords_set(history: History) -> Violations:
     """Passwords set by another person, who can act as the owner from then on."""
     for moment in history.of("password_set"):
         member, way = show(get_text(moment.payload, "member") or ""), show(get_text(moment.payload, "way") or "")
@@ -190,7 +189,7 @@ def _passwords_set(history: History) -> Found:
         yield f"{member} at {show(moment.event['at'])} ({way}, event {place})", place
 
 
-def _informed(bundle: Bundle) -> Found:
+def _informed(bundle: Bundle) -> Violations:
     facts = [row["facts"] for row in bundle.labels]
     blind = {(each["task_id"], each["slot"], each["revision"]): each["verdict"] for each in facts}
     for row in bundle.informed:
@@ -200,7 +199,7 @@ def _informed(bundle: Bundle) -> Found:
         yield f"{show(row['annotator'])} {how} on {show(shown['task_id'])}", shown["task_id"]
 
 
-def _unpractised(bundle: Bundle, history: History) -> Found:
+def _unpractised(bundle: Bundle, history: History) -> Violations:
     """People who labelled without the event of having reached the mark, if one is set: also before it was."""
     if bundle.submission["pass_mark"] is None and all(m.settings["pass_mark"] is None for m in history.moments):
         return
@@ -218,7 +217,7 @@ def _unpractised(bundle: Bundle, history: History) -> Found:
         yield f"{show(who)} with {plural(labels, 'label')}{early}", who
 
 
-def _evidence_seen(history: History) -> Found:
+def _evidence_seen(history: History) -> Violations:
     """A decision of an adjudicator who had opened the network evidence of the same checks that a judge has."""
     seen: set[tuple[str, str]] = set()
     for moment in history.of("network_evidence_seen", "adjudication_decided"):
@@ -235,7 +234,7 @@ def _judged_tasks(bundle: Bundle) -> list[Document]:
     return [task for task in bundle.catalogue if (task["task_id"], task["version"]) in judged]
 
 
-def _outdated(bundle: Bundle) -> Found:
+def _outdated(bundle: Bundle) -> Violations:
     """Each task once, with who said so and why: in labels and decisions, the newest of each person, and in reports."""
     voices: dict[str, dict[str, str]] = {}
     for row in bundle.labels + bundle.adjudications:
@@ -252,7 +251,7 @@ def _outdated(bundle: Bundle) -> Found:
         yield f"{show(task_id)} by {', '.join(told_of[:VOICES])}{rest}", task_id
 
 
-def _doubled(bundle: Bundle) -> Found:
+def _doubled(bundle: Bundle) -> Violations:
     """Tasks that count more than once: real submissions have generations of a task beside each other."""
     generations: dict[str, list[str]] = {}
     for line in bundle.trajectories:
@@ -263,7 +262,7 @@ def _doubled(bundle: Bundle) -> Found:
             yield f"{show(base)} ({', '.join(show(each) for each in task_ids[:5])}{more})", task_ids[0]
 
 
-def _reworded(bundle: Bundle) -> Found:
+def _reworded(bundle: Bundle) -> Violations:
     texts = {(task["task_id"], task["version"]): task["text"].split() for task in bundle.catalogue}
     for line in bundle.trajectories:
         text = texts.get((line["task_id"], line["task_version"]))
@@ -271,7 +270,7 @@ def _reworded(bundle: Bundle) -> Found:
             yield quote(line["task_id"], line["task_text"])
 
 
-def _superseded(bundle: Bundle) -> Found:
+def _superseded(bundle: Bundle) -> Violations:
     newest: dict[str, int] = {}
     for task in bundle.catalogue:
         newest[task["task_id"]] = max(newest.get(task["task_id"], 0), task["version"])
@@ -281,7 +280,7 @@ def _superseded(bundle: Bundle) -> Found:
             yield f"{show(task_id)} by version {show(version)} of {show(last)}", task_id
 
 
-def _replaced_by_dated(bundle: Bundle) -> Found:
+def _replaced_by_dated(bundle: Bundle) -> Violations:
     """Trajectories that cover a newer task by its id without the date: that one itself was not tried."""
     newest: dict[str, str] = {}
     for task_id in (task["task_id"] for task in bundle.catalogue):
@@ -298,7 +297,7 @@ def _date_in(task_id: str) -> tuple[str, ...]:
     return (dated[3], dated[1], dated[2]) if dated else ()
 
 
-def _late_key_points(bundle: Bundle, history: History) -> Found:
+def _late_key_points(bundle: Bundle, history: History) -> Violations:
     """Key points that were accepted when somebody had claimed the trajectory already, whatever came of that claim."""
     first: dict[str | None, str] = {}
     for moment in history.of("claimed"):
@@ -332,7 +331,7 @@ def _describe_measured_time(times: list[float | None]) -> str:
     return f"{plural(len(known), 'label')} took {show(minutes)} of measured work{of_all}."
 
 
-def _unmeasured(bundle: Bundle) -> Found:
+def _unmeasured(bundle: Bundle) -> Violations:
     for kind, rows in (("Labels", bundle.labels), ("Adjudications", bundle.adjudications)):
         for facts in (row["facts"] for row in rows):
             if facts.get("active_seconds") is None:
@@ -342,7 +341,7 @@ def _unmeasured(bundle: Bundle) -> Found:
             yield "Labels that do not say which steps were opened", facts["task_id"]
 
 
-def _odd_decisions(bundle: Bundle) -> Found:
+def _odd_decisions(bundle: Bundle) -> Violations:
     steps_of = {line["task_id"]: line["steps"] for line in bundle.trajectories}
     for row in bundle.labels + bundle.adjudications:
         facts = row["facts"]
@@ -362,7 +361,7 @@ def _odd_decisions(bundle: Bundle) -> Found:
             yield "Decisions for which fewer than half of the steps were opened", task_id
 
 
-def _odd_intervals(bundle: Bundle) -> Found:
+def _odd_intervals(bundle: Bundle) -> Violations:
     """Labels of one person that are less apart than the later one took, and events that are out of order."""
     made: dict[str, list[Document]] = {}
     for row in bundle.labels:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isclose
 from typing import Any
 
+from evaluations.verifier import numbers
 from evaluations.verifier.agreement import FIRST_FIGURES, figures_version, recompute_agreement
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, failed, noted, passed, plural
-from evaluations.verifier.numbers import (
-    NO_CASES,
-    Ends,
-    Resamples,
-    coefficient_figure,
-    f1_score,
-    gap_figure,
-    is_within,
-    kappa_of_cells,
-    natural_order,
-    rate_figure,
-)
+from evaluations.verifier.findings import Finding, Violation, Violations, failed, noted, passed, plural
+from evaluations.verifier.numbers import NO_CASES, Ends, Resamples, coefficient_figure, rate_figure
 from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, is_imported_run
 
 OLDER_FIGURES = (
@@ -73,7 +63,7 @@ def _not_computed(name: str, strange: list[Violation]) -> Finding:
     return failed(name, says, [place for _, place in strange])
 
 
-def _strange_verdicts(bundle: Bundle) -> Iterator[Violation]:
+def _strange_verdicts(bundle: Bundle) -> Violations:
     decisions: Iterable[Any] = (line["facts"] for line in [*bundle.labels, *bundle.adjudications])
     verdicts = [line for line in [*bundle.final_verdicts, *(bundle.judgments or [])] if line["verdict"] is not None]
     for line in [*decisions, *verdicts]:
@@ -81,7 +71,7 @@ def _strange_verdicts(bundle: Bundle) -> Iterator[Violation]:
             yield f"{line['task_id']} has the verdict {str(line['verdict'])[:20]}", line["task_id"]
 
 
-def _crowded(bundle: Bundle) -> Iterator[Violation]:
+def _crowded(bundle: Bundle) -> Violations:
     slots = {(line["facts"]["task_id"], line["facts"]["slot"]) for line in bundle.labels}
     for task_id, taken in Counter(task_id for task_id, _ in sorted(slots)).items():
         if taken > MOST_LABELS:
@@ -164,7 +154,7 @@ class Differences:
             self.add(place, f"has {_show(stated)} for an interval")
         else:
             for name, number, bounds in (("low", stated[0], ends.low), ("high", stated[1], ends.high)):
-                if not is_within(number, bounds):
+                if not numbers.is_within(number, bounds):
                     says = f"is {_show(number)}, and resampling gives {bounds[0]:.6g} to {bounds[1]:.6g}"
                     self.add(f"{place}.{name}" if place else name, says)
 
@@ -223,7 +213,7 @@ def recompute_comparison(bundle: Bundle) -> Document:
 def _judge_order(key: JudgeKey) -> tuple[Any, ...]:
     """By name, and of one name the newest version first."""
     name, _, version = key[0].partition("@")
-    return natural_order(name), -int(version[:9]) if version.isdecimal() else 0, key
+    return numbers.natural_order(name), -int(version[:9]) if version.isdecimal() else 0, key
 
 
 def _judge_beside_people(key: JudgeKey, lines: Sequence[Document], name: str, final: dict[str, int]) -> Document:
@@ -295,18 +285,18 @@ def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
         "agreement": rate(tp + tn, fp + fn),
         "precision": rate(tp, fp, "nothing was judged a success"),
         "recall": rate(tp, fn, "no case is a success"),
-        "f1": drawn(f1_score, "no case is a success, nor was judged one"),
+        "f1": drawn(numbers.f1_score, "no case is a success, nor was judged one"),
         "specificity": rate(tn, fp, "every case is a success"),
         "npv": rate(tn, fn, "everything was judged a success"),
         "false_positive_rate": rate(fp, tn, "every case is a success"),
-        "kappa": drawn(kappa_of_cells, "only one class"),
+        "kappa": drawn(numbers.kappa_of_cells, "only one class"),
         "success_rate_human": rate(tp + fn, fp + tn),
         "success_rate_judge": rate(tp + fp, tn + fn),
-        "success_rate_gap": gap_figure(fp, fn, n),
+        "success_rate_gap": numbers.gap_figure(fp, fn, n),
     }
 
 
-def _judged_in_no_run(bundle: Bundle) -> Iterator[Violation]:
+def _judged_in_no_run(bundle: Bundle) -> Violations:
     """Judgments whose run is not in runs.jsonl, or is one of another judge."""
     runs = {line["run"]: (f"{line['judge']}@{line['version']}", line["fingerprint"]) for line in bundle.runs or []}
     for line in bundle.judgments or []:

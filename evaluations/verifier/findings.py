@@ -16,6 +16,7 @@ TOLD = 3  # violations that are told in full; the others are counted, and named 
 ITEM = "- "  # before each thing in a text that tells of several kinds; no text of a bundle begins a line
 
 Violation = tuple[str, str]  # a sentence that contradicts a claim, and the task, person, file or event (``#7``) where
+Violations = Iterable[Violation]
 
 
 class Result(Enum):
@@ -52,7 +53,7 @@ def failed(name: str, says: str, places: Iterable[str] = ()) -> Finding:
     return Finding(name, TITLES[name], Result.FAIL, says, tuple(dict.fromkeys(places))[:MOST_PLACES])
 
 
-def conclude(claim: str, good: str, violations: Iterable[Violation], bad: str = "") -> Finding:
+def conclude(claim: str, good: str, violations: Violations, bad: str = "") -> Finding:
     """The finding of a claim; ``bad`` sums up the violations. Of very many only the first are kept in memory."""
     number = 0
     first: list[str] = []

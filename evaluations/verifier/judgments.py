@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, all_of, conclude, noted, passed, plural
+from evaluations.verifier.findings import Finding, Violation, Violations, all_of, conclude, noted, passed, plural
 from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, is_imported_run
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
@@ -38,7 +38,6 @@ CLOCKS_APART = 300.0  # seconds that the clocks of a worker and of the machine t
 RUNS_NAMED = 5  # in a note
 
 Counts = Counter[str]  # how many items of a run came to what: "0", "1", "2", and the three above
-Found = Iterator[Violation]
 
 
 @dataclass
@@ -194,7 +193,7 @@ def _read_counts(event: Document) -> Counts | None:
     return Counter(numbers) if len(numbers) == len(counts) else None
 
 
-def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
+def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Violations:
     lines = bundle.runs or []
     for name, what in (("run", "twice in runs.jsonl"), ("event_run", "two runs in runs.jsonl")):
         for number, times in Counter(line[name] for line in lines if line[name] is not None).items():
@@ -242,7 +241,7 @@ def _run_unlike_events(line: Document, run: RecordedRun | None) -> list[str]:
     return [f"{whose} {what}." for holds, what in says if holds]
 
 
-def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
+def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Violations:
     """Of two runs the one with the higher number counts: they are numbered as they started, imported ones last."""
     order = {number: position for position, number in enumerate(recorded)}
     last, before = -1, ""
@@ -263,7 +262,7 @@ def _run_place(run: object) -> str:
     return f"run {show(run)}"
 
 
-def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
+def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Violations:
     """Runs of which other judgments are here than when they ended last, by the digest or by how many there are."""
     made: dict[Any, list[Document]] = defaultdict(list)
     for line in bundle.judgments or []:
@@ -309,7 +308,7 @@ def _count_facts(facts: list[Document], items: int) -> Counts:
     return Counter({name: number for name, number in counts.items() if number})
 
 
-def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Found:
+def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Violations:
     runs = {line["run"]: line for line in bundle.runs or []}
     tasks = {line["task_id"] for line in bundle.trajectories}
     seen: set[tuple[int, str, int]] = set()

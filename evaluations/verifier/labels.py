@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 from evaluations.verifier import rules
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, conclude, plural
+from evaluations.verifier.findings import Finding, Violation, Violations, conclude, plural
 from evaluations.verifier.replay import History
 from evaluations.verifier.rules import ADJUDICATOR, ANNOTATOR, FAILURE, MAINTAINER, MINIMUM_LABELS, NOT_EXECUTABLE
 from evaluations.verifier.values import get_text, is_blank, seconds_between, show
 
 MOST_COMPARED = 10_000_000  # pairs of a decision and a key point
 
-Found = Iterator[Violation]
 Tasks = dict[tuple[str, int], Document]
 
 
@@ -59,7 +58,7 @@ def roles_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("roles", f"{people}; each has one role, and did only what it allows.", violations)
 
 
-def _two_roles(bundle: Bundle, history: History) -> Found:
+def _two_roles(bundle: Bundle, history: History) -> Violations:
     roles: dict[str, str] = {}
     for person in bundle.people:
         name, role = person["pseudonym"], person["role"]
@@ -77,7 +76,7 @@ def _two_roles(bundle: Bundle, history: History) -> Found:
             yield f"{show(member)} is {show(roles[member])}, and was added as {show(role)}.", member
 
 
-def _acting_rows(bundle: Bundle) -> Found:
+def _acting_rows(bundle: Bundle) -> Violations:
     roles = _roles(bundle)
     for verb, allowed, rows, name_key in (
         ("labelled", ANNOTATOR, bundle.labels, "annotator"),
@@ -93,7 +92,7 @@ def _acting_rows(bundle: Bundle) -> Found:
                 yield f"{show(name)}, who is {show(who)}, {verb} {show(task_id)}.", task_id
 
 
-def _acting_events(bundle: Bundle, history: History) -> Found:
+def _acting_events(bundle: Bundle, history: History) -> Violations:
     roles = _roles(bundle)
     for moment in history.moments:
         allowed = rules.ACTORS.get(moment.kind, ())
@@ -146,7 +145,7 @@ def _asks_for_too_much(bundle: Bundle, tasks: Tasks, lines: dict[str, Document])
     return sum(points.get(task_id, 0) for task_id in judged) > MOST_COMPARED
 
 
-def _protocol_stated(bundle: Bundle, version: int) -> Found:
+def _protocol_stated(bundle: Bundle, version: int) -> Violations:
     """protocol.json is the protocol of this submission, and not a softer one."""
     stated = bundle.protocol
     if stated["version"] != version or stated["minimum_labels"] != MINIMUM_LABELS:

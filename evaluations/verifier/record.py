@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, conclude, plural
+from evaluations.verifier.findings import Finding, Violations, conclude, plural
 from evaluations.verifier.numbers import majority_label
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first
 from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, TOLERANCE, WITHOUT_ACT
@@ -25,7 +25,6 @@ HAVE_ROWS = frozenset(
 )
 FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
 
-Found = Iterator[Violation]
 Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the event it should have
 
 
@@ -50,7 +49,7 @@ def complete_record_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("complete_record", f"{entries} of rows and {events} say the same.", violations)
 
 
-def _unknown_events(history: History) -> Found:
+def _unknown_events(history: History) -> Violations:
     for moment in history.moments:
         place = moment.event_place
         if moment.kind not in ACTORS:
@@ -61,7 +60,7 @@ def _unknown_events(history: History) -> Found:
             yield "The import is not the first event, or not the only one.", place
 
 
-def _unknown_tasks(bundle: Bundle) -> Found:
+def _unknown_tasks(bundle: Bundle) -> Violations:
     known = {line["task_id"] for line in bundle.trajectories}
     lists: dict[str, list[Any]] = {
         "labels.jsonl": [row["facts"]["task_id"] for row in bundle.labels],
@@ -76,7 +75,7 @@ def _unknown_tasks(bundle: Bundle) -> Found:
             yield f"{name} names {show(task_id)}, of which there is no trajectory.", task_id
 
 
-def _rows_and_events(bundle: Bundle) -> Found:
+def _rows_and_events(bundle: Bundle) -> Violations:
     """Each row made into the event that recorded it, and compared with the events that there are."""
     waiting: dict[str, list[tuple[str, str]]] = {}
     for event in (event for event in bundle.events if event["kind"] in HAVE_ROWS):
@@ -147,7 +146,7 @@ def _is_without_holes(numbers: list[int]) -> bool:
     return sorted(numbers) == list(range(1, len(numbers) + 1))
 
 
-def _slots_of_labels(bundle: Bundle, history: History) -> Found:
+def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
     """One annotator a slot and one slot an annotator, revisions without holes, claimed before they were labelled."""
     required = bundle.submission["required_labels"]
     holder: dict[tuple[str, int], str] = {}
@@ -175,7 +174,7 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Found:
             yield f"A revision is missing or doubled in slot {show(slot)} of {show(task_id)}.", task_id
 
 
-def _informed_after(bundle: Bundle) -> Found:
+def _informed_after(bundle: Bundle) -> Violations:
     """Judgments were shown after the newest revision of a label, once, and the answer is about them."""
     newest: dict[tuple[str, int], tuple[str, int]] = {}
     for row in bundle.labels:
@@ -195,7 +194,7 @@ def _informed_after(bundle: Bundle) -> Found:
             yield f"What {show(who)} answered on {show(key[0])} is not about what was shown.", key[0]
 
 
-def _decisions(bundle: Bundle, history: History) -> Found:
+def _decisions(bundle: Bundle, history: History) -> Violations:
     """Adjudications by their numbers, opened when they say, and with the labels that there were."""
     opened: dict[tuple[str, int], Moment] = {}
     decided: dict[tuple[str, int], Moment] = {}
@@ -243,7 +242,7 @@ def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None)
     return [what for holds, what in says if holds]
 
 
-def _releases(bundle: Bundle, history: History) -> Found:
+def _releases(bundle: Bundle, history: History) -> Violations:
     """A release was lifted when the trajectory was offered again after it, and only then."""
     expected: dict[tuple[str, str], deque[str | None]] = {}
     open_ones: dict[str, list[tuple[str, str]]] = {}
@@ -262,7 +261,7 @@ def _releases(bundle: Bundle, history: History) -> Found:
             yield f"{says} what the events say.", row["task_id"]
 
 
-def _practice(history: History) -> Found:
+def _practice(history: History) -> Violations:
     """People who passed the practice had answered enough of it rightly for the mark that was set then."""
     for moment in history.of("practice_passed"):
         right, of = get_integer(moment.payload, "right"), get_integer(moment.payload, "of")
@@ -275,7 +274,7 @@ def _practice(history: History) -> Found:
             yield f"By event {place} {show(moment.actor)} passed with {right} of {of}, which is too few.", place
 
 
-def _settings(bundle: Bundle, history: History) -> Found:
+def _settings(bundle: Bundle, history: History) -> Violations:
     """Each change continues from the one before and ends at submission.json; what labels rest on never changed."""
     current: dict[str, Any] = dict(settings_at_first(bundle))
     begun = drawn = False
@@ -294,7 +293,7 @@ def _settings(bundle: Bundle, history: History) -> Found:
             yield f"submission.json states another {name} than the events come to.", "submission.json"
 
 
-def _small_documents(bundle: Bundle, history: History) -> Found:
+def _small_documents(bundle: Bundle, history: History) -> Violations:
     """Reports are settled with time, person and answer, or with none of them; redactions and trajectories by number."""
     for row in bundle.reports:
         if len({row[name] is None for name in ("settled_at", "settled_by", "answer")}) > 1:
@@ -312,7 +311,7 @@ def _small_documents(bundle: Bundle, history: History) -> Found:
         yield "submission.json counts other trajectories than there are.", "submission.json"
 
 
-def _strangers(history: History) -> Found:
+def _strangers(history: History) -> Violations:
     for moment in history.moments:
         # A maintainer may join by their own act: by bringing the submission, or running the instance.
         member, role = moment.payload.get("member"), moment.payload.get("role")
@@ -327,7 +326,7 @@ def _strangers(history: History) -> Found:
             )
 
 
-def _members(bundle: Bundle, history: History) -> Found:
+def _members(bundle: Bundle, history: History) -> Violations:
     added: dict[str, str] = {}
     left: dict[str, str] = {}
     for moment in history.of("member_added", "member_deactivated", "member_reactivated"):

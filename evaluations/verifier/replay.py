@@ -81,6 +81,10 @@ class Moment:
     """An event with what was true before it. ``before`` is None where it names no trajectory of the bundle."""
 
     event: Document
+    kind: str
+    actor: str
+    payload: dict[str, Any]
+    event_place: str
     task_id: str | None
     before: Past | None
     role: str | None  # of who acts; None for somebody who is no member, or has left
@@ -91,22 +95,6 @@ class Moment:
     unfinished: int  # how many had no final verdict, or were open
     population: tuple[str, ...] | None = None  # of a draw whose row names as many as there were; see `agreed`
     holder_stays: bool = False  # the person whom the payload names as ``held_by`` is an active member
-
-    @property
-    def kind(self) -> str:
-        return str(self.event["kind"])
-
-    @property
-    def actor(self) -> str:
-        return str(self.event["actor"])
-
-    @property
-    def payload(self) -> dict[str, Any]:
-        return dict(self.event["payload"])
-
-    @property
-    def event_place(self) -> str:
-        return event_place(self.event)
 
     @property
     def place(self) -> str:
@@ -172,12 +160,17 @@ class _Replay:
         return History(moments, self.tasks, self.frozen, verdicts)
 
     def _look(self, event: Document) -> Moment:
-        task_id = get_text(event["payload"], "task_id")
-        draw = self.draws.get(get_text(event["payload"], "draw") or "")
+        kind, payload = event["kind"], event["payload"]
+        task_id = get_text(payload, "task_id")
+        draw = self.draws.get(get_text(payload, "draw") or "")
         # Only where a row has as many: a chain of very many draws must not fill the memory.
-        is_draw = event["kind"] == "spot_checks_drawn" and draw and len(draw["population"]) == len(self.agreed)
+        is_draw = kind == "spot_checks_drawn" and draw and len(draw["population"]) == len(self.agreed)
         return Moment(
             event,
+            kind,
+            event["actor"],
+            payload,
+            event_place(event),
             task_id,
             self.tasks.get(task_id) if task_id is not None else None,
             self.active.get(event["actor"]),
@@ -187,7 +180,7 @@ class _Replay:
             len(self.agreed),
             len(self.unfinished),
             tuple(sorted(self.agreed)) if is_draw else None,
-            get_text(event["payload"], "held_by") in self.active,
+            get_text(payload, "held_by") in self.active,
         )
 
     def _apply(self, moment: Moment) -> None:

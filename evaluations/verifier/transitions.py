@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from evaluations.verifier import rules
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, conclude, plural
+from evaluations.verifier.findings import Finding, Violation, Violations, conclude, plural
 from evaluations.verifier.replay import History, Moment, Past
 from evaluations.verifier.rules import TOLERANCE, strip_date
 from evaluations.verifier.values import get_integer, get_text, is_blank, same_time, seconds_between, show
@@ -15,8 +13,6 @@ from evaluations.verifier.values import get_integer, get_text, is_blank, same_ti
 GENESIS = "0" * 64
 LABELLING = ("label_submitted", "label_revised")
 SUBMISSION = "submission.json"
-
-Found = Iterator[Violation]
 
 
 def chain_claim(bundle: Bundle) -> Finding:
@@ -46,7 +42,7 @@ def chain_claim(bundle: Bundle) -> Finding:
     return conclude("chain", good, [*violations, *late, *_chain_ends(bundle)])
 
 
-def _chain_ends(bundle: Bundle) -> Found:
+def _chain_ends(bundle: Bundle) -> Violations:
     events, stated = bundle.events, bundle.submission["chain"]
     if not events:
         yield "There is no event.", "events.jsonl"
@@ -72,7 +68,7 @@ def _whose_label(moment: Moment) -> str:
     return f"The label of {show(moment.actor)} on {show(moment.task_id)} (event {moment.event_place})"
 
 
-def _seen_before(history: History) -> Found:
+def _seen_before(history: History) -> Violations:
     for moment in history.of(*LABELLING):
         if moment.results_open:
             yield f"{_whose_label(moment)} was made after the results were opened.", moment.place
@@ -86,7 +82,7 @@ def _seen_before(history: History) -> Found:
             yield f"{_whose_label(moment)} is their second one: they have slot {other} already.", moment.place
 
 
-def _shown_early(history: History) -> Found:
+def _shown_early(history: History) -> Violations:
     for moment in history.of("judgments_shown"):
         slot = moment.before.slots.get(get_integer(moment.payload, "slot") or 0) if moment.before else None
         if slot is None or slot.holder != moment.actor or slot.verdict is None:
@@ -97,7 +93,7 @@ def _shown_early(history: History) -> Found:
             yield f"Event {place} shows judgments, and there is no second stage then.", place
 
 
-def _seen_in_rows(bundle: Bundle) -> Found:
+def _seen_in_rows(bundle: Bundle) -> Violations:
     """The same by the times of the rows: what was shown comes after every revision of that label."""
     last: dict[tuple[str, str], str] = {}
     opened = bundle.submission["opened_at"]
@@ -160,7 +156,7 @@ def frozen_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("frozen", f"Frozen at {show(frozen_at)}, with {verdicts}.", violations)
 
 
-def _freeze_times(bundle: Bundle, history: History) -> Found:
+def _freeze_times(bundle: Bundle, history: History) -> Violations:
     stated = bundle.submission["frozen_at"]
     if not history.frozen:
         says = "The submission is not frozen" if stated is None else "submission.json says frozen, and no event does"
@@ -179,7 +175,7 @@ def _freeze_times(bundle: Bundle, history: History) -> Found:
         yield "The submission is younger than its freeze.", SUBMISSION
 
 
-def _opened_times(bundle: Bundle, history: History) -> Found:
+def _opened_times(bundle: Bundle, history: History) -> Violations:
     openings, stated = history.of("results_opened"), bundle.submission["opened_at"]
     if any(not moment.frozen for moment in openings):
         yield "The results were opened while the submission was not frozen.", openings[0].event_place
@@ -191,7 +187,7 @@ def _opened_times(bundle: Bundle, history: History) -> Found:
         yield "submission.json states another time of the opening than its event.", SUBMISSION
 
 
-def _missing_stated(bundle: Bundle, history: History) -> Found:
+def _missing_stated(bundle: Bundle, history: History) -> Violations:
     """``partial`` and ``missing`` of submission.json are what these documents lack."""
     submission = bundle.submission
     if submission["partial"] != bool(submission["missing"]):
@@ -218,7 +214,7 @@ def _missing_stated(bundle: Bundle, history: History) -> Found:
 WITH_REASON = ("released", "offered_again", "reopened", "submission_reopened")
 
 
-def impossible_events(history: History) -> Found:
+def impossible_events(history: History) -> Violations:
     given_back: dict[str, set[str]] = {}
     for moment in history.moments:
         says = _impossible(moment, moment.before) if moment.before is not None else None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterator
 from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.findings import Finding, Violation, conclude, plural
+from evaluations.verifier.findings import Finding, Violation, Violations, conclude, plural
 from evaluations.verifier.replay import History, Moment, Past, Slot
 from evaluations.verifier.rules import ADJUDICATED, DISPUTE, FINAL_STATES, UNANIMOUS
 from evaluations.verifier.values import get_integer, get_text, show
@@ -18,7 +17,6 @@ from evaluations.verifier.values import get_integer, get_text, show
 BY = {UNANIMOUS: "unanimous", ADJUDICATED: "adjudication"}
 SUBMISSION, LABELS, VERDICTS = "submission.json", "human-label.json", "final-verdicts.jsonl"
 
-Found = Iterator[Violation]
 Standing = tuple[str, Any, Any]  # state, verdict, and by what it is final
 
 
@@ -70,7 +68,7 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("draws", good, violations)
 
 
-def _check_draw(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Found:
+def _check_draw(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Violations:
     place = moment.event_place
     if draw is None:
         yield f"There is no row of the draw of event {place}.", place
@@ -134,7 +132,7 @@ def spot_checks_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("spot_checks", f"{good}{blind} blind.", violations, bad)
 
 
-def _opened_wrongly(history: History) -> Found:
+def _opened_wrongly(history: History) -> Violations:
     for moment in history.of("adjudication_opened"):
         if moment.before is None:
             continue
@@ -145,7 +143,7 @@ def _opened_wrongly(history: History) -> Found:
             yield says, moment.task_id or place
 
 
-def _decided_unlike_opened(bundle: Bundle, history: History) -> Found:
+def _decided_unlike_opened(bundle: Bundle, history: History) -> Violations:
     opened = {
         get_text(moment.payload, "adjudication"): moment.before.blind
         for moment in history.of("adjudication_decided")
@@ -217,7 +215,7 @@ def export_claim(bundle: Bundle, history: History) -> Finding:
     return conclude("export", good, [*_check_human_label(bundle), *_check_freeze(bundle, history)])
 
 
-def _check_human_label(bundle: Bundle) -> Found:
+def _check_human_label(bundle: Bundle) -> Violations:
     document = bundle.human_label
     if bundle.submission["partial"]:
         if not isinstance(document, dict) or document.get("partial") is not True:
@@ -243,7 +241,7 @@ def _check_human_label(bundle: Bundle) -> Found:
             yield f"human-label.json says something else of {show(task_id)}.", task_id
 
 
-def _check_freeze(bundle: Bundle, history: History) -> Found:
+def _check_freeze(bundle: Bundle, history: History) -> Violations:
     """The last freeze was over the verdicts that the events come to, which are those of final-verdicts.jsonl."""
     freezes = history.of("frozen")
     if not freezes or not history.frozen:
