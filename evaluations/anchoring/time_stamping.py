@@ -19,7 +19,6 @@ from evaluations.verifier.anchors import (
     DerElement,
     NoTimeStamp,
     der_elements,
-    der_number,
     parse_time_stamp,
 )
 
@@ -62,7 +61,7 @@ def _granted(reply: bytes) -> bytes:
     statuses = der_elements(parts[0].content) if parts else []
     if answer.tag != DER_SEQUENCE or not statuses or statuses[0].tag != DER_INTEGER:
         raise NoTimeStamp("has not the form of RFC 3161")
-    status = der_number(statuses[0].content)
+    status = int.from_bytes(statuses[0].content, "big", signed=True)
     if status not in GRANTED:
         raise NoTimeStamp(f"refuses a time stamp (status {status})")
     if len(parts) != 2:

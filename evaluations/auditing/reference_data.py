@@ -11,7 +11,7 @@ from django.conf import settings
 from annotation.forms import check_size
 from annotation.records import Problem
 from annotation.workflow import Incomplete
-from evaluations.verifier.anchors import parse_chain_id, parse_head, parse_published
+from evaluations.verifier.anchors import CHAIN_ID, HEAD, parse_hash, parse_published
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given
 from evaluations.verifier.coverage import parse_tasks
@@ -57,8 +57,8 @@ def parse_reference_data(
         keys=_parse(problems, "keys", lambda: parse_keys(keys)) if keys.strip() else None,
         anchors=_parse(problems, "anchors", lambda: _heads(_text(anchors))) if anchors else None,
         tasks=_parse(problems, "tasks", lambda: parse_tasks(_text(tasks))) if tasks else None,
-        chain=_parse(problems, "chain", lambda: parse_chain_id(chain)) if chain.strip() else None,
-        heads=_parse(problems, "heads", lambda: [parse_head(each) for each in heads.split()])
+        chain=_parse(problems, "chain", lambda: parse_hash(chain, CHAIN_ID)) if chain.strip() else None,
+        heads=_parse(problems, "heads", lambda: [parse_hash(each, HEAD) for each in heads.split()])
         if heads.strip()
         else None,
     )

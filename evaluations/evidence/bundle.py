@@ -23,8 +23,8 @@ from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
-from evaluations.verifier.contents import CRATE, MANIFEST, PICTURES, SIGNATURE, schema_files
-from evaluations.verifier.documents import LINES, OF_JUDGES, VALUES, Bundle, Document
+from evaluations.verifier.contents import CRATE, PICTURES, schema_files
+from evaluations.verifier.documents import LINES, MANIFEST, OF_JUDGES, SIGNATURE, VALUES, Bundle, Document
 
 AT_ONCE = 1 << 20  # bytes in memory of a picture or attachment
 STREAMED = "trajectories.jsonl"

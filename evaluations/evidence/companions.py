@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Collection, Iterable
 
 from evaluations.verifier.canonical import INDENTED
-from evaluations.verifier.contents import CRATE, MANIFEST, PICTURES, README, SIGNATURE, VERIFIER, Listed
-from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.contents import CRATE, PICTURES, README, VERIFIER, Listed
+from evaluations.verifier.documents import MANIFEST, SIGNATURE, Bundle, Document
 from evaluations.verifier.findings import plural
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 

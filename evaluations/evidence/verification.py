@@ -14,8 +14,8 @@ from evaluations import verifier
 from evaluations.evidence.companions import build_readme, crate_digest
 from evaluations.evidence.report.page import render_report
 from evaluations.verifier.checking import REPORT_PAGE, Given, Outcome, check_bundle
-from evaluations.verifier.contents import CRATE, MANIFEST, README, SIGNATURE, Listed, Progressed
-from evaluations.verifier.documents import Bundle
+from evaluations.verifier.contents import CRATE, README, Listed, Progressed
+from evaluations.verifier.documents import MANIFEST, SIGNATURE, Bundle
 from evaluations.verifier.shapes import FORMAT
 
 OLDEST_PYTHON = (3, 10)

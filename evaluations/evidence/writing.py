@@ -27,8 +27,8 @@ from evaluations.evidence.companions import build_crate
 from evaluations.evidence.names import named
 from evaluations.exports import Entry, ExportRefused, missing_for_export, zipped
 from evaluations.verifier.canonical import as_text
-from evaluations.verifier.contents import CRATE, MANIFEST, SIGNATURE, Listed
-from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.contents import CRATE, Listed
+from evaluations.verifier.documents import MANIFEST, SIGNATURE, Bundle, Document
 from evaluations.verifier.shapes import FORMAT
 
 SCREENSHOTS = ("files", "digests")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -25,6 +25,9 @@ HOW_TO_CHECK = (
     "(base64 --decode), then: openssl ts -verify -token_in -in token.der -digest HEAD -CAfile CERTIFICATE_OF_AUTHORITY"
 )
 
+CHAIN_ID = "chain id: 64 hex digits, the hash of the first event"
+HEAD = "head of a chain: 64 hex digits, the hash of an event"
+
 Lines = list[Document]
 
 
@@ -39,21 +42,13 @@ def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str,
         return [
             noted("anchors", "None was published, and none was given (--anchors): nothing outside fixes the chain.")
         ]
-    listed = [_check_listed(bundle)] if bundle.anchors else []
-    return listed + _check_time_stamps(bundle) + _check_published(bundle, published, keys or {})
+    return [*_check_listed(bundle), *_check_time_stamps(bundle), *_check_published(bundle, published, keys or {})]
 
 
-def parse_chain_id(text: str) -> str:
-    return _parse_hash(text, "is no chain id: 64 hex digits, the hash of the first event.")
-
-
-def parse_head(text: str) -> str:
-    return _parse_hash(text, "is no head of a chain: 64 hex digits, the hash of an event.")
-
-
-def _parse_hash(text: str, otherwise: str) -> str:
+def parse_hash(text: str, what: str) -> str:
+    """The hash of an event in hex; Malformed, with ``what`` it has to be, for anything else."""
     if not HEX_64.fullmatch(given := text.strip().lower()):
-        raise Malformed(otherwise)
+        raise Malformed(f"is no {what}.")
     return given
 
 
@@ -66,25 +61,23 @@ def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
     return [failed("chain_id", f"Its chain is {here or 'none'}: another one than the given {chain}.")]
 
 
-def kept_heads_findings(bundle: Bundle, heads: list[str]) -> list[Finding]:
+def kept_heads_findings(bundle: Bundle, heads: list[str]) -> Iterator[Finding]:
     """A hash that is still that of an event fixes this event and all before it."""
     numbers = {event["hash"]: number for number, event in enumerate(bundle.events)}
     lost = [head for head in dict.fromkeys(heads) if head not in numbers]
     here = sorted({numbers[head] for head in heads if head in numbers})
-    findings = []
     if lost:
         more = f" (nor {len(lost) - 1} more of the given ones)" if len(lost) > 1 else ""
         says = (
             f"No event has the hash {lost[0]}{more}: the chain was rewritten since this was its head, or it is the "
             "head of another submission, or of events after this bundle."
         )
-        findings.append(failed("kept_heads", says, lost))
+        yield failed("kept_heads", says, lost)
     if here:
         newest = ", ".join(f"{number} ({bundle.events[number]['at']})" for number in here[-MOST_KEPT_TOLD:])
         have = f"{newest} has a given hash" if len(here) == 1 else f"{newest} have given hashes"
         fixed = f"where the check chain passes, events 0 to {here[-1]} are as they were when that was the head."
-        findings.append(passed("kept_heads", f"Event{'s' if len(here) > 1 else ''} {have}: {fixed}"))
-    return findings
+        yield passed("kept_heads", f"Event{'s' if len(here) > 1 else ''} {have}: {fixed}")
 
 
 def parse_published(text: str) -> tuple[list[Any], int]:
@@ -103,17 +96,16 @@ def parse_published(text: str) -> tuple[list[Any], int]:
     return values, torn
 
 
-def _check_listed(bundle: Bundle) -> Finding:
+def _check_listed(bundle: Bundle) -> Iterator[Finding]:
     """anchors.jsonl against events.jsonl: both are the submitter's, so this proves only that they agree."""
     wrong = [each["sequence"] for each in bundle.anchors if _event_hash(bundle, each["sequence"]) != each["head"]]
     if wrong:
-        return _rewritten_after(wrong, "anchors.jsonl")
-    methods = ", ".join(sorted({each["method"] for each in bundle.anchors}))
-    listed = all_of(
-        len(bundle.anchors), f"head in anchors.jsonl ({methods}) is", f"heads in anchors.jsonl ({methods}) are"
-    )
-    says = f"{listed} in the chain. The list is the submitter's own word: compare it with what was published."
-    return passed("anchors", says)
+        yield _rewritten_after(wrong, "anchors.jsonl")
+    elif bundle.anchors:
+        source = f"in anchors.jsonl ({', '.join(sorted({each['method'] for each in bundle.anchors}))})"
+        listed = all_of(len(bundle.anchors), f"head {source} is", f"heads {source} are")
+        says = f"{listed} in the chain. The list is the submitter's own word: compare it with what was published."
+        yield passed("anchors", says)
 
 
 def _rewritten_after(wrong: list[int], source: str) -> Finding:
@@ -132,18 +124,37 @@ def _places(numbers: Iterable[int]) -> list[str]:
     return [f"#{number}" for number in numbers]
 
 
-def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> list[Finding]:
+def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> Iterator[Finding]:
     """Only what a known key signed can fail a bundle: anybody may append a line to a file of heads."""
     if published is None:
-        return [noted("anchors", "No heads from outside were given (--anchors) to compare the chain with.")]
+        yield noted("anchors", "No heads from outside were given (--anchors) to compare the chain with.")
+        return
     chain = _event_hash(bundle, 0)
     heads = [line for line in published if _is_published_head(line)]
     lines = [line for line in heads if line["chain"] == chain]
     if not lines:
-        return [_other_chains(heads, len(published), keys)]
+        yield _other_chains(heads, len(published), keys)
+        return
     # No kind crowds out another one.
-    signed = [_signed_lines(kind, keys) for kind in _by_kind(bundle, lines)]
-    return [*_compare(*signed), *_left_out(bundle, lines, signed), *_beyond_the_end(bundle, signed[2])]
+    differing, fitting, beyond = (_signed_lines(kind, keys) for kind in _by_kind(bundle, lines))
+    if differing:
+        yield _rewritten_after([line["sequence"] for line in differing], "what was published outside")
+    elif fitting:
+        were, fit = ("was", "fits") if len(fitting) == 1 else ("were", "fit")
+        says = (
+            f"{plural(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was "
+            f"checked, {fit}: events 0 to {fitting[-1]['sequence']} are as they were then."
+        )
+        yield passed("anchors", says)
+    believed = {id(line) for line in (*differing, *fitting, *beyond)}
+    if left := [line for line in lines if id(line) not in believed]:
+        yield _left_out(bundle, left)
+    if beyond:  # the end of the chain may have been left out, or the bundle is older: either way, ask
+        says = (
+            f"Event {beyond[-1]['sequence']} was published, and the bundle ends with event {len(bundle.events) - 1}: "
+            "it was made before, or its end was left out. Ask for a new one."
+        )
+        yield noted("anchors", says, _places(line["sequence"] for line in beyond))
 
 
 def _by_kind(bundle: Bundle, lines: Lines) -> tuple[Lines, Lines, Lines]:
@@ -178,6 +189,7 @@ def _names_known_key(line: Document, keys: dict[str, str]) -> bool:
 
 
 def _signed_lines(lines: Lines, keys: dict[str, str]) -> Lines:
+    """The lines that a known key signed, by their numbers."""
     known = sorted((line for line in lines if _names_known_key(line, keys)), key=lambda line: line["sequence"])
     return [line for line in known[-MOST_ANCHOR_SIGNATURES:] if _is_signed(line, keys[line["key_id"]])]
 
@@ -191,27 +203,8 @@ def _is_signed(line: Document, key: str) -> bool:
         return False
 
 
-def _compare(differing: Lines, fitting: Lines, _beyond: Lines) -> list[Finding]:
-    """Lines up to the end of the bundle; a later one proves nothing wrong."""
-    if differing:
-        return [_rewritten_after([line["sequence"] for line in differing], "what was published outside")]
-    if not fitting:
-        return []
-    last = max(line["sequence"] for line in fitting)
-    were, fit = ("was", "fits") if len(fitting) == 1 else ("were", "fit")
-    says = (
-        f"{plural(len(fitting), 'head')} of this chain that {were} published outside, and whose signature was checked, "
-        f"{fit}: events 0 to {last} are as they were then."
-    )
-    return [passed("anchors", says)]
-
-
-def _left_out(bundle: Bundle, lines: Lines, signed: list[Lines]) -> list[Finding]:
+def _left_out(bundle: Bundle, left: Lines) -> Finding:
     """Lines of this chain of which nobody knows who wrote them, or that were too many to be checked."""
-    believed = {id(line) for kind in signed for line in kind}
-    left = [line for line in lines if id(line) not in believed]
-    if not left:
-        return []
     differing = len(_by_kind(bundle, left)[0])
     others = f", of which {plural(differing, 'head says', 'heads say')} otherwise than this chain" if differing else ""
     says = (
@@ -219,21 +212,10 @@ def _left_out(bundle: Bundle, lines: Lines, signed: list[Lines]) -> list[Finding
         f"known here was found (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are "
         "checked."
     )
-    return [noted("anchors", says, _places(line["sequence"] for line in left))]
+    return noted("anchors", says, _places(line["sequence"] for line in left))
 
 
-def _beyond_the_end(bundle: Bundle, lines: Lines) -> list[Finding]:
-    """The end of a chain may have been left out, or the bundle is older than what was published: either way, ask."""
-    if not (beyond := sorted(line["sequence"] for line in lines)):
-        return []
-    says = (
-        f"Event {beyond[-1]} was published, and the bundle ends with event {len(bundle.events) - 1}: it was made "
-        "before, or its end was left out. Ask for a new one."
-    )
-    return [noted("anchors", says, _places(beyond))]
-
-
-def _check_time_stamps(bundle: Bundle) -> list[Finding]:
+def _check_time_stamps(bundle: Bundle) -> Iterator[Finding]:
     wrong, late, times = [], [], []
     for line in (line for line in bundle.anchors if line["method"] == "rfc3161"):
         sequence = line["sequence"]
@@ -248,23 +230,21 @@ def _check_time_stamps(bundle: Bundle) -> list[Finding]:
         # The event after a stamped head says that it was there before the stamp, by more than clocks differ.
         after = [event["at"] for event in bundle.events[sequence + 1 : sequence + 2]]
         late += [sequence + 1 for at in after if (seconds_between(at, stamp.at.isoformat()) or 0) > CLOCKS]
-    findings = []
     if wrong:
         tokens = plural(len(wrong), "token")
         says = f"{tokens} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it."
-        findings.append(failed("anchors", says, _places(sorted(wrong))))
+        yield failed("anchors", says, _places(sorted(wrong)))
     elif times:
         at, sequence = max(times)
         stamps = plural(len(times), "time stamp is", "time stamps are")
         says = f"{stamps} for heads of this chain, the last for event {sequence} at {at.isoformat()}. {HOW_TO_CHECK}"
-        findings.append(noted("anchors", says))
+        yield noted("anchors", says)
     if late:
         says = (
             f"{plural(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
             "clock was wrong, or the event was made later than it says."
         )
-        findings.append(noted("anchors", says, _places(late)))
-    return findings
+        yield noted("anchors", says, _places(late))
 
 
 # --- reading a time stamp --------------------------------------------------------------------------------------------
@@ -302,15 +282,15 @@ class Stamped(NamedTuple):
 
 def parse_time_stamp(token: bytes) -> Stamped:
     """Read a token in DER; NoTimeStamp for everything else, however broken it is."""
-    kind, content = _der_parts(_der_only(token, DER_SEQUENCE), DER_OID, DER_CONTEXT)[:2]
+    kind, content = _der_parts(_der_parts(token, DER_SEQUENCE)[0], DER_OID, DER_CONTEXT)[:2]
     if kind != OID_SIGNED_DATA:
         raise NoTimeStamp("is no signed data of CMS")
-    signed = _der_only(content, DER_SEQUENCE)
+    signed = _der_parts(content, DER_SEQUENCE)[0]
     inner = next((each.content for each in der_elements(signed) if each.tag == DER_SEQUENCE), b"")
     kind, content = _der_parts(inner, DER_OID, DER_CONTEXT)[:2]
     if kind != OID_TIME_STAMP:
         raise NoTimeStamp("signs something else than a time stamp")
-    return _stamped_information(_der_only(_der_only(content, DER_OCTETS), DER_SEQUENCE))
+    return _stamped_information(_der_parts(_der_parts(content, DER_OCTETS)[0], DER_SEQUENCE)[0])
 
 
 def decode_time_stamp(token: str) -> Stamped:
@@ -336,10 +316,6 @@ def der_elements(data: bytes) -> list[DerElement]:
     return found
 
 
-def der_number(content: bytes) -> int:
-    return int.from_bytes(content, "big", signed=True)
-
-
 def _der_length(data: bytes, at: int) -> tuple[int, int]:
     if at >= len(data):
         raise NoTimeStamp("is cut off")
@@ -350,10 +326,6 @@ def _der_length(data: bytes, at: int) -> tuple[int, int]:
         raise NoTimeStamp("is no DER")
     end = at + 1 + first - 0x80
     return end, int.from_bytes(data[at + 1 : end], "big")
-
-
-def _der_only(data: bytes, tag: int) -> bytes:
-    return _der_parts(data, tag)[0]
 
 
 def _der_parts(data: bytes, *tags: int) -> list[bytes]:
@@ -367,9 +339,10 @@ def _stamped_information(data: bytes) -> Stamped:
     """TSTInfo: version, policy, imprint, serial number, time, then optional parts of which the nonce is a number."""
     _, _, imprint, _, time = _der_parts(data, DER_INTEGER, DER_OID, DER_SEQUENCE, DER_INTEGER, DER_TIME)[:5]
     algorithm, digest = _der_parts(imprint, DER_SEQUENCE, DER_OCTETS)[:2]
-    if _der_only(algorithm, DER_OID) != OID_SHA256 or len(digest) != 32:
+    if _der_parts(algorithm, DER_OID)[0] != OID_SHA256 or len(digest) != 32:
         raise NoTimeStamp("is not over a SHA-256")
-    nonce = next((der_number(each.content) for each in der_elements(data)[5:] if each.tag == DER_INTEGER), None)
+    numbers = (each.content for each in der_elements(data)[5:] if each.tag == DER_INTEGER)
+    nonce = next((int.from_bytes(number, "big", signed=True) for number in numbers), None)
     return Stamped(digest.hex(), _stamped_moment(time), nonce)
 
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evaluations.verifier.canonical import Malformed, as_text, canonical_json, mismatches, parse_json
-from evaluations.verifier.documents import LINES, VALUES, Bundle, Document
+from evaluations.verifier.documents import LINES, MANIFEST, SIGNATURE, VALUES, Bundle, Document, newest_redactions
 from evaluations.verifier.findings import Finding, Violation, Violations, all_of, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
 from evaluations.verifier.values import escape
 
-MANIFEST, SIGNATURE, CRATE = "MANIFEST.json", "SIGNATURE.json", "ro-crate-metadata.json"
-README, VERIFIER = "README.md", "verify.py"
+README, CRATE, VERIFIER = "README.md", "ro-crate-metadata.json", "verify.py"
 PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 OTHER_VERSION = "The bundle has another verify.py than this one, so another version may have worded it."
@@ -57,7 +56,7 @@ def companions_finding(
     if other := sorted(schemas ^ made.keys()):
         says = f"{_name_some(other)} not among the schemas of this format, or missing: they are the same ones in every"
         return failed("companions", f"{says} version.", other)
-    files = [(name, digests[name], package.size(name)) for name in digests if name not in (MANIFEST, SIGNATURE, CRATE)]
+    files = [(name, digests[name], package.sizes[name]) for name in digests if name not in (MANIFEST, SIGNATURE, CRATE)]
     rendered = [name for name in (README, CRATE) if name in renderers]
     made |= {name: renderers[name](bundle, files) for name in rendered}
     if wrong := sorted(name for name in made if digests[name] != made[name]):
@@ -77,19 +76,11 @@ def fail_same_version(name: str, says: str, places: list[str], *, same: bool) ->
     return failed(name, says, places) if same else noted(name, f"{says} {OTHER_VERSION}", places)
 
 
-def is_of_this_version(package: Package, program: bytes | None) -> bool:
-    """A bundle has to be worded as this program words it if its verify.py is ``program``, the file that runs.
-
-    Also where one of them is not known: taking verify.py away makes nobody believe more.
-    """
-    return program is None or VERIFIER not in package.names() or package.read(VERIFIER) == program
-
-
-def program_finding(package: Package, program: bytes) -> Finding:
-    """`verifier`: whether the bundle brings the program that checks it here; never a failure."""
-    if VERIFIER not in package.names():
+def program_finding(own: bytes | None, program: bytes) -> Finding:
+    """`verifier`: whether ``own``, the bundle's verify.py, is the program that checks it here; never a failure."""
+    if own is None:
         return noted("verifier", "The bundle has no verify.py.")
-    if package.read(VERIFIER) == program:
+    if own == program:
         return noted("verifier", "verify.py in the bundle is the program that checked it.")
     says = "verify.py in the bundle is another than the program that checked it: do not run it."
     return noted("verifier", says, [VERIFIER])
@@ -115,17 +106,17 @@ Progressed = Callable[[int, int], None]
 
 def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     if MANIFEST not in package.names():
-        return _fail_manifest([("MANIFEST.json is missing", MANIFEST)])
+        return _fail_files("manifest", [("MANIFEST.json is missing", MANIFEST)], "things")
     manifest, wrong = _parse_manifest(package)
     if wrong:
-        return _fail_manifest([(f"MANIFEST.json: {each}", MANIFEST) for each in wrong])
+        return _fail_files("manifest", [(f"MANIFEST.json: {each}", MANIFEST) for each in wrong], "things")
     files = {each["path"]: (each["size"], each["sha256"]) for each in manifest["files"]}
     odd = _unlike_manifest(package, files, digests)
     if [each["path"] for each in manifest["files"]] != sorted(files):
         odd.append(("the manifest is not sorted by path, or lists a file twice", MANIFEST))
     if odd:
         looked_into = package.is_folder and all(LEFT_BY_LOOKING.fullmatch(path) for _, path in odd)
-        return _fail_manifest(odd, LOOKED_INTO if looked_into else "")
+        return _fail_files("manifest", odd, "things", LOOKED_INTO if looked_into else "")
     return passed("manifest", f"All {len(files):,} files have the size and SHA-256 that it lists.")
 
 
@@ -148,15 +139,15 @@ def _unlike_manifest(package: Package, files: dict[str, tuple[int, str]], digest
     wrong += [(f"{path} is there and not listed", path) for path in sorted(present - files.keys())]
     wrong += [(f"{path} is no file of this format", path) for path in sorted(present - known)]
     for path, listed in files.items():
-        if path in present and (package.size(path), digests[path]) != listed:
+        if path in present and (package.sizes[path], digests[path]) != listed:
             wrong.append((f"{path} is another file than the one that was listed", path))
     return wrong
 
 
-def _fail_manifest(wrong: list[Violation], how_to_fix: str = "") -> Finding:
-    more = f" {len(wrong) - 3} more things are wrong." if len(wrong) > 3 else ""
+def _fail_files(name: str, wrong: list[Violation], things: str, how_to_fix: str = "") -> Finding:
+    more = f" {len(wrong) - 3} more {things} are wrong." if len(wrong) > 3 else ""
     says = f"{'; '.join(says for says, _ in wrong[:3])}.{more} {how_to_fix}".strip()
-    return failed("manifest", says, [path for _, path in wrong])
+    return failed(name, says, [path for _, path in wrong])
 
 
 def compute_digests(package: Package, progress: Progressed) -> dict[str, str]:
@@ -176,14 +167,12 @@ def picture_findings(bundle: Bundle, digests: dict[str, str], package: Package) 
     wrong += [(f"{name} is missing", name) for name in sorted(set(promised) - present)]
     wrong += [(f"{name} belongs to no trajectory", name) for name in sorted(present - set(promised))]
     for name in sorted(present & set(promised)):
-        if (digests[name], package.size(name)) != promised[name]:
+        if (digests[name], package.sizes[name]) != promised[name]:
             wrong.append((f"{name} is not the file of the digest and size that the documents state", name))
     wrong += _no_pictures(bundle, covered, present & set(promised), package)
     hidden = [_redacted_note(covered, bundle)] if covered else []
     if wrong:
-        says = "; ".join(says for says, _ in wrong[:3]) + "."
-        more = f" {len(wrong) - 3} more files are wrong." if len(wrong) > 3 else ""
-        return [failed("pictures", says + more, [place for _, place in wrong]), *hidden]
+        return [_fail_files("pictures", wrong, "files"), *hidden]
     if not files:
         named = {sha256 for sha256, _ in _promised_files(bundle, covered, []).values()}
         return [_check_without_files(bundle, package, len(named)), *hidden]
@@ -251,13 +240,12 @@ def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], 
 
 def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], list[Violation]]:
     """The redactions that hold by the SHA-256 of the original, and what is wrong with any of them."""
-    newest: dict[str, Document] = {}
-    wrong = []
-    for each in bundle.redactions:
-        original = each["original"]
-        if each["revision"] > newest.get(original, {"revision": -1})["revision"]:
-            newest[original] = each
-        wrong += [(f"redaction {each['revision']} of {original} {says}", original) for says in _faults(each, bundle)]
+    newest = newest_redactions(bundle)
+    wrong = [
+        (f"redaction {each['revision']} of {each['original']} {says}", each["original"])
+        for each in bundle.redactions
+        for says in _faults(each, bundle)
+    ]
     return {original: each for original, each in newest.items() if each["boxes"] and each["redacted"]}, wrong
 
 

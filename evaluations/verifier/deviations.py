@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.documents import Bundle, Document, newest_redactions
 from evaluations.verifier.findings import ITEM, Finding, Violation, Violations, format_kinds, noted, passed, plural
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
 from evaluations.verifier.rules import DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
@@ -97,22 +97,15 @@ def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
 
 
 def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
-    yield (
-        "trajectory given back",
-        "trajectories given back",
-        (quote(r["task_id"], r["reason"]) for r in bundle.releases),
-    )
-    newest = {row["original"]: row for row in sorted(bundle.redactions, key=lambda row: row["revision"])}
-    redacted = [quote(original, row["reason"]) for original, row in newest.items() if row["boxes"]]
+    given_back = (quote(row["task_id"], row["reason"]) for row in bundle.releases)
+    yield ("trajectory given back", "trajectories given back", given_back)
+    redacted = [quote(name, row["reason"]) for name, row in newest_redactions(bundle).items() if row["boxes"]]
     yield ("redaction of a screenshot", "redactions of screenshots", redacted)
     rates = [(row["facts"]["number"], row["facts"]["rate"]) for row in bundle.draws]
     small = [(f"draw {show(n)} at {rate * 100:g} %", "draws.jsonl") for n, rate in rates if rate < USUAL_RATE]
     yield ("draw of less than 10 %", "draws of less than 10 %", small)
-    yield (
-        "setting changed after the first label",
-        "settings changed after the first label",
-        _changed_settings(history),
-    )
+    late = "changed after the first label"
+    yield (f"setting {late}", f"settings {late}", _changed_settings(history))
     left = [person["pseudonym"] for person in bundle.people if person["deactivated_at"] is not None]
     yield ("person who left", "people who left", [(show(name), name) for name in left])
     by_others = "set by somebody else than its owner"
@@ -130,28 +123,31 @@ def _revised_decisions(bundle: Bundle) -> tuple[list[Violation], list[Violation]
     """Revisions, each with its reason or that of the reopening: of blind ones to another verdict, of others to another
     verdict, and all else."""
     blind_turned, turned, others = list[Violation](), list[Violation](), list[Violation]()
-    before: dict[str, Document] = {}
     reasons = {(row["task_id"], row["revision"]): row["reason"] for row in bundle.reopenings}
-    for row in sorted(bundle.adjudications, key=lambda row: row["facts"]["revision"]):
+    for row, last in _revisions(bundle.adjudications):
         facts = row["facts"]
-        task_id, last = facts["task_id"], before.get(facts["task_id"])
-        before[task_id] = facts
-        if last is not None:
-            reason = facts["revision_reason"].strip() or reasons.get((task_id, facts["revision"]), "")
-            kind = others if last["verdict"] == facts["verdict"] else blind_turned if last["blind"] else turned
-            kind.append(_revision(row["adjudicator"], last, facts, reason))
+        reason = facts["revision_reason"].strip() or reasons.get((facts["task_id"], facts["revision"]), "")
+        kind = others if last["verdict"] == facts["verdict"] else blind_turned if last["blind"] else turned
+        kind.append(_revision(row["adjudicator"], last, facts, reason))
     return blind_turned, turned, others
 
 
 def _revised_labels(bundle: Bundle, *, turned: bool) -> Violations:
     """Revisions of labels with their reasons: those to another verdict, or those to the same."""
-    before: dict[tuple[str, int], Document] = {}
-    for row in sorted(bundle.labels, key=lambda row: row["facts"]["revision"]):
+    for row, last in _revisions(bundle.labels):
         facts = row["facts"]
-        last = before.get((facts["task_id"], facts["slot"]))
-        before[(facts["task_id"], facts["slot"])] = facts
-        if last is not None and (last["verdict"] != facts["verdict"]) == turned:
+        if (last["verdict"] != facts["verdict"]) == turned:
             yield _revision(row["annotator"], last, facts, facts["revision_reason"])
+
+
+def _revisions(rows: list[Document]) -> Iterator[tuple[Document, Document]]:
+    """Rows of labels, or of adjudications, that revise another one, each with the facts of that one."""
+    before: dict[tuple[str, int | None], Document] = {}
+    for row in sorted(rows, key=lambda row: row["facts"]["revision"]):
+        key = (row["facts"]["task_id"], row["facts"].get("slot"))
+        if key in before:
+            yield row, before[key]
+        before[key] = row["facts"]
 
 
 def _revision(who: str, last: Document, facts: Document, reason: str) -> Violation:

@@ -24,20 +24,15 @@ from evaluations.verifier.shapes import SCHEMAS
 Document = dict[str, Any]
 
 
-def _by_attribute(*names: str) -> dict[str, str]:
-    return {name: name.rpartition("/")[2].partition(".")[0].replace("-", "_") for name in names}
-
-
-# Documents of many lines by the attribute of `Bundle` that they become, and those of one value.
-LINES = _by_attribute(
-    *("catalogue.jsonl", "trajectories.jsonl", "labels.jsonl", "adjudications.jsonl", "flags.jsonl", "reports.jsonl"),
-    *("releases.jsonl", "reopenings.jsonl", "draws.jsonl", "informed.jsonl", "redactions.jsonl"),
-    *("final-verdicts.jsonl", "events.jsonl", "anchors.jsonl", "judges/runs.jsonl", "judges/judgments.jsonl"),
-)
-VALUES = _by_attribute(
-    *("submission.json", "people.json", "human-label.json", "import-report.json", "protocol.json", "claims.json"),
-    *("reports/agreement.json", "reports/comparison.json"),
-)
+MANIFEST, SIGNATURE = "MANIFEST.json", "SIGNATURE.json"
+# Documents by the attribute of `Bundle` that they become: those of many lines, and those of one value.
+ATTRIBUTES = {
+    name: name.rpartition("/")[2].partition(".")[0].replace("-", "_")
+    for name in SCHEMAS
+    if name not in (MANIFEST, SIGNATURE)
+}
+LINES = {name: attribute for name, attribute in ATTRIBUTES.items() if name.endswith(".jsonl")}
+VALUES = {name: attribute for name, attribute in ATTRIBUTES.items() if name not in LINES}
 OF_JUDGES = ("judges/runs.jsonl", "judges/judgments.jsonl", "reports/comparison.json")  # absent without judges
 LONGEST_LINE = 32 << 20  # bytes
 MOST_VALUES_KEPT = 10_000_000  # of all lines that stay in memory
@@ -131,6 +126,11 @@ def read_bundle(package: Package) -> Bundle:
         raise Shapeless(wrong)
     fields["people"], fields["claims"] = fields["people"]["people"], fields["claims"]["claims"]
     return Bundle(**fields)
+
+
+def newest_redactions(bundle: Bundle) -> dict[str, Document]:
+    """The last revision of each by the SHA-256 of the original."""
+    return {row["original"]: row for row in sorted(bundle.redactions, key=lambda row: int(row["revision"]))}
 
 
 def _check_judges(submission: Document, names: set[str]) -> list[str]:

@@ -52,17 +52,11 @@ class RecordedRun:
     end: Document | None = None
     digest: str | None = None
 
-    @property
-    def test(self) -> bool:
-        return self.start["payload"].get("test") is True
-
-    @property
-    def repetitions(self) -> int | None:
-        return get_integer(self.start["payload"], "repetitions")
-
-    @property
-    def items(self) -> int:
-        return (get_integer(self.start["payload"], "trajectories") or 0) * (self.repetitions or 0)
+    def __post_init__(self) -> None:
+        payload = self.start["payload"]
+        self.test = payload.get("test") is True
+        self.repetitions = get_integer(payload, "repetitions")
+        self.items = (get_integer(payload, "trajectories") or 0) * (self.repetitions or 0)
 
     def follow(self, event: Document) -> None:
         kind = event["kind"]
@@ -106,7 +100,13 @@ def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
     fixed = {line["run"] for line in bundle.runs or [] if line["event_run"] in covered}
     total = len(bundle.judgments or [])
     inside = sum(line["run"] in fixed for line in bundle.judgments or [])
-    more = [*_never_ended(bundle, recorded)]
+    more = []
+    started = [line for line in bundle.runs or [] if line["event_run"] in recorded]
+    if open_ones := [line["run"] for line in started if line["state"] not in ("finished", "cancelled")]:
+        counting = sum(line["run"] in open_ones and line["counts"] for line in bundle.judgments or [])
+        whose = f"{_name_runs(open_ones)} neither finished nor {'was' if len(open_ones) == 1 else 'were'} cancelled"
+        says = f"{whose}: nothing holds what is said of their judgments to the chain, and {counting} of them count."
+        more.append(says)
     if numbers := [line["run"] for line in bundle.runs or [] if line["withheld"]]:
         why = "an address or a path was taken out, so nobody can compare the fingerprint of the judge"
         more.append(f"Of {_name_runs(numbers)} {why}.")
@@ -119,15 +119,6 @@ def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
         "end, or ended before the chain recorded what came of them."
     )
     return noted("judgments", " ".join([says, *more, THEIR_WORD]))
-
-
-def _never_ended(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Iterator[str]:
-    started = [line for line in bundle.runs or [] if line["event_run"] in recorded]
-    numbers = [line["run"] for line in started if line["state"] not in ("finished", "cancelled")]
-    counting = sum(line["run"] in numbers and line["counts"] for line in bundle.judgments or [])
-    if numbers:
-        whose = f"{_name_runs(numbers)} neither finished nor {'was' if len(numbers) == 1 else 'were'} cancelled"
-        yield f"{whose}: nothing holds what is said of their judgments to the chain, and {counting} of them count."
 
 
 def _name_runs(numbers: list[Any]) -> str:

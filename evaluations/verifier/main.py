@@ -7,10 +7,10 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from evaluations.verifier.anchors import parse_chain_id, parse_head, parse_published
+from evaluations.verifier.anchors import CHAIN_ID, HEAD, parse_hash, parse_published
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given, Outcome, check_bundle
 from evaluations.verifier.coverage import parse_tasks
@@ -145,8 +145,8 @@ def read_given(options: Mapping[str, Any], program: bytes | None = None) -> Give
             keys=None if keys is None else parse_keys(keys if _is_written_out(keys) else _read_text("--keys", keys)),
             anchors=None if anchors is None else _read_published(anchors),
             tasks=None if tasks is None else parse_tasks(_read_text("--tasks", tasks)),
-            chain=None if chain is None else _read_hash("--chain", chain, parse_chain_id),
-            heads=None if heads is None else [_read_hash("--head", head, parse_head) for head in heads],
+            chain=None if chain is None else _read_hash("--chain", chain, CHAIN_ID),
+            heads=None if heads is None else [_read_hash("--head", head, HEAD) for head in heads],
             program=program,
         )
     except BadKeys as error:
@@ -155,9 +155,9 @@ def read_given(options: Mapping[str, Any], program: bytes | None = None) -> Give
         raise WrongUsage(f"--tasks {tasks} {error}") from None
 
 
-def _read_hash(option: str, text: str, parse: Callable[[str], str]) -> str:
+def _read_hash(option: str, text: str, what: str) -> str:
     try:
-        return parse(text)
+        return parse_hash(text, what)
     except Malformed as error:
         raise WrongUsage(f"{option} {text} {error}") from None
 

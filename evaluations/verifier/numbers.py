@@ -118,7 +118,6 @@ def ranks(own: int, theirs: int, place: int, rare: float = RARE) -> tuple[int, i
 
 
 Patterns = Mapping[tuple[int, ...], int]
-Interval = tuple[float, float]
 
 LABELS = 3  # failure, success, not executable
 NORMAL_97_5 = NormalDist().inv_cdf(0.975)
@@ -242,7 +241,7 @@ def kappa_of_cells(tp: int, fp: int, tn: int, fn: int) -> float | None:
     return cohen_kappa([[tp, fn], [fp, tn]])
 
 
-def wilson_interval(hits: int, n: int) -> Interval:
+def wilson_interval(hits: int, n: int) -> tuple[float, float]:
     """Wilson's 95 % score interval of the rate hits / n, for n > 0, without continuity correction.
 
     Source: Wilson (1927), JASA 22, 209-212; method 3 of Newcombe (1998), Statistics in Medicine 17, 857-872.

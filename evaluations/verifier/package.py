@@ -46,9 +46,6 @@ class Package:
     def names(self) -> list[str]:
         return sorted(self.sizes)
 
-    def size(self, name: str) -> int:
-        return self.sizes[name]
-
     def read(self, name: str) -> bytes:
         return b"".join(self.stream(name))
 
@@ -86,7 +83,7 @@ def _check_sizes(package: Package) -> Package:
     check_collisions(package.names())
     documents = 0
     for name in package.names():
-        size = package.size(name)
+        size = package.sizes[name]
         default = LARGEST_LINES if name.endswith(".jsonl") else LARGEST_VALUE
         most = LARGEST.get(name.partition("/")[0], default)
         if size > most:
@@ -173,11 +170,8 @@ class ZipEntry:
     size: int
     offset: int
 
-    def refuse(self, says: str) -> Refused:
-        return _refuse_file(self.name, says)
 
-
-def _refuse_file(name: str, says: str) -> Refused:
+def _refuse(name: str, says: str) -> Refused:
     return Refused(f"{escape(name, 200) or 'A file without a name'} {says}.")
 
 
@@ -192,7 +186,7 @@ def read_entries(file: IO[bytes], size: int) -> dict[str, ZipEntry]:
     for _ in range(count):
         entry, mode, at = _read_central(directory, at)
         if entry.name in entries:
-            raise entry.refuse("is in the zip twice; pack it again with one of them")
+            raise _refuse(entry.name, "is in the zip twice; pack it again with one of them")
         _check_entry(entry, mode)
         entries[entry.name] = entry
     if at != len(directory):
@@ -210,28 +204,28 @@ def unpack(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
     for piece in _inflate(file, entry) if entry.method == DEFLATED else _read_packed(file, entry):
         size += len(piece)
         if size > entry.size:
-            raise entry.refuse(f"holds more than the {entry.size:,} bytes that the zip declares")
+            raise _refuse(entry.name, f"holds more than the {entry.size:,} bytes that the zip declares")
         crc = zlib.crc32(piece, crc)
         yield piece
     if size != entry.size:
-        raise entry.refuse(f"holds {size:,} bytes; the zip declares {entry.size:,}")
+        raise _refuse(entry.name, f"holds {size:,} bytes; the zip declares {entry.size:,}")
     if crc != entry.crc:
-        raise entry.refuse("is damaged: its check sum (CRC) is wrong; fetch the file again")
+        raise _refuse(entry.name, "is damaged: its check sum (CRC) is wrong; fetch the file again")
 
 
 def check_name(name: str) -> None:
     """Raise Refused unless ``name`` is a plain relative path with / that means the same on every system."""
     parts = name.split("/")
     if "\\" in name or name.startswith("/") or DRIVE_LETTER.match(name) or any(p in ("", ".", "..") for p in parts):
-        raise _refuse_file(name, "is not a plain path inside the package; write it with / and without ..")
+        raise _refuse(name, "is not a plain path inside the package; write it with / and without ..")
     if UNSHOWABLE.search(name):
-        raise _refuse_file(name, "has characters in its name that cannot be shown; take them away")
+        raise _refuse(name, "has characters in its name that cannot be shown; take them away")
     if not name.isascii():  # in any other script it depends on the program which names are the same
-        raise _refuse_file(name, "has letters in its name that ASCII does not have; rename it")
+        raise _refuse(name, "has letters in its name that ASCII does not have; rename it")
     if len(parts) > DEEPEST_FOLDER + 1:
-        raise _refuse_file(name, "lies too deep; a bundle has no such folder")
+        raise _refuse(name, "lies too deep; a bundle has no such folder")
     if len(name) > LONGEST_PATH:
-        raise _refuse_file(name, f"has a name of more than {LONGEST_PATH} characters; shorten it")
+        raise _refuse(name, f"has a name of more than {LONGEST_PATH} characters; shorten it")
 
 
 def check_collisions(names: list[str]) -> None:
@@ -240,12 +234,12 @@ def check_collisions(names: list[str]) -> None:
     for name in names:
         other = spelt.setdefault(name.lower(), name)
         if other != name:
-            raise _refuse_file(name, f"and {escape(other, 200)} differ only by case; keep one of them")
+            raise _refuse(name, f"and {escape(other, 200)} differ only by case; keep one of them")
     for name in names:
         folder = name.rpartition("/")[0]
         while folder:
             if folder.lower() in spelt:
-                raise _refuse_file(folder, "is a file and a folder at once; keep one of them")
+                raise _refuse(folder, "is a file and a folder at once; keep one of them")
             folder = folder.rpartition("/")[0]
 
 
@@ -304,7 +298,7 @@ def _read_central(directory: bytes, at: int) -> tuple[ZipEntry, int, int]:
         raise Refused(f"{shown} is no name in UTF-8; rename the file and pack it again.") from None
     check_name(name.removesuffix("/"))
     if comment_size:
-        raise _refuse_file(name, f"has a comment in the zip, which the manifest does not cover; {AGAIN}")
+        raise _refuse(name, f"has a comment in the zip, which the manifest does not cover; {AGAIN}")
     extra = directory[start + name_size : start + name_size + extra_size]
     size, packed, offset = _replace_full(extra, name, [size, packed, offset])
     if disk:
@@ -319,11 +313,11 @@ def _replace_full(extra: bytes, name: str, values: list[int]) -> list[int]:
     for value in values:
         if value == FULL32:
             if len(field) < 8:
-                raise _refuse_file(name, f"lacks its size in the zip (zip64); {AGAIN}")
+                raise _refuse(name, f"lacks its size in the zip (zip64); {AGAIN}")
             value, field = int.from_bytes(field[:8], "little"), field[8:]  # noqa: PLW2901
         result.append(value)
     if field:
-        raise _refuse_file(name, f"has two sizes or places in the zip (zip64); {AGAIN}")
+        raise _refuse(name, f"has two sizes or places in the zip (zip64); {AGAIN}")
     return result
 
 
@@ -336,10 +330,10 @@ def _read_zip64_field(extra: bytes, name: str) -> bytes:
     while extra:
         kind, length = struct.unpack("<2H", extra[:4]) if len(extra) >= 4 else (0, FULL16)
         if kind in fields or 4 + length > len(extra):
-            raise _refuse_file(name, f"has extra fields in the zip that are doubled or cut off; {AGAIN}")
+            raise _refuse(name, f"has extra fields in the zip that are doubled or cut off; {AGAIN}")
         if length > HARMLESS.get(kind, -1):
             says = f"has the extra field 0x{kind:04x} in the zip, by which others may read another name or content"
-            raise _refuse_file(name, f"{says}; {AGAIN}, with no more than names and times")
+            raise _refuse(name, f"{says}; {AGAIN}, with no more than names and times")
         fields[kind], extra = extra[4 : 4 + length], extra[4 + length :]
     return fields.get(ZIP64, b"")
 
@@ -351,27 +345,27 @@ def _check_folders(file: IO[bytes], folders: list[ZipEntry], files: Iterable[str
         idle.difference_update(name[: at + 1] for at, letter in enumerate(name) if letter == "/")
     for entry in folders:
         if entry.size or entry.packed > 2:  # an empty deflate stream has two bytes
-            raise entry.refuse("is a folder with content; pack the zip again")
+            raise _refuse(entry.name, "is a folder with content; pack the zip again")
         if entry.name in idle:
-            raise entry.refuse("is an empty folder; pack the zip again without it")
+            raise _refuse(entry.name, "is an empty folder; pack the zip again without it")
         for _ in unpack(file, entry):
             pass
 
 
 def _check_entry(entry: ZipEntry, mode: int) -> None:
     if entry.flags & (ENCRYPTED | STRONG | MASKED):
-        raise entry.refuse("is encrypted; pack the zip without a password")
+        raise _refuse(entry.name, "is encrypted; pack the zip without a password")
     if entry.flags & ~KNOWN_FLAGS:
-        raise entry.refuse(f"is packed in a way that is not known (flags 0x{entry.flags:04x}); {AGAIN}")
+        raise _refuse(entry.name, f"is packed in a way that is not known (flags 0x{entry.flags:04x}); {AGAIN}")
     if entry.method not in (STORED, DEFLATED):
-        raise entry.refuse(f"is packed by method {entry.method}; only stored and deflate are read")
+        raise _refuse(entry.name, f"is packed by method {entry.method}; only stored and deflate are read")
     if stat.S_IFMT(mode) not in (0, stat.S_IFDIR if entry.name.endswith("/") else stat.S_IFREG):
-        raise entry.refuse("is a symbolic link or a special file; put the file itself there")
+        raise _refuse(entry.name, "is a symbolic link or a special file; put the file itself there")
     if entry.method == STORED and entry.size != entry.packed:
-        raise entry.refuse(f"has two sizes in the zip; {AGAIN}")
+        raise _refuse(entry.name, f"has two sizes in the zip; {AGAIN}")
     if entry.size > SMALL_ANYWAY and entry.size > LARGEST_RATIO * entry.packed:
         says = f"would unpack to {entry.size:,} bytes from {entry.packed:,}, as a zip bomb does"
-        raise entry.refuse(f"{says}; at most {LARGEST_RATIO} times as much is read")
+        raise _refuse(entry.name, f"{says}; at most {LARGEST_RATIO} times as much is read")
 
 
 def _check_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
@@ -382,10 +376,10 @@ def _check_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
         raise Refused(f"The zip begins with bytes that belong to nothing; {AGAIN}.")
     for entry, following in zip(in_order, starts[1:], strict=True):
         if entry.offset + LOCAL.size > end:
-            raise entry.refuse("lies outside of the zip; the file is damaged")
+            raise _refuse(entry.name, "lies outside of the zip; the file is damaged")
         over = entry.offset + _local_size(file, entry) + entry.packed
         if over > following:
-            raise entry.refuse(f"overlaps another entry of the zip, or its directory; {AGAIN}")
+            raise _refuse(entry.name, f"overlaps another entry of the zip, or its directory; {AGAIN}")
         if entry.flags & DESCRIBED_AFTER:
             file.seek(over)
             # Check sum and sizes of four or eight bytes, with or without a signature.
@@ -394,7 +388,9 @@ def _check_overlaps(file: IO[bytes], entries: list[ZipEntry], end: int) -> None:
             forms += [struct.pack("<3L", entry.crc, *sizes)] if max(sizes) <= FULL32 else []
             behind = file.read(min(following - over, LONGEST_DESCRIPTOR + 1))
             if behind not in (*forms, *(DESCRIPTOR + form for form in forms)):
-                raise entry.refuse(f"has something else behind it in the zip than its check sum and sizes; {AGAIN}")
+                raise _refuse(
+                    entry.name, f"has something else behind it in the zip than its check sum and sizes; {AGAIN}"
+                )
         elif over != following:
             raise Refused(f"The zip has bytes behind {escape(entry.name, 200)} that belong to nothing; {AGAIN}.")
 
@@ -404,15 +400,15 @@ def _local_size(file: IO[bytes], entry: ZipEntry) -> int:
     file.seek(entry.offset)
     head = file.read(LOCAL.size)
     if len(head) != LOCAL.size:
-        raise entry.refuse("is cut off; fetch the zip again")
+        raise _refuse(entry.name, "is cut off; fetch the zip again")
     magic, _, flags, method, _, _, crc, packed, size, name_size, extra_size = LOCAL.unpack(head)
     raw, extra = file.read(name_size), file.read(extra_size)
     if magic != b"PK\x03\x04" or (raw, flags, method) != (entry.raw_name, entry.flags, entry.method):
-        raise entry.refuse("is something else in its own header than in the zip's directory")
+        raise _refuse(entry.name, "is something else in its own header than in the zip's directory")
     size, packed = _replace_full(extra, entry.name, [size, packed])
     known = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
     if any(here != there and (here or not flags & DESCRIBED_AFTER) for here, there in known):
-        raise entry.refuse("has other sizes in its own header than in the zip's directory")
+        raise _refuse(entry.name, "has other sizes in its own header than in the zip's directory")
     return LOCAL.size + name_size + extra_size
 
 
@@ -422,7 +418,7 @@ def _read_packed(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
         file.seek(at)  # somebody may have read another entry between two pieces
         piece = file.read(min(AT_ONCE, end - at))
         if not piece:
-            raise entry.refuse("is cut off; fetch the zip again")
+            raise _refuse(entry.name, "is cut off; fetch the zip again")
         at += len(piece)
         yield piece
 
@@ -438,11 +434,11 @@ def _inflate(file: IO[bytes], entry: ZipEntry) -> Iterator[bytes]:
                 if out:
                     yield out
             if stream.unused_data or (stream.eof and waiting):
-                raise entry.refuse("has something behind its end; pack the zip again")
+                raise _refuse(entry.name, "has something behind its end; pack the zip again")
         rest = stream.flush()
     except zlib.error:
-        raise entry.refuse("is damaged: it does not unpack; fetch the file again") from None
+        raise _refuse(entry.name, "is damaged: it does not unpack; fetch the file again") from None
     if rest:
         yield rest
     if not stream.eof:
-        raise entry.refuse("is cut off; fetch the zip again")
+        raise _refuse(entry.name, "is cut off; fetch the zip again")

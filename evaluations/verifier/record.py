@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
@@ -25,6 +25,7 @@ HAVE_ROWS = frozenset(
 )
 FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
 
+Key = TypeVar("Key")
 Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the event it should have
 
 
@@ -102,23 +103,18 @@ def _rows(bundle: Bundle) -> Iterator[Row]:
         facts = row["facts"]
         payload = {"draw": try_digest(facts), "number": facts["number"], "seed": facts["seed"]}
         yield ("spot_checks_drawn", "", payload, row["drawn_at"], "draws.jsonl")
-    for rows, kind, actor, text, at in (
-        (bundle.flags, "flagged", "annotator", "note", "flagged_at"),
-        (bundle.releases, "released", "annotator", "reason", "released_at"),
-        (bundle.reopenings, "reopened", "reopened_by", "reason", "reopened_at"),
+    settled = [row for row in bundle.reports if row["settled_at"] is not None]
+    covered = ("original", "revision", "boxes", "reason", "redacted", "size")
+    for rows, kind, actor, at, facts in (
+        (bundle.flags, "flagged", "annotator", "flagged_at", ("task_id", "note")),
+        (bundle.releases, "released", "annotator", "released_at", ("task_id", "reason")),
+        (bundle.reopenings, "reopened", "reopened_by", "reopened_at", ("task_id", "reason")),
+        (bundle.reports, "reported", "reporter", "reported_at", ("task_id", "kind", "note")),
+        (settled, "report_settled", "settled_by", "settled_at", ("task_id", "kind", "answer")),
+        (bundle.redactions, "screenshot_redacted", "redacted_by", "redacted_at", covered),
     ):
         for row in rows:
-            payload = {"task_id": row["task_id"], text: row[text]}
-            yield (kind, row[actor], payload, row[at], row["task_id"])
-    for row in bundle.reports:
-        of_task = {"task_id": row["task_id"], "kind": row["kind"]}
-        yield ("reported", row["reporter"], of_task | {"note": row["note"]}, row["reported_at"], row["task_id"])
-        if row["settled_at"] is not None:
-            payload = of_task | {"answer": row["answer"]}
-            yield ("report_settled", row["settled_by"] or "", payload, row["settled_at"], row["task_id"])
-    for row in bundle.redactions:
-        payload = {name: row[name] for name in ("original", "revision", "boxes", "reason", "redacted", "size")}
-        yield ("screenshot_redacted", row["redacted_by"], payload, row["redacted_at"], row["original"])
+            yield (kind, row[actor] or "", {name: row[name] for name in facts}, row[at], row[facts[0]])
 
 
 def _rows_of_decisions(bundle: Bundle) -> Iterator[Row]:
@@ -142,8 +138,12 @@ def _rows_of_decisions(bundle: Bundle) -> Iterator[Row]:
             yield ("informed_decided", row["annotator"], payload, informed["at"], task_id)
 
 
-def _is_without_holes(numbers: list[int]) -> bool:
-    return sorted(numbers) == list(range(1, len(numbers) + 1))
+def _find_gaps(numbered: Iterable[tuple[Key, int]]) -> list[Key]:
+    """What does not have the numbers 1, 2, 3 and so on, each once."""
+    numbers: dict[Key, list[int]] = {}
+    for what, number in numbered:
+        numbers.setdefault(what, []).append(number)
+    return [what for what, given in numbers.items() if sorted(given) != list(range(1, len(given) + 1))]
 
 
 def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
@@ -151,7 +151,6 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
     required = bundle.submission["required_labels"]
     holder: dict[tuple[str, int], str] = {}
     slot_of: dict[tuple[str, str], int] = {}
-    revisions: dict[tuple[str, int], list[int]] = {}
     for row in bundle.labels:
         facts = row["facts"]
         task_id, slot, who = facts["task_id"], facts["slot"], row["annotator"]
@@ -161,7 +160,6 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
             yield f"Slot {show(slot)} of {show(task_id)} has labels of two annotators.", task_id
         if slot_of.setdefault((task_id, who), slot) != slot:
             yield f"{show(who)} has labels in two slots of {show(task_id)}.", task_id
-        revisions.setdefault((task_id, slot), []).append(facts["revision"])
         whose = f"The label of {show(who)} on {show(task_id)}"
         past = history.tasks.get(task_id)
         claimed = past.slots.get(slot) if past else None
@@ -169,9 +167,9 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
             yield f"{whose} states another time of the claim than its event.", task_id
         if (seconds_between(row["claimed_at"], facts["at"]) or 0) < 0:
             yield f"{whose} is older than its claim.", task_id
-    for (task_id, slot), numbers in revisions.items():
-        if not _is_without_holes(numbers):
-            yield f"A revision is missing or doubled in slot {show(slot)} of {show(task_id)}.", task_id
+    labels = [row["facts"] for row in bundle.labels]
+    for task_id, slot in _find_gaps(((facts["task_id"], facts["slot"]), facts["revision"]) for facts in labels):
+        yield f"A revision is missing or doubled in slot {show(slot)} of {show(task_id)}.", task_id
 
 
 def _informed_after(bundle: Bundle) -> Violations:
@@ -208,15 +206,12 @@ def _decisions(bundle: Bundle, history: History) -> Violations:
                 decided.setdefault(key, moment)
             else:
                 asked_for[key] += 1
-    numbers: dict[str, list[int]] = {}
-    for row in bundle.adjudications:
-        task_id, revision = row["facts"]["task_id"], row["facts"]["revision"]
-        numbers.setdefault(task_id, []).append(revision)
-        for says in _unlike_events(row, opened.get((task_id, revision)), decided.get((task_id, revision))):
-            yield f"Adjudication {show(revision)} of {show(task_id)} {says}.", task_id
-    for task_id, revisions in numbers.items():
-        if not _is_without_holes(revisions):
-            yield f"An adjudication of {show(task_id)} is missing or doubled.", task_id
+    keys = [(row["facts"]["task_id"], row["facts"]["revision"]) for row in bundle.adjudications]
+    for key, row in zip(keys, bundle.adjudications, strict=True):
+        for says in _unlike_events(row, opened.get(key), decided.get(key)):
+            yield f"Adjudication {show(key[1])} of {show(key[0])} {says}.", key[0]
+    for task_id in _find_gaps(keys):
+        yield f"An adjudication of {show(task_id)} is missing or doubled.", task_id
     stated = Counter((row["task_id"], row["revision"]) for row in bundle.reopenings)
     for task_id, _ in (stated - asked_for) + (asked_for - stated):
         yield f"A reopening of {show(task_id)} asks for another decision than the next one.", task_id
@@ -298,12 +293,8 @@ def _small_documents(bundle: Bundle, history: History) -> Violations:
     for row in bundle.reports:
         if len({row[name] is None for name in ("settled_at", "settled_by", "answer")}) > 1:
             yield f"A report on {show(row['task_id'])} is settled by halves.", row["task_id"]
-    revisions: dict[str, list[int]] = {}
-    for row in bundle.redactions:
-        revisions.setdefault(row["original"], []).append(row["revision"])
-    for original, numbers in revisions.items():
-        if not _is_without_holes(numbers):
-            yield f"A redaction of {show(original)} is missing or doubled.", original
+    for original in _find_gaps((row["original"], row["revision"]) for row in bundle.redactions):
+        yield f"A redaction of {show(original)} is missing or doubled.", original
     for moment in history.of("frozen"):
         if get_integer(moment.payload, "trajectories") != len(bundle.trajectories):
             yield "The event of the freeze counts other trajectories.", moment.event_place

@@ -36,10 +36,6 @@ def _or_null(schema: Schema) -> Schema:
     return nullable | {"enum": [*schema["enum"], None]} if "enum" in schema else nullable
 
 
-def _list_of(schema: Schema, most: int = MOST_ITEMS) -> Schema:
-    return {"type": "array", "items": schema, "maxItems": most}
-
-
 # Schemas of fields, by the name that the objects below use.
 KINDS: dict[str, Schema] = {
     "object": {"type": "object"},
@@ -99,7 +95,7 @@ def parse_fields(text: str) -> dict[str, Schema]:
         name, kind, most, nullable = FIELD.fullmatch(field).groups()  # type: ignore[union-attr]
         schema = KINDS[kind]
         if most:
-            schema = _list_of(schema, int(most[1:-1] or MOST_ITEMS))
+            schema = {"type": "array", "items": schema, "maxItems": int(most[1:-1] or MOST_ITEMS)}
         found[name] = _or_null(schema) if nullable else schema
     return found
 

@@ -40,6 +40,10 @@ def parse_keys(given: Any) -> list[dict[str, Any]]:
     return keys
 
 
+def key_id_of(public: bytes) -> str:
+    return hashlib.sha256(public).hexdigest()[:16]
+
+
 def signature_finding(
     manifest: bytes, document: dict[str, Any], keys: list[dict[str, Any]] | None, last_event: str = ""
 ) -> Finding:
@@ -48,7 +52,7 @@ def signature_finding(
     ``last_event`` is the time of the newest event, empty where that could not be read.
     """
     public, key_id = bytes.fromhex(document["public_key"]), document["key_id"]
-    if hashlib.sha256(public).hexdigest()[:16] != key_id:
+    if key_id_of(public) != key_id:
         return _unsigned(f"The key id {key_id} is not that of the public key beside it.")
     if not verify(public, manifest, bytes.fromhex(document["signature"])):
         return _unsigned("The signature is not one of this MANIFEST.json by the key that it names.")

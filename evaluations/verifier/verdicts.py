@@ -34,15 +34,11 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
 
 
 def newest_labels(bundle: Bundle) -> dict[str, dict[int, int]]:
-    newest: dict[tuple[str, int], Document] = {}
-    for facts in (row["facts"] for row in bundle.labels):
-        key = (facts["task_id"], facts["slot"])
-        if key not in newest or newest[key]["revision"] < facts["revision"]:
-            newest[key] = facts
-    by_task: dict[str, dict[int, int]] = {}
-    for (task_id, slot), facts in newest.items():
-        by_task.setdefault(task_id, {})[slot] = facts["verdict"]
-    return by_task
+    """Verdicts of the last revisions by task and slot."""
+    newest: dict[str, dict[int, int]] = {}
+    for facts in sorted((row["facts"] for row in bundle.labels), key=lambda facts: int(facts["revision"])):
+        newest.setdefault(facts["task_id"], {})[facts["slot"]] = facts["verdict"]
+    return newest
 
 
 def draws_claim(bundle: Bundle, history: History) -> Finding:
