@@ -39,9 +39,8 @@ def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str,
     these lines. All findings have the name ``anchors``.
     """
     if not bundle.anchors and published is None:
-        return [
-            noted("anchors", "None was published, and none was given (--anchors): nothing outside fixes the chain.")
-        ]
+        says = "None was published, and none was given (--anchors): nothing outside fixes the chain."
+        return [noted("anchors", says)]
     return [*_check_listed(bundle), *_check_time_stamps(bundle), *_check_published(bundle, published, keys or {})]
 
 

@@ -134,7 +134,7 @@ def check_bundle(
     the documents; without them, as in verify.py, these are not compared.
     """
     keys = None if given.keys is None else signature.parse_keys(given.keys)
-    outcome = Outcome()
+    outcome, made = Outcome(), renderers or {}
     with open_package(path) as package:
         digests = contents.compute_digests(package, progress)
         own = package.read(VERIFIER) if VERIFIER in digests else None
@@ -158,11 +158,8 @@ def check_bundle(
             outcome.add("agreement", lambda: figures.agreement_finding(bundle))
             outcome.add("comparison", lambda: figures.comparison_finding(bundle))
             outcome.add("judgments", lambda: judgments.judgments_findings(bundle))
-            outcome.add("report_page", lambda: _check_report_page(bundle, digests, renderers or {}, same=same))
-            outcome.add(
-                "companions",
-                lambda: contents.companions_finding(package, bundle, digests, renderers or {}, same=same),
-            )
+            outcome.add("report_page", lambda: _check_report_page(bundle, digests, made, same=same))
+            outcome.add("companions", lambda: contents.companions_finding(package, bundle, digests, made, same=same))
             outcome.add("tasks", lambda: coverage.tasks_finding(bundle, given.tasks))
             outcome.add("chain_id", lambda: anchors.chain_id_findings(bundle, given.chain))
             outcome.add("kept_heads", lambda: anchors.kept_heads_findings(bundle, given.heads or []))

@@ -174,21 +174,16 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
 
 
 def _fail_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
-    says = []
-    if missing:
-        verb = "has" if len(missing) == 1 else "have"
-        says.append(f"{len(missing)} of {plural(number, 'given task')} {verb} no trajectory.")
-    if other:
-        has = plural(len(other), "task has", "tasks have")
-        says.append(f"{has} another text, reference length or level than in the list.")
-    sentence = " ".join(says)
-    if missing and other:
-        kinds = [
-            (f"{plural(len(missing), 'task')} without a trajectory", [*map(show, missing)]),
-            (f"{plural(len(other), 'task')} unlike the list", [*map(show, other)]),
-        ]
-        sentence = format_kinds(sentence, kinds)
-    return failed("tasks", sentence, missing + other)
+    have = "has" if len(missing) == 1 else "have"
+    lacking = f"{len(missing)} of {plural(number, 'given task')} {have} no trajectory."
+    unlike = f"{plural(len(other), 'task has', 'tasks have')} another text, reference length or level than in the list."
+    if not (missing and other):
+        return failed("tasks", lacking if missing else unlike, missing + other)
+    kinds = [
+        (f"{plural(len(missing), 'task')} without a trajectory", [*map(show, missing)]),
+        (f"{plural(len(other), 'task')} unlike the list", [*map(show, other)]),
+    ]
+    return failed("tasks", format_kinds(f"{lacking} {unlike}", kinds), missing + other)
 
 
 def _is_another_task(task: dict[str, Any], row: Document, line: Document) -> bool:

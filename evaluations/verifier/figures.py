@@ -321,10 +321,8 @@ def _miscounted(bundle: Bundle) -> list[Violation]:
             due = [min(due, key=lambda line: (-(0 if line["run"] in imported else line["run"]), line["repetition"]))]
         counting = [line for line in own if line["counts"]]
         if counting != (due or own):
-            says = (
-                f"of {judge} on {task_id} {_spell_out(counting)} counts, and by the rule {_spell_out(due or own)} does"
-            )
-            wrong.append((says, task_id))
+            stated, expected = _spell_out(counting), _spell_out(due or own)
+            wrong.append((f"of {judge} on {task_id} {stated} counts, and by the rule {expected} does", task_id))
     return wrong
 
 

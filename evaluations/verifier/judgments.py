@@ -78,21 +78,22 @@ class RecordedRun:
 def judgments_findings(bundle: Bundle) -> list[Finding]:
     """The check; nothing for a bundle without judges of which the chain tells nothing either."""
     recorded, violations = recorded_runs(bundle.events)
-    if bundle.judgments is not None or bundle.comparison is not None:
+    has_judges = bundle.judgments is not None or bundle.comparison is not None
+    if has_judges:
         violations += [
             *_runs_unlike_events(bundle, recorded),
             *_runs_out_of_order(bundle, recorded),
             *_judgments_unlike_events(bundle, recorded),
             *_impossible_lines(bundle, recorded),
         ]
-        return [conclude("judgments", "", violations) if violations else _count(bundle, recorded)]
     if violations:
         return [conclude("judgments", "", violations)]
-    if not (number := sum(not run.test for run in recorded.values())):
-        return []
+    if has_judges:
+        return [_count(bundle, recorded)]
+    number = sum(not run.test for run in recorded.values())
     of_how_many = f"{plural(number, 'run')} of judges, tests left out"
     says = f"The bundle was made without judges, and the chain tells of {of_how_many}."
-    return [noted("judgments", says)]
+    return [noted("judgments", says)] if number else []
 
 
 def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
@@ -217,15 +218,12 @@ def _run_unlike_events(line: Document, run: RecordedRun | None) -> list[str]:
     recorded = (get_text(event, "judge"), get_text(event, "fingerprint"))
     state = "open" if line["state"] in ("waiting", "running") else line["state"]
     ended = run.end["at"] if run.state == state == "finished" and run.end else None
-    number, began = show(line["repeat"]), event_place(run.start)
+    early, number, began = run.state == state != "finished", show(line["repeat"]), event_place(run.start)
     says = (
         (recorded != (judge, line["fingerprint"]), "is of another judge than its events"),
         (run.state != state, f"is {show(line['state'])}, and by its events it is {run.state}"),
         (ended and not same_time(finished_at, ended, TOLERANCE), "finished at another time than its event"),
-        (
-            run.state == state != "finished" and finished_at is not None,
-            f"is {show(line['state'])}, and has a time at which it finished",
-        ),
+        (early and finished_at is not None, f"is {show(line['state'])}, and has a time at which it finished"),
         (line["repeat"] != run.repetitions, f"has {number} repetitions, and event {began} says otherwise"),
         (not run.lasted(line["started_at"]), "began before its first event, or after its last"),
     )
@@ -309,13 +307,13 @@ def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Viola
     for line in (line for line in bundle.judgments or [] if line["run"] in runs):
         of = runs[line["run"]]
         key = line["run"], line["task_id"], line["repetition"]
-        run, problem = recorded.get(of["event_run"]), judgment_problem(line, of)
-        if problem is None and line["task_id"] not in tasks:
-            problem = "there is no trajectory of that task"
-        elif problem is None and key in seen:
-            problem = "it is there twice"
-        elif problem is None and run is not None and not run.lasted(line["judged_at"]):
-            problem = "it was made before its run started, or after it ended"
+        run = recorded.get(of["event_run"])
+        problems = (
+            (line["task_id"] not in tasks, "there is no trajectory of that task"),
+            (key in seen, "it is there twice"),
+            (run and not run.lasted(line["judged_at"]), "it was made before its run started, or after it ended"),
+        )
+        problem = judgment_problem(line, of) or next((says for holds, says in problems if holds), None)
         seen.add(key)
         if problem is not None:
             whose = f"The judgment of {show(line['task_id'])} in run {show(line['run'])}"

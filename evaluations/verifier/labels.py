@@ -162,6 +162,7 @@ def _lacks(facts: Document, steps: int) -> list[str]:
     further, missing = facts.get("further_failure_types", []), facts.get("evidence_missing", [])
     failed, executed = verdict == FAILURE, verdict != NOT_EXECUTABLE
     unmet = any(finding[1] == "unmet" for finding in facts["findings"])
+    unexplained = verdict == rules.SUCCESS and unmet and is_blank(facts["exception_reason"])
     longest = max(len(facts["reasoning"]), len(facts["exception_reason"]))
     lacks = (
         (verdict not in rules.VERDICTS, "a verdict of 0, 1 or 2"),
@@ -171,10 +172,7 @@ def _lacks(facts: Document, steps: int) -> list[str]:
         (failed and not rules.FAILURE_TYPES.issuperset(further), "a further failure type that the protocol has"),
         (not failed and (step is not None or failure_type or further), "the failure that it describes"),
         (executed == (cause in rules.CAUSES) or (executed and cause), "a cause that fits its verdict"),
-        (
-            verdict == rules.SUCCESS and unmet and is_blank(facts["exception_reason"]),
-            "the reason why it is a success with an unmet key point",
-        ),
+        (unexplained, "the reason why it is a success with an unmet key point"),
         (any(not 0 <= each < steps for each in missing), "the step whose evidence is said to be missing"),
         (is_blank(facts["reasoning"]), "reasoning"),
         (longest > rules.REASONING_LIMIT, f"an end: a text is longer than {rules.REASONING_LIMIT} characters"),

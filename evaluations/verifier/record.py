@@ -224,12 +224,10 @@ def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None)
     most = majority_label(list(row["labels"].values()))
     changed = None if most is None else facts["verdict"] != most
     by_them = opener == row["adjudicator"]
+    other_time = by_them and not same_time(opened_at, event_at, TOLERANCE)
     says = (
         (not by_them, "was opened by nobody, or by somebody else"),
-        (
-            by_them and not same_time(opened_at, event_at, TOLERANCE),
-            "states another time of its opening than its event",
-        ),
+        (other_time, "states another time of its opening than its event"),
         ((seconds_between(opened_at, facts["at"]) or 0) < 0, "was decided before it was opened"),
         (row["labels"] != labels, "states other labels than there were"),
         (row["majority"] != most or row["changed"] is not changed, "does not state what it changed"),
@@ -310,11 +308,8 @@ def _strangers(history: History) -> Violations:
         if own or moment.kind in WITHOUT_ACT or NOBODY in ACTORS.get(moment.kind, ()):
             continue
         if moment.role is None:
-            place = moment.event_place
-            yield (
-                f"Event {place} ({show(moment.kind)}) is by {show(moment.actor)}, who is no active member then.",
-                place,
-            )
+            place, who = moment.event_place, show(moment.actor)
+            yield f"Event {place} ({show(moment.kind)}) is by {who}, who is no active member then.", place
 
 
 def _members(bundle: Bundle, history: History) -> Violations:

@@ -142,47 +142,34 @@ HUMAN_LABELS: Schema = {
     "maxItems": MOST_ITEMS,
     "items": {"type": "object", "required": ["task_id", "confirmed_task"], "additionalProperties": KINDS["text"]},
 }
-SCHEMAS: dict[str, Schema] = {
-    "MANIFEST.json": _object("format format, files file[]", "stored_files stored_files"),
-    "SIGNATURE.json": _object(
-        "algorithm algorithm, key_id key_id, public_key hash, signature signature, signed manifest"
-    ),
-    "submission.json": _object(
-        "format format, benchmark name, benchmark_name name, agent name, attempt count, digest hash, "
-        "protocol_version protocol_version, required_labels count, spot_check_rate share, next_seed hash?, "
-        "practice_set name?, pass_mark share?, second_stage flag, created_at time, frozen_at time?, opened_at time?, "
-        "trajectories count, chain chain, contents contents, partial flag, missing problem[]"
-    ),
-    "protocol.json": _object(
-        "version count, minimum_labels count, verdicts verdict_term[100], criteria term[1000], "
-        "failure_types term[1000], causes term[1000], deciding term[1000], paths term[1000]"
-    ),
-    "catalogue.jsonl": _object(
-        "task_id task, version count, text text, website text, reference_length count?, level name, "
-        "key_points key_point[10000]"
-    ),
+# Fields as in `OBJECTS`, or the schema itself.
+DOCUMENTS: dict[str, str | Schema] = {
+    "MANIFEST.json": "format format, files file[]; stored_files stored_files",
+    "SIGNATURE.json": "algorithm algorithm, key_id key_id, public_key hash, signature signature, signed manifest",
+    "submission.json": "format format, benchmark name, benchmark_name name, agent name, attempt count, digest hash, "
+    "protocol_version protocol_version, required_labels count, spot_check_rate share, next_seed hash?, "
+    "practice_set name?, pass_mark share?, second_stage flag, created_at time, frozen_at time?, opened_at time?, "
+    "trajectories count, chain chain, contents contents, partial flag, missing problem[]",
+    "protocol.json": "version count, minimum_labels count, verdicts verdict_term[100], criteria term[1000], "
+    "failure_types term[1000], causes term[1000], deciding term[1000], paths term[1000]",
+    "catalogue.jsonl": "task_id task, version count, text text, website text, reference_length count?, level name, "
+    "key_points key_point[10000]",
     "import-report.json": _or_null(KINDS["import_report"]),
-    "trajectories.jsonl": _object(
-        "task_id task, task_version count, position count, task_text text, final_answer text?, "
-        "reference_length count?, source_format name, digest hash, warnings problem[], steps step[100000], "
-        "attachments attachment[100000]"
-    ),
-    "people.json": _object("people member[100000]"),
-    "labels.jsonl": _object("annotator person, claimed_at time, facts label"),
-    "informed.jsonl": _object("annotator person, shown shown, informed informed?"),
-    "flags.jsonl": _object("task_id task, annotator person, note text, flagged_at time"),
-    "reports.jsonl": _object(
-        "task_id task, reporter person, kind code, note text, reported_at time, settled_at time?, settled_by person?, "
-        "answer text?"
-    ),
-    "releases.jsonl": _object("task_id task, annotator person, reason text, released_at time, lifted_at time?"),
-    "draws.jsonl": _object("facts draw, drawn_at time"),
-    "adjudications.jsonl": _object(
-        "adjudicator person, opened_at time, facts adjudication, labels labels_by_person, majority verdict?, "
-        "changed flag?"
-    ),
-    "reopenings.jsonl": _object("task_id task, reopened_by person, reason text, revision count, reopened_at time"),
-    "final-verdicts.jsonl": _object("task_id task, state name, verdict verdict?, by basis?"),
+    "trajectories.jsonl": "task_id task, task_version count, position count, task_text text, final_answer text?, "
+    "reference_length count?, source_format name, digest hash, warnings problem[], steps step[100000], "
+    "attachments attachment[100000]",
+    "people.json": "people member[100000]",
+    "labels.jsonl": "annotator person, claimed_at time, facts label",
+    "informed.jsonl": "annotator person, shown shown, informed informed?",
+    "flags.jsonl": "task_id task, annotator person, note text, flagged_at time",
+    "reports.jsonl": "task_id task, reporter person, kind code, note text, reported_at time, settled_at time?, "
+    "settled_by person?, answer text?",
+    "releases.jsonl": "task_id task, annotator person, reason text, released_at time, lifted_at time?",
+    "draws.jsonl": "facts draw, drawn_at time",
+    "adjudications.jsonl": "adjudicator person, opened_at time, facts adjudication, labels labels_by_person, "
+    "majority verdict?, changed flag?",
+    "reopenings.jsonl": "task_id task, reopened_by person, reason text, revision count, reopened_at time",
+    "final-verdicts.jsonl": "task_id task, state name, verdict verdict?, by basis?",
     # A list; a partial one is an object that says so.
     "human-label.json": HUMAN_LABELS
     | {
@@ -191,25 +178,17 @@ SCHEMAS: dict[str, Schema] = {
         "required": ["partial", "missing", "labels"],
         "additionalProperties": False,
     },
-    "events.jsonl": _object(
-        "sequence count, kind code, actor actor, at time, payload object, previous hash, hash hash"
-    ),
-    "anchors.jsonl": _object("method method, sequence count, head hash, target name, token token?, published_at time"),
-    "claims.json": _object("claims claim[1000]"),
-    "redactions.jsonl": _object(
-        "original hash, revision count, boxes box[10000], reason text, redacted hash?, size count, "
-        "redacted_by person, redacted_at time"
-    ),
+    "events.jsonl": "sequence count, kind code, actor actor, at time, payload object, previous hash, hash hash",
+    "anchors.jsonl": "method method, sequence count, head hash, target name, token token?, published_at time",
+    "claims.json": "claims claim[1000]",
+    "redactions.jsonl": "original hash, revision count, boxes box[10000], reason text, redacted hash?, size count, "
+    "redacted_by person, redacted_at time",
     "reports/agreement.json": KINDS["object"],
-    "reports/comparison.json": _object("judges judge[10000]"),
-    "judges/runs.jsonl": _object(
-        "run count, event_run count?, judge name, version count, fingerprint name, scorer name, scorer_version count, "
-        "model name, prompts name, prompts_digest name, parameters object, generation object, withheld flag, "
-        "repeat count?, started_at time?, finished_at time?, state name"
-    ),
-    "judges/judgments.jsonl": _object(
-        "run count, judge name, fingerprint name, task_id task, repetition count, verdict verdict?, error flag, "
-        "reason text?, score number?, judged_at time?, counts flag",
-        "status_not_stated flag",
-    ),
+    "reports/comparison.json": "judges judge[10000]",
+    "judges/runs.jsonl": "run count, event_run count?, judge name, version count, fingerprint name, scorer name, "
+    "scorer_version count, model name, prompts name, prompts_digest name, parameters object, generation object, "
+    "withheld flag, repeat count?, started_at time?, finished_at time?, state name",
+    "judges/judgments.jsonl": "run count, judge name, fingerprint name, task_id task, repetition count, "
+    "verdict verdict?, error flag, reason text?, score number?, judged_at time?, counts flag; status_not_stated flag",
 }
+SCHEMAS = {name: _object(*it.split("; ")) if isinstance(it, str) else it for name, it in DOCUMENTS.items()}

@@ -212,6 +212,9 @@ def _missing_stated(bundle: Bundle, history: History) -> Violations:
 
 
 WITH_REASON = ("released", "offered_again", "reopened", "submission_reopened")
+SLOT_LEFT = ("lease_expired", "slot_returned", "released")
+OPEN_CLOSED = ("adjudication_left", "adjudication_expired", "adjudication_returned", "adjudication_decided")
+TO_OPEN = (*rules.TO_ADJUDICATE, rules.ADJUDICATED)
 
 
 def impossible_events(history: History) -> Violations:
@@ -243,58 +246,39 @@ def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
 
 def _impossible(moment: Moment, past: Past) -> str | None:
     """Why an event cannot have happened to its trajectory: the first of its kind's reasons that holds."""
-    kind, payload = moment.kind, moment.payload
+    payload = moment.payload
     number, revision = get_integer(payload, "slot") or 0, get_integer(payload, "revision")
-    by_maintainer = kind in ("slot_returned", "adjudication_returned")
+    by_maintainer = moment.kind in ("slot_returned", "adjudication_returned")
     holder = get_text(payload, "held_by") if by_maintainer else moment.actor
     own = [slot for slot in past.slots.values() if slot.holder == moment.actor]
     slot = past.slots.get(number)
-    held, own_slot = slot is not None and slot.holder == holder, slot if slot in own else None
+    own_slot = slot if slot in own else None
     labelled = own_slot is not None and own_slot.revision > 0
-    stays = (moment.holder_stays, f"{show(holder)} has not left")
     sees_labels = past.open is not None and past.open[0] == moment.actor and past.blind is False
-    given_up = (
-        (not held, "they do not hold the slot"),
-        stays,
-        (slot is not None and slot.revision, "a label is in the slot"),
+    revised, seen = (own_slot.revision, own_slot.saw_judgments) if own_slot is not None else (None, False)
+    finished = f"it has no final verdict, it is {past.state}"
+    reasons = (
+        (("claimed",), not 1 <= number <= past.required, "there is no such slot"),
+        (("claimed",), slot is not None, "the slot is taken"),
+        (("claimed",), own, "they have a slot of it already"),
+        (("label_submitted",), own_slot is None, "they do not hold the slot"),
+        (("label_submitted",), labelled, "a label is in the slot already"),
+        (("label_revised", "judgments_shown"), not labelled, "they have no label there"),
+        (("label_revised",), revised is not None and revision != revised + 1, "a revision before it is not there"),
+        (SLOT_LEFT, slot is None or slot.holder != holder, "they do not hold the slot"),
+        (OPEN_CLOSED, past.open != (holder, revision), "they had not opened it for this revision"),
+        (SLOT_LEFT + OPEN_CLOSED, moment.holder_stays, f"{show(holder)} has not left"),
+        (SLOT_LEFT, slot is not None and slot.revision, "a label is in the slot"),
+        (("judgments_shown",), seen, "they were shown it before"),
+        (("informed_decided",), not seen, "they were shown nothing"),
+        (("informed_decided",), own_slot and own_slot.informed, "they had said it before"),
+        (("flagged",), not own, "they have no slot of it"),
+        (("flagged",), own and own[0].saw_judgments, "they had been shown what judges say"),
+        (("adjudication_opened",), past.open is not None, "somebody has opened it"),
+        (("adjudication_opened",), past.state not in TO_OPEN, f"it is {past.state}"),
+        (("adjudication_opened",), revision != past.decisions + 1, "it is not the next revision"),
+        (("reopened",), past.state not in rules.FINAL_STATES, finished),
+        (("known_answer_set",), past.labels, "a label of it is in"),
+        (("network_evidence_seen",), past.decisions == 0 and not sees_labels, "they judge it blind"),
     )
-    closed = ((past.open != (holder, revision), "they had not opened it for this revision"), stays)
-    reasons: dict[str, tuple[tuple[object, str], ...]] = {
-        "claimed": (
-            (not 1 <= number <= past.required, "there is no such slot"),
-            (number in past.slots, "the slot is taken"),
-            (own, "they have a slot of it already"),
-        ),
-        "label_submitted": (
-            (own_slot is None, "they do not hold the slot"),
-            (labelled, "a label is in the slot already"),
-        ),
-        "label_revised": (
-            (not labelled, "they have no label there"),
-            (own_slot and revision != own_slot.revision + 1, "a revision before it is not there"),
-        ),
-        **dict.fromkeys(("lease_expired", "slot_returned", "released"), given_up),
-        "judgments_shown": (
-            (not labelled, "they have no label there"),
-            (own_slot and own_slot.saw_judgments, "they were shown it before"),
-        ),
-        "informed_decided": (
-            (not (own_slot and own_slot.saw_judgments), "they were shown nothing"),
-            (own_slot and own_slot.informed, "they had said it before"),
-        ),
-        "flagged": (
-            (not own, "they have no slot of it"),
-            (own and own[0].saw_judgments, "they had been shown what judges say"),
-        ),
-        "adjudication_opened": (
-            (past.open is not None, "somebody has opened it"),
-            (past.state not in (*rules.TO_ADJUDICATE, rules.ADJUDICATED), f"it is {past.state}"),
-            (revision != past.decisions + 1, "it is not the next revision"),
-        ),
-        **dict.fromkeys(("adjudication_left", "adjudication_expired", "adjudication_returned"), closed),
-        "adjudication_decided": closed,
-        "reopened": ((past.state not in rules.FINAL_STATES, f"it has no final verdict, it is {past.state}"),),
-        "known_answer_set": ((past.labels, "a label of it is in"),),
-        "network_evidence_seen": ((past.decisions == 0 and not sees_labels, "they judge it blind"),),
-    }
-    return next((says for holds, says in reasons.get(kind, ()) if holds), None)
+    return next((says for kinds, holds, says in reasons if moment.kind in kinds and holds), None)

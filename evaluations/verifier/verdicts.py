@@ -225,10 +225,8 @@ def _check_human_label(bundle: Bundle) -> Violations:
         return
     texts = {(task["task_id"], task["version"]): task["text"] for task in bundle.catalogue}
     confirmed = {t["task_id"]: texts.get((t["task_id"], t["task_version"])) for t in bundle.trajectories}
-    key, final = (
-        f"{bundle.submission['agent']}_human_label",
-        [r for r in bundle.final_verdicts if r["verdict"] is not None],
-    )
+    key = f"{bundle.submission['agent']}_human_label"
+    final = [row for row in bundle.final_verdicts if row["verdict"] is not None]
     if len(document) != len(final):
         yield f"human-label.json has {plural(len(document), 'label')}; final verdicts: {len(final):,}.", LABELS
     for entry, row in zip(document, final, strict=False):
