@@ -284,13 +284,6 @@ def test_missing_figures_are_a_failure(bundle: Bundle):
     assert of_comparison(bundle).result is Result.FAIL
 
 
-def test_a_verdict_that_there_is_not_ends_it(bundle: Bundle):
-    bundle.labels[3]["facts"]["verdict"] = 7
-    task_id = bundle.labels[3]["facts"]["task_id"]
-    assert "has the verdict 7" in refused(of_agreement(bundle), task_id)
-    assert "has the verdict 7" in refused(of_comparison(bundle), task_id)
-
-
 def test_more_labels_than_a_trajectory_can_have_are_not_paired_for_ever(bundle: Bundle):
     line = bundle.labels[0]
     bundle.labels += [

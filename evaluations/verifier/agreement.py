@@ -63,11 +63,6 @@ class Counted:
         return self.drawn and self.unanimous and self.blind is not None
 
     @property
-    def missed(self) -> bool:
-        """Of a case that was checked: its labels are wrong."""
-        return self.verdicts[0] != self.blind
-
-    @property
     def reason_to_look(self) -> str:
         if not self.unanimous:
             return "disputes"
@@ -106,12 +101,9 @@ def recompute_agreement(bundle: Bundle) -> Document:
 
 
 def collect_cases(bundle: Bundle) -> list[Counted]:
-    slots: dict[str, dict[int, Document]] = defaultdict(dict)
-    for line in sorted(bundle.labels, key=lambda line: int(line["facts"]["revision"])):
-        slots[line["facts"]["task_id"]][line["facts"]["slot"]] = line
     required = int(bundle.submission["required_labels"])
     cases: dict[str, Counted] = defaultdict(lambda: Counted([], 0))
-    for task_id, lines in sorted(slots.items()):
+    for task_id, lines in sorted(bundle.newest_labels().items()):
         given = [(line["annotator"], line["facts"]) for _, line in sorted(lines.items())]
         labels = [(name, facts["verdict"], facts.get("active_seconds")) for name, facts in given]
         cases[task_id] = Counted(labels, required)
@@ -254,12 +246,13 @@ def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document
 def _what_review_changed(cases: Sequence[Counted], extrapolate: Extrapolated) -> Document:
     adjudicated = [case for case in cases if case.adjudicated is not None]
     checked = [case for case in cases if case.checked]
+    missed = [case.verdicts[0] != case.blind for case in checked]  # their labels are wrong
     # Of each draw the unanimous that nobody looked at, the missed and the checked.
     of_draw: dict[int | None, list[int]] = defaultdict(lambda: [0, 0, 0])
     for case in cases:
         numbers_of = of_draw[case.draw]
         numbers_of[0] += case.state == UNANIMOUS
-        numbers_of[1] += case.checked and case.missed
+        numbers_of[1] += case.checked and case.verdicts[0] != case.blind
         numbers_of[2] += case.checked
     draws = [(unchecked, missed, looked) for unchecked, missed, looked in of_draw.values()]
     return {
@@ -270,7 +263,7 @@ def _what_review_changed(cases: Sequence[Counted], extrapolate: Extrapolated) ->
         "unchecked": sum(unchecked for unchecked, _, _ in draws),
         "unknown": sum(unchecked for unchecked, _, looked in draws if not looked),
         "changed": _changed_figure(adjudicated),
-        "missed": rate_figure(sum(case.missed for case in checked), len(checked), NEVER_BLIND),
+        "missed": rate_figure(sum(missed), len(checked), NEVER_BLIND),
         "expected_missed": _expected_figure(draws, extrapolate),
         "changed_of": {
             reason: _changed_figure([case for case in adjudicated if case.reason_to_look == reason])

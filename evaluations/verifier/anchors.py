@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from evaluations.verifier.canonical import Malformed, canonical_json, count_values, parse_json
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, all_of, failed, noted, passed, plural
-from evaluations.verifier.signature import verify
+from evaluations.verifier.signature import HEX_64, verify
 from evaluations.verifier.values import seconds_between
 
 MOST_KEPT_TOLD = 5
 MOST_ANCHOR_SIGNATURES = 100  # of a kind that are checked: one takes some milliseconds, and the newest say the most
 MOST_PUBLISHED = 10_000_000  # values and lines of a file of heads: a million heads have six million
 CLOCKS = 600.0  # seconds by which the clocks of an instance and of an authority may differ
-HEX_64 = re.compile(r"[0-9a-f]{64}")
 HOW_TO_CHECK = (
     "The authority's signature is not checked here. Write the token of its line in anchors.jsonl to token.der "
     "(base64 --decode), then: openssl ts -verify -token_in -in token.der -digest HEAD -CAfile CERTIFICATE_OF_AUTHORITY"
@@ -146,8 +145,16 @@ def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str
         )
         yield passed("anchors", says)
     believed = {id(line) for line in (*differing, *fitting, *beyond)}
+    # Lines of which nobody knows who wrote them, or that were too many to be checked.
     if left := [line for line in lines if id(line) not in believed]:
-        yield _left_out(bundle, left)
+        other = len(_by_kind(bundle, left)[0])
+        others = f", of which {plural(other, 'head says', 'heads say')} otherwise than this chain" if other else ""
+        says = (
+            f"{plural(len(left), 'given head is', 'given heads are')} left out{others}: no signature by a key that is "
+            f"known here was found (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are "
+            "checked."
+        )
+        yield noted("anchors", says, _places(line["sequence"] for line in left))
     if beyond:  # the end of the chain may have been left out, or the bundle is older: either way, ask
         says = (
             f"Event {beyond[-1]['sequence']} was published, and the bundle ends with event {len(bundle.events) - 1}: "
@@ -200,18 +207,6 @@ def _is_signed(line: Document, key: str) -> bool:
         return verify(public, canonical_json(signed).encode(), signature)
     except ValueError:
         return False
-
-
-def _left_out(bundle: Bundle, left: Lines) -> Finding:
-    """Lines of this chain of which nobody knows who wrote them, or that were too many to be checked."""
-    differing = len(_by_kind(bundle, left)[0])
-    others = f", of which {plural(differing, 'head says', 'heads say')} otherwise than this chain" if differing else ""
-    says = (
-        f"{plural(len(left), 'given head is', 'given heads are')} left out{others}: no signature by a key that is "
-        f"known here was found (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are "
-        "checked."
-    )
-    return noted("anchors", says, _places(line["sequence"] for line in left))
 
 
 def _check_time_stamps(bundle: Bundle) -> Iterator[Finding]:

@@ -88,16 +88,12 @@ DECODER = json.JSONDecoder(
 
 
 def _depth(value: Any) -> int:
-    depth, level = 0, [value]
+    """How many lists and objects are around the innermost value; without recursion, however deep that is."""
+    depth, level = -1, list[Any]([[value]])
     while level:
         depth += 1
-        level = [
-            inner
-            for each in level
-            if isinstance(each, (dict, list))
-            for inner in (each.values() if isinstance(each, dict) else each)
-            if isinstance(inner, (dict, list))
-        ]
+        inside = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [inner for each in inside for inner in each if isinstance(inner, (dict, list))]
     return depth
 
 

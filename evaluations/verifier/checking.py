@@ -185,8 +185,7 @@ def _check_shapes(package: Package, outcome: Outcome, *, same: bool) -> Finding:
 
 def _check_signature(package: Package, keys: list[dict[str, Any]] | None, outcome: Outcome) -> Finding:
     if missing := [name for name in (MANIFEST, SIGNATURE) if name not in package.names()]:
-        says = f"{missing[0]} is missing: nobody signed this."
-        return failed("signature", says, missing[:1])
+        return failed("signature", f"{missing[0]} is missing: nobody signed this.", missing[:1])
     manifest = package.read(MANIFEST)
     outcome.manifest = hashlib.sha256(manifest).hexdigest()
     try:
@@ -201,19 +200,15 @@ def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool)
     """claims.json has to say the same; only another version of this program may word it otherwise."""
     stated = {each["name"]: each for each in bundle.claims or []}
     shown = {finding.name: finding.as_json() for finding in computed}
-    other = [name for name in {**shown, **stated} if _result(stated.get(name)) != _result(shown.get(name))]
+    results, here = ({n: (c["result"], c["places"]) for n, c in each.items()} for each in (stated, shown))
+    other = [name for name in {**shown, **stated} if results.get(name) != here.get(name)]
     if other or len(stated) != len(bundle.claims or []):
         says = f"claims.json says otherwise than these documents show of {', '.join(other) or 'a claim, twice'}."
         return failed("stated_claims", says, other)
     if worded := [name for name in shown if stated[name] != shown[name]]:
         says = f"claims.json has the results that these documents show, and words {', '.join(worded)} otherwise."
         return fail_same_version("stated_claims", says, worded, same=same)
-    says = f"All {len(shown)} claims are stated as they were computed here."
-    return passed("stated_claims", says)
-
-
-def _result(claim: dict[str, Any] | None) -> Any:
-    return claim and (claim["result"], claim["places"])
+    return passed("stated_claims", f"All {len(shown)} claims are stated as they were computed here.")
 
 
 def _check_protocol(bundle: Bundle) -> Finding:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evaluations.verifier.canonical import Malformed, as_text, canonical_json, mismatches, parse_json
-from evaluations.verifier.documents import LINES, MANIFEST, SIGNATURE, VALUES, Bundle, Document, newest_redactions
+from evaluations.verifier.documents import LINES, MANIFEST, SIGNATURE, VALUES, Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, Violations, all_of, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
@@ -32,12 +32,11 @@ Renderers = Mapping[str, Callable[[Bundle, list[Listed]], str]]
 
 def schema_files() -> dict[str, bytes]:
     """The JSON Schemas by path: each by the last part of its document's name, in small letters."""
-    return {
-        f"schemas/{name.rpartition('/')[2].partition('.')[0].lower()}.schema.json": as_text(
-            {"$schema": DIALECT, "title": name, **schema}
-        )
-        for name, schema in SCHEMAS.items()
-    }
+    files = {}
+    for name, schema in SCHEMAS.items():
+        document = name.rpartition("/")[2].partition(".")[0].lower()
+        files[f"schemas/{document}.schema.json"] = as_text({"$schema": DIALECT, "title": name, **schema})
+    return files
 
 
 def companions_finding(
@@ -240,7 +239,7 @@ def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], 
 
 def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], list[Violation]]:
     """The redactions that hold by the SHA-256 of the original, and what is wrong with any of them."""
-    newest = newest_redactions(bundle)
+    newest = bundle.newest_redactions()
     wrong = [
         (f"redaction {each['revision']} of {each['original']} {says}", each["original"])
         for each in bundle.redactions

@@ -35,11 +35,10 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
     versions = {(task["task_id"], task["version"]) for task in bundle.catalogue}
     if len(versions) != len(bundle.catalogue):
         violations.append(("The catalogue has a version of a task twice.", CATALOGUE))
-    violations += [
-        (f"{show(line['task_id'])} was judged by a version that there is not.", line["task_id"])
-        for line in bundle.trajectories
-        if (line["task_id"], line["task_version"]) not in versions
-    ]
+    for line in bundle.trajectories:
+        if (line["task_id"], line["task_version"]) not in versions:
+            says = f"{show(line['task_id'])} was judged by a version that there is not."
+            violations.append((says, line["task_id"]))
     if not bundle.catalogue:
         violations.append(("The catalogue has no task.", CATALOGUE))
     if history.catalogue_is_fixed:

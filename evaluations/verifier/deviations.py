@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from evaluations.verifier.documents import Bundle, Document, newest_redactions
+from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import ITEM, Finding, Violation, Violations, format_kinds, noted, passed, plural
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
 from evaluations.verifier.rules import DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
@@ -99,7 +99,7 @@ def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
 def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     given_back = (quote(row["task_id"], row["reason"]) for row in bundle.releases)
     yield ("trajectory given back", "trajectories given back", given_back)
-    redacted = [quote(name, row["reason"]) for name, row in newest_redactions(bundle).items() if row["boxes"]]
+    redacted = [quote(name, row["reason"]) for name, row in bundle.newest_redactions().items() if row["boxes"]]
     yield ("redaction of a screenshot", "redactions of screenshots", redacted)
     rates = [(row["facts"]["number"], row["facts"]["rate"]) for row in bundle.draws]
     small = [(f"draw {show(n)} at {rate * 100:g} %", "draws.jsonl") for n, rate in rates if rate < USUAL_RATE]

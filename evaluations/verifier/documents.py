@@ -80,6 +80,19 @@ class Bundle:
     judgments: list[Document] | None = None
     pictures: dict[str, set[tuple[int, str, int, int]]] = field(default_factory=dict, compare=False)
 
+    def newest_labels(self) -> dict[str, dict[int, Document]]:
+        """The row of the last revision of each label, by task and slot."""
+        newest: dict[str, dict[int, Document]] = {}
+        for row in self.labels:
+            slots, facts = newest.setdefault(row["facts"]["task_id"], {}), row["facts"]
+            if facts["slot"] not in slots or slots[facts["slot"]]["facts"]["revision"] < facts["revision"]:
+                slots[facts["slot"]] = row
+        return newest
+
+    def newest_redactions(self) -> dict[str, Document]:
+        """The row of the last revision of each redaction, by the SHA-256 of the original."""
+        return {row["original"]: row for row in sorted(self.redactions, key=lambda row: int(row["revision"]))}
+
 
 def summary(line: Document) -> Document:
     """A line of trajectories.jsonl without its texts: steps as their number, and the ``computed`` digest of it all.
@@ -126,11 +139,6 @@ def read_bundle(package: Package) -> Bundle:
         raise Shapeless(wrong)
     fields["people"], fields["claims"] = fields["people"]["people"], fields["claims"]["claims"]
     return Bundle(**fields)
-
-
-def newest_redactions(bundle: Bundle) -> dict[str, Document]:
-    """The last revision of each by the SHA-256 of the original."""
-    return {row["original"]: row for row in sorted(bundle.redactions, key=lambda row: int(row["revision"]))}
 
 
 def _check_judges(submission: Document, names: set[str]) -> list[str]:

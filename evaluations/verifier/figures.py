@@ -19,7 +19,6 @@ OLDER_FIGURES = (
     " They were made by formulas of version 1, in which the interval for errors among unchecked labels is too narrow "
     "where many were spot-checked."
 )
-VERDICTS = (0, 1, 2)
 MOST_JUDGES = 1000  # with another fingerprint; the intervals of each are drawn again
 MOST_LABELS = 99  # of one trajectory; a hostile number of them would be paired for ever
 TOLD_IN_FULL = 5
@@ -32,7 +31,7 @@ def agreement_finding(bundle: Bundle) -> Finding:
     """reports/agreement.json against labels, adjudications, draws, flags and final verdicts."""
     if bundle.agreement is None:
         return failed("agreement", "reports/agreement.json is missing.", ["reports/agreement.json"])
-    if strange := [*_strange_verdicts(bundle), *_crowded(bundle)]:
+    if strange := [*_crowded(bundle)]:
         return _not_computed("agreement", strange)
     differences = compare(bundle.agreement, recompute_agreement(bundle), "the labels give")
     older = OLDER_FIGURES if figures_version(bundle.agreement) == FIRST_FIGURES else ""
@@ -46,7 +45,7 @@ def comparison_finding(bundle: Bundle) -> Finding:
     pairs = {(line["judge"], line["fingerprint"]) for line in bundle.judgments or []}
     crowd = f"it is of {len(pairs):,} judges, and {MOST_JUDGES:,} are the most"
     strange = [(crowd, "judges/judgments.jsonl")] if len(pairs) > MOST_JUDGES else []
-    if strange := [*strange, *_strange_verdicts(bundle), *_judged_in_no_run(bundle)]:
+    if strange := [*strange, *_judged_in_no_run(bundle)]:
         return _not_computed("comparison", strange)
     if wrong := _miscounted(bundle):
         others = f" So it is with {len(wrong) - 1} more." if len(wrong) > 1 else ""
@@ -61,14 +60,6 @@ def comparison_finding(bundle: Bundle) -> Finding:
 def _not_computed(name: str, strange: list[Violation]) -> Finding:
     says = f"Nothing can be computed of this: {strange[0][0]}."
     return failed(name, says, [place for _, place in strange])
-
-
-def _strange_verdicts(bundle: Bundle) -> Violations:
-    decisions: Iterable[Any] = (line["facts"] for line in [*bundle.labels, *bundle.adjudications])
-    verdicts = [line for line in [*bundle.final_verdicts, *(bundle.judgments or [])] if line["verdict"] is not None]
-    for line in [*decisions, *verdicts]:
-        if type(line["verdict"]) is not int or line["verdict"] not in VERDICTS:
-            yield f"{line['task_id']} has the verdict {str(line['verdict'])[:20]}", line["task_id"]
 
 
 def _crowded(bundle: Bundle) -> Violations:
@@ -226,11 +217,9 @@ def _judge_beside_people(key: JudgeKey, lines: Sequence[Document], name: str, fi
     apart = Counter({cell: times for cell, times in crossed.items() if cell[0] != NOT_EXECUTABLE})
     excluded = sum(crossed.values()) - sum(apart.values())
     rows = [_row_of_judge(name, "excluded", apart, excluded)] if final else []
-    if final:
-        other = (
-            _row_of_judge(name, "not_success", crossed, 0) if excluded else {**rows[0], "human_label_2": "not_success"}
-        )
-        rows.append(other)
+    # Where nothing is left out, the figures of the other rule are the same.
+    others = [_row_of_judge(name, "not_success", crossed, 0)] if excluded else rows
+    rows += [{**row, "human_label_2": "not_success"} for row in others]
     not_stated = sum(line.get("status_not_stated", False) and line["task_id"] in final for line in lines)
     more = {"status_not_stated": not_stated} if not_stated else {}
     return {"judge": key[0], "fingerprint": key[1], "rows": rows, **more}

@@ -137,12 +137,9 @@ def reasons_claim(bundle: Bundle) -> Finding:
 
 def _asks_for_too_much(bundle: Bundle, tasks: Tasks, lines: dict[str, Document]) -> bool:
     """No honest bundle asks for hours of comparing."""
-    points = {
-        task_id: len(tasks.get((task_id, line["task_version"]), {}).get("key_points", []))
-        for task_id, line in lines.items()
-    }
-    judged = [row["facts"]["task_id"] for row in bundle.labels + bundle.adjudications]
-    return sum(points.get(task_id, 0) for task_id in judged) > MOST_COMPARED
+    points = {key: len(task["key_points"]) for key, task in tasks.items()}
+    judged = [lines.get(row["facts"]["task_id"], {}) for row in bundle.labels + bundle.adjudications]
+    return sum(points.get((line.get("task_id", ""), line.get("task_version", 0)), 0) for line in judged) > MOST_COMPARED
 
 
 def _protocol_stated(bundle: Bundle, version: int) -> Violations:
@@ -214,12 +211,9 @@ def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Ite
 def _lacks_attempt(facts: Document, version: int) -> Iterator[str]:
     """Version 2 of the protocol: the annotator did the task first."""
     attempt = facts.get("attempt")
-    if version < 2:
-        if attempt is not None:
-            yield "the version of the protocol that asks for an own attempt"
-        return
-    if attempt is None:
-        yield "the own attempt"
+    if (attempt is None) != (version < 2):
+        yield "the own attempt" if attempt is None else "the version of the protocol that asks for an own attempt"
+    if attempt is None or version < 2:
         return
     could_do_it = facts["verdict"] != NOT_EXECUTABLE and attempt["path"] != rules.NOT_COMPARABLE
     if attempt["steps"] is None and could_do_it:

@@ -17,7 +17,7 @@ from evaluations.verifier.coverage import parse_tasks
 from evaluations.verifier.findings import MOST_PLACES, Finding, Result, parse_kinds, plural
 from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.shapes import FORMAT
-from evaluations.verifier.signature import PUBLIC_KEY, BadKeys, parse_keys
+from evaluations.verifier.signature import HEX_64, BadKeys, parse_keys
 from evaluations.verifier.values import Refused, escape
 
 LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
@@ -182,7 +182,7 @@ def _read_published(path: str) -> list[Any]:
 
 def _is_written_out(keys: str) -> bool:
     """Keys are given as such, and not as the name of a file with them."""
-    is_key = bool(PUBLIC_KEY.fullmatch(keys.strip().lower())) or keys.lstrip().startswith(("{", "["))
+    is_key = bool(HEX_64.fullmatch(keys.strip().lower())) or keys.lstrip().startswith(("{", "["))
     return is_key and not os.path.exists(keys)  # noqa: PTH110
 
 

@@ -174,16 +174,12 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
 
 def _informed_after(bundle: Bundle) -> Violations:
     """Judgments were shown after the newest revision of a label, once, and the answer is about them."""
-    newest: dict[tuple[str, int], tuple[str, int]] = {}
-    for row in bundle.labels:
-        facts = row["facts"]
-        key = (facts["task_id"], facts["slot"])
-        newest[key] = max(newest.get(key, ("", 0)), (row["annotator"], facts["revision"]), key=lambda pair: pair[1])
-    seen = set()
+    newest, seen = bundle.newest_labels(), set()
     for row in bundle.informed:
         shown, who = row["shown"], row["annotator"]
         key = (shown["task_id"], shown["slot"])
-        if newest.get(key) != (who, shown["revision"]):
+        label = newest.get(key[0], {}).get(key[1])
+        if label is None or (label["annotator"], label["facts"]["revision"]) != (who, shown["revision"]):
             yield f"What {show(who)} was shown of {show(key[0])} does not follow their newest label.", key[0]
         if key in seen:
             yield f"{show(who)} has two second stages on {show(key[0])}.", key[0]

@@ -80,11 +80,12 @@ KINDS["finding"] = {
 FIELD = re.compile(r"([a-z0-9_]+) ([a-z0-9_]+)(\[[0-9]*\])?(\?)?")
 
 
-def _object(required: str, optional: str = "") -> Schema:
+def _object(text: str) -> Schema:
     """An object with exactly these fields: ``name kind``, ``[n]`` for a list of at most n, ``?`` where it may be null.
 
-    Fields of ``optional`` may be missing.
+    Fields behind the semicolon may be missing.
     """
+    required, _, optional = text.partition("; ")
     fields, more = parse_fields(required), parse_fields(optional)
     return {"type": "object", "properties": fields | more, "required": list(fields), "additionalProperties": False}
 
@@ -130,12 +131,12 @@ OBJECTS = {
     "draw": "number count, seed seed, rate share, population task[], drawn task[]",
     "claim": "name code, title name, result result, says text, places text[10000]",
     "import_report": "accepted name[], rejected rejected[], warnings warning[]",
+    "label": f"{DECISION}, slot count; {DECISION_IF_ANY}, attempt attempt?",
+    "adjudication": f"{DECISION}, blind flag; {DECISION_IF_ANY}, criterion code",
+    "judge": "judge name, fingerprint name, rows object[]; status_not_stated count",
 }
 for _name, _text_of_fields in OBJECTS.items():
     KINDS[_name] = _object(_text_of_fields)
-KINDS["label"] = _object(f"{DECISION}, slot count", f"{DECISION_IF_ANY}, attempt attempt?")
-KINDS["adjudication"] = _object(f"{DECISION}, blind flag", f"{DECISION_IF_ANY}, criterion code")
-KINDS["judge"] = _object("judge name, fingerprint name, rows object[]", "status_not_stated count")
 
 HUMAN_LABELS: Schema = {
     "type": "array",
@@ -191,4 +192,4 @@ DOCUMENTS: dict[str, str | Schema] = {
     "judges/judgments.jsonl": "run count, judge name, fingerprint name, task_id task, repetition count, "
     "verdict verdict?, error flag, reason text?, score number?, judged_at time?, counts flag; status_not_stated flag",
 }
-SCHEMAS = {name: _object(*it.split("; ")) if isinstance(it, str) else it for name, it in DOCUMENTS.items()}
+SCHEMAS = {name: _object(form) if isinstance(form, str) else form for name, form in DOCUMENTS.items()}

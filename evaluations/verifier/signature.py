@@ -10,7 +10,7 @@ from evaluations.verifier.canonical import Malformed, parse_json
 from evaluations.verifier.findings import Finding, failed, noted, passed
 from evaluations.verifier.values import escape, seconds_between
 
-PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
+HEX_64 = re.compile(r"[0-9a-f]{64}")
 
 
 class BadKeys(Exception):
@@ -24,7 +24,7 @@ def parse_keys(given: Any) -> list[dict[str, Any]]:
     """
     if isinstance(given, str):
         bare = given.strip().lower()
-        if PUBLIC_KEY.fullmatch(bare):
+        if HEX_64.fullmatch(bare):
             return [{"public_key": bare}]
         try:
             given = parse_json(given)
@@ -35,7 +35,7 @@ def parse_keys(given: Any) -> list[dict[str, Any]]:
         raise BadKeys('The keys are neither 64 hex digits nor a document {"keys": [...]} with a key in it.')
     for key in keys:
         public = key.get("public_key") if isinstance(key, dict) else None
-        if not isinstance(public, str) or not PUBLIC_KEY.fullmatch(public):
+        if not isinstance(public, str) or not HEX_64.fullmatch(public):
             raise BadKeys("A key of the document has no public_key of 64 hex digits.")
     return keys
 

@@ -23,7 +23,8 @@ Standing = tuple[str, Any, Any]  # state, verdict, and by what it is final
 def disputes_claim(bundle: Bundle, history: History) -> Finding:
     """Labels that differ in their newest revisions, and a decided adjudication in rows and events."""
     decided = {row["facts"]["task_id"] for row in bundle.adjudications}
-    by_rows = [task_id for task_id, slots in newest_labels(bundle).items() if len(set(slots.values())) > 1]
+    newest = bundle.newest_labels()
+    by_rows = [task_id for task_id, rows in newest.items() if len({r["facts"]["verdict"] for r in rows.values()}) > 1]
     by_events = [task_id for task_id, past in history.tasks.items() if len(set(past.labels.values())) > 1]
     differing = list(dict.fromkeys(by_rows + by_events))
     open_ones = [t for t in differing if t not in decided or not history.decided_on(t)]
@@ -31,14 +32,6 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
     disputes = plural(len(differing), "dispute has", "disputes have")
     good = f"{len(differing)} of {disputes} an adjudication."
     return conclude("disputes", good, violations, f"{len(open_ones)} of {disputes} no adjudication.")
-
-
-def newest_labels(bundle: Bundle) -> dict[str, dict[int, int]]:
-    """Verdicts of the last revisions by task and slot."""
-    newest: dict[str, dict[int, int]] = {}
-    for facts in sorted((row["facts"] for row in bundle.labels), key=lambda facts: int(facts["revision"])):
-        newest.setdefault(facts["task_id"], {})[facts["slot"]] = facts["verdict"]
-    return newest
 
 
 def draws_claim(bundle: Bundle, history: History) -> Finding:
@@ -140,11 +133,10 @@ def _opened_wrongly(history: History) -> Violations:
 
 
 def _decided_unlike_opened(bundle: Bundle, history: History) -> Violations:
-    opened = {
-        get_text(moment.payload, "adjudication"): moment.before.blind
-        for moment in history.of("adjudication_decided")
-        if moment.before is not None
-    }
+    decided = [
+        (get_text(moment.payload, "adjudication"), moment.before) for moment in history.of("adjudication_decided")
+    ]
+    opened = {facts: past.blind for facts, past in decided if past is not None}
     for facts in (row["facts"] for row in bundle.adjudications):
         if opened.get(try_digest(facts)) is not facts["blind"]:
             how = "blind" if facts["blind"] else "not blind"
@@ -180,20 +172,18 @@ def _describe(standing: Standing | None) -> str:
 
 def _standing_by_rows(bundle: Bundle) -> dict[str, Standing]:
     """The standing of each trajectory by its rows, without a look at the events."""
-    labels = newest_labels(bundle)
+    labels = bundle.newest_labels()
     flagged = {row["task_id"] for row in bundle.flags}
     drawn = {task_id: False for row in bundle.draws for task_id in row["facts"]["population"]}
     drawn |= {task_id: True for row in bundle.draws for task_id in row["facts"]["drawn"]}
     decisions = sorted((row["facts"] for row in bundle.adjudications), key=lambda facts: int(facts["revision"]))
     last = {facts["task_id"]: facts for facts in decisions}
-    asked: dict[str, int] = {}
-    for row in bundle.reopenings:
-        asked[row["task_id"]] = max(asked.get(row["task_id"], 0), row["revision"])
+    asked = {row["task_id"]: row["revision"] for row in sorted(bundle.reopenings, key=lambda row: int(row["revision"]))}
     standing = {}
     for task_id in (line["task_id"] for line in bundle.trajectories):
         past = Past(
             bundle.submission["required_labels"],
-            {slot: Slot(str(slot), "", verdict=verdict) for slot, verdict in labels.get(task_id, {}).items()},
+            {n: Slot(str(n), "", verdict=row["facts"]["verdict"]) for n, row in labels.get(task_id, {}).items()},
             flagged=task_id in flagged,
             drawn=drawn.get(task_id),
             decisions=last[task_id]["revision"] if task_id in last else 0,
