@@ -183,6 +183,7 @@ def _run(step: Step, data: Path) -> Outcome:
         return Outcome(failed=int(_in_ci()), skipped=reason)
     environment = {name: value for name, value in os.environ.items() if not PROFILE_VARIABLES.fullmatch(name)}
     environment |= {"WEBVERDICT_DATA": str(data), **step.environment}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles all tests again, for ten seconds
     process = subprocess.run(  # noqa: S603 - our own commands
         _command(step),
         cwd=BASE_DIR,
