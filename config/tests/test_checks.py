@@ -91,12 +91,25 @@ def test_the_last_line_holds_the_numbers(monkeypatch, capsys, outcome, code):
      (["--long"], {"lint": "1", "browser": "1"})],
 )  # fmt: skip
 def test_checks_run_the_steps_of_their_mode(monkeypatch, arguments, expected):
+    monkeypatch.delenv("CI", raising=False)
+    assert steps_of(monkeypatch, arguments) == expected
+
+
+@pytest.mark.parametrize(("changed", "long"), [(True, "1"), (False, None)])
+def test_ci_tries_all_examples_where_what_they_test_has_changed(monkeypatch, changed, long):
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(checks, "_changed", lambda _paths: changed)
+    assert steps_of(monkeypatch, []) == {"lint": long, "browser": long}
+
+
+def steps_of(monkeypatch, arguments):
+    """Return `LONG_TESTS` of each step that runs, by name."""
     run = {}
     monkeypatch.setattr(checks, "STEPS", [Step("lint", []), Step("browser", [], quick=False)])
     monkeypatch.setattr(checks, "PURE", Step("pure", []))
     monkeypatch.setattr(checks, "_run", lambda step, _data: run.update({step.name: step}) or Outcome(passed=1))
     checks.main(arguments)
-    assert {name: step.environment.get("LONG_TESTS") for name, step in run.items()} == expected
+    return {name: step.environment.get("LONG_TESTS") for name, step in run.items()}
 
 
 def test_output_of_a_step_appears_in_one_block_while_two_steps_run(tmp_path, monkeypatch, capsys):
