@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 from django.utils import timezone
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Error, Page, Route, expect
 
 from annotation import workflow
 from annotation.models import Activity, Assignment, Draft, Label, Person, Trajectory
@@ -73,6 +73,28 @@ def test_a_letter_typed_just_before_a_reload_is_kept(desk: Page) -> None:
 
     expect(reasoning(desk)).to_have_value(TEXT)
     expect(desk.locator("#saved")).to_have_text(SAVED)
+
+
+def test_a_page_that_was_rendered_before_the_last_save_shows_what_was_saved(desk: Page) -> None:
+    """The answer to the save reaches the page that is being left, and only then comes the next page."""
+    address = desk.url
+    earlier = desk.request.get(address).text()
+    waiting: list[Route] = []
+    desk.route(address, lambda route: waiting.append(route))  # a wrapper, which Playwright can mark
+    with desk.expect_response(lambda response: response.url.endswith("/draft")) as saving:
+        reasoning(desk).fill(TEXT)
+        desk.evaluate("setTimeout(() => location.reload())")
+    saving.value.finished()
+    with desk.expect_navigation():
+        waiting[0].fulfill(body=earlier, content_type="text/html; charset=utf-8")
+    desk.unroute(address)
+
+    expect(reasoning(desk)).to_have_value(TEXT)
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    desk.reload()
+    expect(reasoning(desk)).to_have_value(TEXT)
+    assert Draft.objects.get().content["reasoning"] == TEXT
+    assert copies(desk) == 0
 
 
 def test_a_reload_while_a_save_is_on_its_way_is_no_conflict(desk: Page) -> None:

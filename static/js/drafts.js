@@ -37,9 +37,9 @@ export class Drafts {
 
   fields() { return typed(this.form); }
 
-  keep(sent) {
+  keep(sent, saved = false) {
     const { version, place } = this;
-    this.kept = this.copy.write({ fields: this.fields(), version, place, sent });
+    this.kept = this.copy.write({ fields: this.fields(), version, place, sent, saved });
   }
 
   post() { return this.session.fetch(this.form.dataset.draft, { body: () => encode(this.form) }); }
@@ -63,6 +63,7 @@ export class Drafts {
   }
 
   beforeLeaving(event) {
+    this.left = true;
     if (this.passed || this.saving.done) return;
     if (this.saving.submission || (this.saving.dirty && !this.kept)) event.preventDefault();
   }
@@ -72,6 +73,7 @@ export class Drafts {
   saved(draft, dirty) {
     this.adopt(draft.version);
     if (dirty) this.keep(this.saving.sent);
+    else if (this.left) this.keep(null, true); // the next page may have been rendered before this save
     else this.copy.remove();
     const time = document.createElement("time");
     time.dateTime = draft.saved_at;
@@ -140,8 +142,9 @@ export class Drafts {
     const kept = this.copy.newest();
     if (!kept) return;
     const there = typed(this.form);
-    if (different(kept.fields, there).length === 0) this.copy.remove(kept.key);
-    else if (kept.place === this.place && (kept.version === this.version || this.arrived(kept, there))) this.restored(kept);
+    const shown = kept.saved && kept.version <= this.version;
+    if (shown || different(kept.fields, there).length === 0) this.copy.remove(kept.key);
+    else if (kept.place === this.place && (kept.version >= this.version || this.arrived(kept, there))) this.restored(kept);
     else this.compare({ there, version: this.version }, kept);
   }
 
@@ -152,7 +155,9 @@ export class Drafts {
     // What the earlier page sent as it was left may arrive only now.
     this.saving.unanswered.push(kept.fields, ...(kept.sent ? [kept.sent] : []));
     fill(this.form, kept.fields);
-    this.say(`Restored what was not saved: ${clock(kept.at)}`);
+    // This page may have been rendered before a save of the earlier one.
+    this.adopt(Math.max(kept.version, this.version));
+    if (!kept.saved) this.say(`Restored what was not saved: ${clock(kept.at)}`);
     this.saving.changed();
     if (kept.key !== this.copy.key) this.copy.remove(kept.key);
   }
