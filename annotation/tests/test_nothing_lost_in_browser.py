@@ -80,7 +80,11 @@ def test_a_page_that_was_rendered_before_the_last_save_shows_what_was_saved(desk
     address = desk.url
     earlier = desk.request.get(address).text()
     waiting: list[Route] = []
-    desk.route(address, lambda route: waiting.append(route))  # a wrapper, which Playwright can mark
+
+    def wait(route: Route) -> None:
+        waiting.append(route)
+
+    desk.route(address, wait)
     with desk.expect_response(lambda response: response.url.endswith("/draft")) as saving:
         reasoning(desk).fill(TEXT)
         desk.evaluate("setTimeout(() => location.reload())")
