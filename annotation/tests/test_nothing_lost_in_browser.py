@@ -152,6 +152,22 @@ def test_another_person_at_the_same_browser_finds_nothing(desk: Page, live_serve
     assert copies(desk) == 0
 
 
+def test_signing_out_asks_nothing_about_a_copy_that_is_saved(desk: Page, live_server: Any) -> None:
+    reasoning(desk).fill(TEXT)
+    expect(desk.locator("#saved")).to_have_text(SAVED)
+    desk.evaluate("""() => {
+        const { person, trajectory } = document.getElementById("saved").dataset;
+        const copy = { fields: {}, version: 1, saved: true, at: new Date().toISOString() };
+        localStorage.setItem(`webverdict-typed:${person}:${trajectory}:left`, JSON.stringify(copy));
+    }""")
+    desk.goto(live_server.url + reverse("account"))
+    assert copies(desk) == 1
+    desk.get_by_role("button", name="Sign out", exact=True).click()  # a question would be answered with no
+
+    desk.wait_for_url(re.compile("/sign-in"))
+    assert copies(desk) == 0
+
+
 def test_a_copy_is_not_shown_to_another_person(desk: Page, live_server: Any, held: Trajectory) -> None:
     desk.route("**/draft", lambda route: route.abort())
     reasoning(desk).fill(TEXT)

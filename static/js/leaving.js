@@ -1,10 +1,10 @@
 // Signing out takes the copies of what was typed along: the next person at this browser finds nothing.
 
-import { copiesOf } from "./typed.js";
+import { copiesOf, isSaved } from "./typed.js";
 
 document.querySelector("[data-sign-out]")?.addEventListener("submit", (event) => {
   const copies = copiesOf(event.target.dataset.signOut);
   const question = "Something that you typed is not saved yet, and is lost when you sign out. Sign out?";
-  if (copies.length && !window.confirm(question)) event.preventDefault();
+  if (!copies.every(isSaved) && !window.confirm(question)) event.preventDefault();
   else copies.forEach((key) => localStorage.removeItem(key));
 });

@@ -107,6 +107,15 @@ export const hasArrived = ({ sent, fields }, text) =>
 
 export const copiesOf = (person) => all(`${PREFIX}:${person}:`);
 
+// Whether the server has a copy, which only waits for a page that shows it.
+export function isSaved(key) {
+  try {
+    return Boolean(JSON.parse(localStorage.getItem(key)).saved);
+  } catch {
+    return false;
+  }
+}
+
 // --- saving and submitting ----------------------------------------------------------------------------------------
 
 // {status, said, text, after, problem}: `said` is the JSON object of the answer, or null; `after` the milliseconds that
